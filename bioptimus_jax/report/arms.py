@@ -230,7 +230,9 @@ def new_tokens(arms: Arms, control: str) -> Table:
         pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
         return over_seeds(_finite(own - m for own, m in pairs), sign='+')
 
-    kinds = next((r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {})
+    kinds: dict[str, Any] = next(
+        (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
+    )
     vocabularies = {m.content_of('vocab') for m in base.values()}
     others = [
         a for a in arms if a != control and {m.content_of('vocab') for m in arms[a].values()} <= vocabularies
