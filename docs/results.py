@@ -60,6 +60,7 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
     ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
     (MASKING, ('words_20',), 'Masking'),
 )
+REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
@@ -142,6 +143,9 @@ def tables() -> list[Table]:
             finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
             told = *told, checks(finished, SHARES)[1], followed(compared)
         made += under(title, told)
+    compared = arms.grouped(named(read_runs([REFIT])))
+    told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
+    made += under('Fitted rows', told)
     [electra] = read_runs([ELECTRA])
     made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:
