@@ -201,7 +201,7 @@ def refused(
 
 
 def _entries(of: dict[str, Any]) -> set[str]:
-    """What has keys in a configuration: sections, and their entries whose names the user chooses."""
+    """The parts of a configuration with keys: sections, and entries that the user has named, such as phase.0.1."""
     return {name.rpartition('.')[0] for name in of.get('config', {})}
 
 

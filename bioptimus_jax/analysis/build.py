@@ -53,6 +53,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
     e = run.config
+    export = run.manifest('export') or {}
+    exported_phases = export.get('counts', {}).get('phases', ())
     run.computes('analyze', str(present()), mesh='one device', **PLAIN.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
@@ -65,12 +67,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.folder('vocab'),
     )
     sets = FrozenSets.of(e)
-    snapshots = _snapshots(run, candidates) if sets else []
+    snapshots = _snapshots(e, run.folder('export'), exported_phases, candidates) if sets else []
     of_snapshot = len(chosen) + len(sets)
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.progress('hidden words, words in context, entities', total, 'texts')
-    exported = (run.manifest('export') or {}).get('content')
+    exported = export.get('content')
 
     def analysed(candidate: Candidate) -> dict[str, Any]:
         run.check_stop()
@@ -88,7 +90,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     records, on_the_way = every[: len(candidates)], every[len(candidates) :]
     _write_measures(folder, records, measured)
     by_model = {r['model']: r['by_token'] for r in records if not r['cloze'].get('skipped')}
-    new_tokens.write(folder, by_model, _last(run))
+    # In the order of training, which a computed order may have changed.
+    last = [INITIAL, *(name for name in exported_phases if name in e.phases)][-1]
+    new_tokens.write(folder, by_model, last)
     if e.finetune.folder:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
@@ -127,8 +131,8 @@ def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: c
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The second vocabulary and the list of tokens, where they are named, and the NER sets whose entities are cut into
-    pieces. Raises ConfigError."""
+    """The second vocabulary and the list of tokens, where the config names them, and the NER sets: their entities are
+    cut into pieces. Raises ConfigError."""
     vocab = experiment.analysis.reference_vocab
     listed = lists.file_of(experiment.analysis.tokens, 'config.analysis.tokens')
     second = [subwords.deciding_file(Path(vocab))] if vocab else []
@@ -171,18 +175,13 @@ def _analyse(
     return {**record, 'geometry': shape, **of_words}
 
 
-def _last(run: Run) -> str:
-    """The phase that was trained last, which a computed order may have put before others."""
-    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
-    return [INITIAL, *(name for name in exported if name in run.config.phases)][-1]
-
-
-def _snapshots(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The exported models within phases, in the order of training."""
-    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+def _snapshots(
+    e: Experiment, folder: Path, exported: Sequence[str], candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """The models in `folder` that were `exported` within phases, in the order of training."""
     speller = next(c.speller for c in candidates if c.name == INITIAL)
-    names = [n for n in exported if phase_of(n) in run.config.phases and n not in run.config.phases]
-    return [Candidate(name, run.folder('export') / name, speller, snapshot=True) for name in names]
+    names = [n for n in exported if phase_of(n) in e.phases and n not in e.phases]
+    return [Candidate(name, folder / name, speller, snapshot=True) for name in names]
 
 
 def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:

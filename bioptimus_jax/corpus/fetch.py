@@ -134,7 +134,7 @@ class Server:
         # If-Range: of another version the server sends all, so bytes of two versions are never mixed.
         asked = {'Range': f'bytes={partial.got}-', 'If-Range': partial.validator} if partial.got else {}
         async with self.client.stream('GET', url, headers=asked) as response:
-            # A 416 names no range (`bytes */SIZE`), which is not `rest`: everything is fetched anew.
+            # A 416 gives no range (`bytes */SIZE`), so it never equals `rest`: the whole file is fetched again.
             if response.status_code in (206, 416):
                 rest = f'bytes {partial.got}-{(partial.size or 0) - 1}/{partial.size}'
                 if not asked or response.headers.get('content-range') != rest:

@@ -111,7 +111,7 @@ def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     while True:
         while at < len(text) and (text[at].isspace() or (opened and text[at] in ',]')):
             at += 1
-        # From where the last count ended: to begin anew for each object takes quadratic time.
+        # Lines are counted on from the last object: from the start of the file it would take quadratic time.
         line, counted = line + text.count('\n', counted, at), at
         if at == len(text):
             return

@@ -126,7 +126,7 @@ class Scored:
 
 
 def _check_seeds(cell: Path, seed: int | None) -> None:
-    """Raise ConfigError where predictions with seeds and without one would lie beside each other."""
+    """Raise ConfigError where a set would get predictions with a seed and others without one."""
     for file in sorted(cell.parent.glob('seed-*/scores.json')):
         seedless = (read_json(file) or {}).get(SEEDLESS)
         if seed is None and not seedless:

@@ -207,7 +207,7 @@ def _units(
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     starts_L = starts_L | (offset_L % longest == 0)
     unit_L = jnp.cumsum(starts_L) - 1
-    # Offsets again: a long unit that was cut begins anew at each cut.
+    # Offsets again: in a long unit they count from each cut.
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     unit_length_L = jax.ops.segment_sum(jnp.ones(length, jnp.int32), unit_L, length)[unit_L]
     return unit_L, offset_L, unit_length_L

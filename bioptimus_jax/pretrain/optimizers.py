@@ -51,7 +51,7 @@ def _stable(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
         correction = 1 - settings.beta2 ** state.count.astype(jnp.float32)
 
         def clipped(update: Any, gradient: Any, moment: Any) -> Any:
-            # Epsilon stands beside sqrt(v) in Adam, so here its square. Never 0: v is 0 where no gradient came yet.
+            # Adam adds epsilon to sqrt(v), so v gets its square here: above 0, as v is 0 before the first gradient.
             least = max(settings.epsilon, 1e-12) ** 2
             squares = (gradient**2 / jnp.maximum(moment / correction, least)).mean()
             return update / jnp.maximum(1, jnp.sqrt(squares))

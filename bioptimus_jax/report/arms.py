@@ -222,10 +222,6 @@ def new_tokens(arms: Arms, control: str) -> Table:
         found = m.cloze_of((PHASE_INITIAL, *m.phases)[at]).get('new_tokens', {}).get(name, {})
         return found.get('nats_per_word', np.nan)
 
-    def of_control(what: str, name: str, _: str) -> Cell:
-        first = next(iter(base.values())).cloze_of(PHASE_INITIAL)['new_tokens'][name]
-        return fixed(first[what]) if what == 'frequency_nats' else count(first[what])
-
     def less(arm: str, name: str, at: str) -> Cell:
         pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
         return over_seeds(_finite(own - m for own, m in pairs), sign='+')
@@ -239,8 +235,8 @@ def new_tokens(arms: Arms, control: str) -> Table:
     ]
     columns = [
         Column('word in the corpus, per million', lambda name, at: name),
-        Column('hidden words', functools.partial(of_control, 'words')),
-        Column('frequency alone', functools.partial(of_control, 'frequency_nats')),
+        Column('hidden words', lambda name, at: count(kinds[name]['words'])),
+        Column('frequency alone', lambda name, at: fixed(kinds[name]['frequency_nats'])),
         Column('at', lambda name, at: at),
         Column(
             f'{control}, nats / word',

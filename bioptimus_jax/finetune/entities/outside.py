@@ -125,7 +125,7 @@ def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) ->
                 f'{from_difference(wanted, own)!r}; give the text of the test set in its order'
             )
         for one in document.mentions:
-            # As many characters before an offset as are no white space: places in `whole`.
+            # `whole` has no white space, so a place in it counts the other characters before the offset.
             start, end = (begins + bisect.bisect_left(places, edge) for edge in (one.start, one.end))
             first, behind = bisect.bisect(edges, start) - 1, bisect.bisect_left(edges, end)
             counts[WIDENED] += (edges[first], edges[behind]) != (start, end)

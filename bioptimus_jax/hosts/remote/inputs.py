@@ -18,7 +18,7 @@ READ_BY = {
     # Where difficulty is measured, its texts must not be among them.
     'corpus.inputs': ('corpus', 'pretrain', 'difficulty'),
     'corpus.audit.folder': ('corpus',),
-    # Objectives read vocabulary and source, as does the plan of a run whose stage surgery is still in the bucket.
+    # Objectives read the vocabulary and the source. So does the plan, while stage surgery is only in the bucket.
     'vocab.file': ('vocab', 'pretrain'),
     'vocab.general': ('vocab',),
     'source.path': ('vocab', 'contexts', 'surgery', 'pretrain', 'finetune', 'analyze', 'difficulty'),
