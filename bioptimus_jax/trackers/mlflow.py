@@ -31,9 +31,8 @@ def opened(workdir: Path, settings: Mapping[str, Any]) -> Write:
 
     def write(stage: str, step: int, values: Mapping[str, float]) -> None:
         now = int(time.time() * 1000)
-        named = {
-            re.sub(r'[^/\w.\- ]', '_', name): value for name, value in values.items()
-        }  # it refuses other letters
+        # MLflow refuses other letters in names.
+        named = {re.sub(r'[^/\w.\- ]', '_', name): value for name, value in values.items()}
         client.log_batch(run, [Metric(name, value, now, step) for name, value in named.items()])
 
     return write
