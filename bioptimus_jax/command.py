@@ -46,6 +46,11 @@ class Command:
         """What --config and the keys ask for; a config file is run once."""
         return config.experiment(self.options.config, self.overrides)
 
+    @property
+    def experiment_without_paths(self) -> Experiment:
+        """The same where nothing is read that a path names, so that environment variables in paths may be unset."""
+        return config.experiment(self.options.config, self.overrides, paths=False)
+
     def answer(self, document: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print what the verb is asked for: its text, or with --json one document, all other lines going to stderr."""
         if self.options.json:

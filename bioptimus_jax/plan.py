@@ -192,11 +192,14 @@ def check_disk(run: Run, architecture: Architecture) -> None:
 
 def architecture_of(run: Run) -> Architecture:
     """The shape of this run's model, as made or as planned."""
+    vocab = run.config.vocab
     folder = run.place('surgery') / 'model' if run.manifest('surgery') else None
     if folder is None or not (folder / 'config.json').is_file():  # of a run in a bucket not here yet
         folder = source_folder(run.config.source)
-    found, _ = planned_architecture(dataclasses.replace(run.config, source=Source(str(folder or ''))))
-    return found
+    else:
+        vocab = dataclasses.replace(vocab, kind='source')  # the model of surgery has the new entries
+    from_there = dataclasses.replace(run.config, source=Source(str(folder or '')), vocab=vocab)
+    return planned_architecture(from_there)[0]
 
 
 def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:

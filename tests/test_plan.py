@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 from toy_commands import document
+from toy_measures import manifest
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.devices import DEVICES
 from bioptimus_jax.hosts.disk import disk_space
@@ -21,7 +23,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.tensors import write_folder
-from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
+from bioptimus_jax.plan import Assumptions, architecture_of, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import backends, curriculum, sharding
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
@@ -30,6 +32,7 @@ from bioptimus_jax.pretrain.objectives import distil
 from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, train_step
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -125,6 +128,11 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
     assert entries(**{'vocab.kind': 'source'}) == 77
     assert 77 < entries(**{'vocab.kind': 'append'}) < 1077
     assert entries(**{'vocab.kind': 'file', 'vocab.file': str(tmp_path / 'vocab.txt')}) == 6
+    # A model that surgery has made has the new entries.
+    run = Run(tmp_path / 'run', experiment('bioptimus', **{'vocab.kind': 'append'}), quiet=True)
+    write_json(run.workdir / 'surgery/model/config.json', shape | {'vocab_size': 500})
+    write_json(run.workdir / 'surgery/manifest.json', manifest('surgery', {}))
+    assert architecture_of(run).vocab_size == 500
 
 
 def test_the_demo_takes_the_steps_of_its_curriculum():

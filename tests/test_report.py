@@ -492,6 +492,14 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
     ):
         assert cli.main(given) == code
         assert line in capsys.readouterr().err
+    # No path of the config is read, so none need be there.
+    (tmp_path / 'unset.py').write_text(
+        'from bioptimus_jax.config import defaults\n\n\ndef get_config(argument=""):\n    loaded = defaults()\n'
+        '    loaded.stages = ("corpus",)\n    loaded.corpus.inputs = ("$UNSET/*.txt",)\n    return loaded\n'
+    )
+    assert (
+        cli.main(['report', f'--config={tmp_path / "unset.py"}', f'--workdir={run.workdir}', '--live']) == 0
+    )
 
 
 def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):

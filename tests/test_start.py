@@ -258,9 +258,12 @@ def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
     relisted(run, 'vocab')
     [row] = first_rows(run, 1, 5)
     assert {piece.text for piece in row.plain if piece.marked == NEW} == {new}
+    # The texts are not read again, so their folder need not be known.
+    tiny = (prepared / 'tiny.py').read_text()
+    (tmp_path / 'unset.py').write_text(tiny.replace(str(prepared / 'corpus.jsonl'), '$UNSET/*.jsonl'))
     arguments = (
         'show',
-        f'--config={prepared / "tiny.py"}',
+        f'--config={tmp_path / "unset.py"}',
         f'--workdir={run.workdir}',
         '--rows=1',
         '--pieces=5',

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import config
 from bioptimus_jax.command import Command, Verb, as_documents, config_flag, described, flag, json_flag, switch
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.session import require_local
@@ -45,8 +44,7 @@ def _compare_runs(command: Command) -> None:
         raise ConfigError(
             '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --models?'
         )
-    # What paths name is not read, so the environment variables in them may be unset.
-    experiment = config.experiment(options.config, command.overrides, paths=False)
+    experiment = command.experiment_without_paths
     for folder in options.runs:
         require_local('FOLDER', folder)
         if not Path(folder).is_dir():

@@ -14,7 +14,6 @@ examples:
 
 import dataclasses
 
-from bioptimus_jax import config
 from bioptimus_jax.command import (
     Command,
     Verb,
@@ -39,9 +38,7 @@ def _call(command: Command) -> None:
     device = device_named(options.device) if options.device else None
     told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
     assumed = plan.Assumptions(**told)
-    # Nothing is read, so the environment variables of paths may be unset.
-    experiment = config.experiment(options.config, command.overrides, paths=False)
-    planned = plan.make_plan(experiment, assumed)
+    planned = plan.make_plan(command.experiment_without_paths, assumed)
     tables = estimate.tables(planned, estimate.chosen(device), options.devices)
     command.answer(lambda: estimate.document(planned, tables), lambda: estimate.report(planned, tables))
 

@@ -37,7 +37,8 @@ def _call(command: Command) -> None:
     in_colours = coloured()
     for kind, meaning in LEGEND.items():
         print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, in_colours)}: {meaning}')
-    for row in first_rows(Run(options.workdir, command.experiment, quiet=True), options.rows, options.pieces):
+    run = Run(options.workdir, command.experiment_without_paths, quiet=True)
+    for row in first_rows(run, options.rows, options.pieces):
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         documents = f'{row.documents} document{"s" * (row.documents > 1)}'
         print(f'\nrow {row.number}: {documents}, {row.pieces} pieces{shown}')
