@@ -1,5 +1,6 @@
 """How runs will end: the regression by hand and by brute force, curves of a known law, real runs that were paused."""
 
+import copy
 import dataclasses
 import math
 from pathlib import Path
@@ -13,11 +14,22 @@ from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.forecast import final
-from bioptimus_jax.forecast.check import FORECAST, GROUP, GROUPS, ORDER, OWN, check
+from bioptimus_jax.forecast.check import (
+    FORECAST,
+    GROUP,
+    GROUPS,
+    OF_SHORTS,
+    ORDER,
+    ORDER_OF_SHORTS,
+    OWN,
+    check,
+    check_shorts,
+)
 from bioptimus_jax.forecast.curves import Curve, curve_of, late
 from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
+from bioptimus_jax.forecast.short import Shorts
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase
-from bioptimus_jax.report.records import records_of
+from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Phase
@@ -64,7 +76,7 @@ def test_errors_of_the_regression_are_those_of_leaving_each_group_out(groups):
     for penalty in final.PENALTIES:
         known, gains = rng.normal(size=(9, 4)), rng.normal(size=9)
         known -= known.mean(0)
-        _, left = final.ridge(known, gains, groups, penalty)
+        _, left, _ = final.ridge(known, gains, groups, penalty)
         for group in range(groups.max() + 1):
             rest = groups != group
             design = np.c_[np.ones(rest.sum()), known[rest]]
@@ -93,6 +105,27 @@ def test_ends_are_told_where_the_order_at_that_step_is_the_wrong_one():
         assert 0.8 <= found[share, FORECAST].inside <= 1
     assert found[0.3, FORECAST].within > 0.9
     assert found[0.1, ORDER].error is None
+
+
+def test_short_runs_tell_the_end_where_first_steps_do_not():
+    runs, whole = family(), []
+    for gain in (1.0, 2.0, 3.0):
+        for peak in (0.0005, 0.001, 0.002, 0.004):
+            brief = lawful(f'g{gain:g}.rate-{peak:g}', peak, gain, steps=STEPS // 10, every=4)
+            whole.append(dataclasses.replace(brief, end=runs[len(whole)].final))
+    found = Shorts(whole, [], STEPS)
+    assert found.share == 0.1
+    by = {r.way: r for r in check_shorts(found)}
+    first = {r.way: r for r in check(runs, 0.1)}
+    assert {r.share for r in by.values()} == {0.1}
+    assert by[ORDER_OF_SHORTS].tau > first[ORDER].tau + 0.5
+    assert by[OF_SHORTS].error < 0.015
+    assert by[OF_SHORTS].right > 0.85
+    assert 0.8 <= by[OF_SHORTS].inside <= 1
+    assert by[ORDER_OF_SHORTS].error is None
+    # By hand: what is known is the regression's, with the long end in place of the short run's own.
+    told = forecast(found.known[0], found.known[1:])
+    assert abs(told.final - runs[0].final) < abs(told.final - found.known[0].losses_N[-1])
 
 
 def test_runs_that_are_level_at_a_step_tell_no_order():
@@ -151,11 +184,11 @@ def ending(name, settings, more):
 
 
 def test_a_setting_between_those_of_finished_runs_is_told_from_them():
-    """Ends that grow with the share that is masked, by 3 nats for all of it, and by 0.2 where words are masked."""
+    """Ends that grow with the root of the share that is masked, and by 0.2 where words are masked."""
 
     def one(rate, words):
         settings = {'masked': rate, 'words' if words else 'tokens': 1.0}
-        return ending(f'{rate}-{words}', settings, 3 * rate + 0.2 * words)
+        return ending(f'{rate}-{words}', settings, 2 * rate**0.5 + 0.2 * words)
 
     finished = [one(rate, words) for rate in (0.05, 0.15, 0.35) for words in (False, True)]
     for rate, words in ((0.1, True), (0.2, False), (0.3, True)):
@@ -163,6 +196,7 @@ def test_a_setting_between_those_of_finished_runs_is_told_from_them():
         told = forecast(run.cut(0.1), finished)
         assert told.final == pytest.approx(run.losses_N[-1], abs=0.02)
         assert final.outside([run], finished) == []
+        assert told.half < forecast(one(0.9, words).cut(0.1), finished).half  # unlike any that is finished
     assert final.outside([one(0.4, True)], finished) == ['masked']
     assert final.outside([one(0.2, True)], [run for run in finished if 'tokens' in run.settings]) == [
         'tokens',
@@ -256,14 +290,76 @@ def sweep(tmp_path_factory):
     folder = prepare(tmp_path_factory.mktemp('prepared'))
     runs = tmp_path_factory.mktemp('runs')
     for number, rate in enumerate((3e-4, 1e-3, 2e-3, 4e-3)):
-        changes = {'pretrain.learning_rate': rate, 'phases': '0.1,', 'evaluation.per_phase': 6}
-        pretrained(Run(copy_of(folder, runs / f'done-{number}'), experiment(folder, **changes), quiet=True))
-        (runs / f'done-{number}/run').rename(runs / f'rate-{number}')
-        (runs / f'done-{number}').rmdir()
+        train(folder, runs / f'rate-{number}', rate)
     for name in ('started', 'waiting'):
         copy_of(folder, runs / 'half').rename(runs / name)
     (runs / 'half').rmdir()
     return folder, runs
+
+
+def train(prepared, folder, rate, **more):
+    changes = {'pretrain.learning_rate': rate, 'phases': '0.1,', 'evaluation.per_phase': 6, **more}
+    within = folder.with_suffix('.made')
+    pretrained(Run(copy_of(prepared, within), experiment(prepared, **changes), quiet=True))
+    (within / 'run').rename(folder)
+    within.rmdir()
+
+
+def test_what_has_not_begun_is_told_from_short_runs(sweep, tmp_path, capsys):
+    prepared, long = sweep
+    brief = {'phase.0.1.duration': 3.0, 'evaluation.per_phase': 1}
+    for number, rate in enumerate((3e-4, 1e-3, 2e-3, 4e-3, 8e-3)):
+        train(prepared, tmp_path / f'short/rate-{number}', rate, **brief)
+    command = ('forecast', str(long), f'--short={tmp_path / "short"}')
+    found = document(capsys, *command)
+    [table] = found['tables']
+    rows = {row['run']: row for row in table['rows']}
+    assert set(rows) == {'rate-3', 'rate-4'}  # the lowest that has ended, and the one that has not begun
+    assert 'after 50.0% of the steps of a long run' in table['note']
+    assert 'Outside' not in table['note']
+    curves = [
+        {n: curve_of(n, m) for n, m in named(read_runs([part])).items()}
+        for part in (long, tmp_path / 'short')
+    ]
+    known = [dataclasses.replace(curves[1][f'rate-{n}'], end=curves[0][f'rate-{n}'].final) for n in range(4)]
+    row, new = rows['rate-4'], curves[1]['rate-4']
+    assert row['short run'] == pytest.approx(new.final)
+    assert row['at the end'] == pytest.approx(forecast(new, known).final)
+    assert row['hours to go'] == pytest.approx(6 * new.seconds / 3600)
+    assert rows['rate-3']['hours to go'] == 0
+    assert rows['rate-3']['at the end'] == curves[0]['rate-3'].final
+    assert found['said'].startswith(('Train rate-4: it ends lowest', 'Take rate-3, which has ended'))
+    # Records do for folders.
+    write_jsonl(tmp_path / 'short.jsonl', records_of(read_runs([tmp_path / 'short'])))
+    assert document(capsys, *command[:2], f'--short={tmp_path / "short.jsonl"}') == found
+    (tmp_path / 'short/rate-4').rename(tmp_path / 'rate-4')
+    code, said = call(capsys, *command)
+    assert (code, 'every short run has a finished long one (4), so there' in said) == (3, True)
+    records = records_of(read_runs([tmp_path / 'short']))
+
+    def refused(at, change, message):
+        changed = copy.deepcopy(records)
+        change(changed[at])
+        write_jsonl(tmp_path / 'wrong.jsonl', changed)
+        code, said = call(capsys, *command[:2], f'--short={tmp_path / "wrong.jsonl"}')
+        assert (code, message in said) == (3, True), said
+
+    def cut(record):
+        record['curriculum'][-1]['stop'] = record['evaluations'][-1]['step'] = 2
+
+    def others(record):
+        record['manifests']['pretrain']['config'].update({'phase.0.1.rate': 0.2, 'phase.0.1.duration': 9.0})
+
+    refused(
+        0,
+        others,
+        'rate-0: its short run has config.phase.0.1.rate=0.2, and the long one 0.15; only the duration of',
+    )
+    refused(
+        1, cut, 'rate-1: its short run has 33.3% of the steps of the long one, that of rate-0 50.0%; give'
+    )
+    code, said = call(capsys, *command[:2], f'--short={tmp_path / "rate-4"}')
+    assert (code, 'no finished run has a finished short run of its name (short: rate-4)' in said) == (3, True)
 
 
 def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, capsys):

@@ -4,7 +4,7 @@ A group of arms is held out at a time, with all of its seeds, as candidates of w
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.stats import kendalltau
@@ -12,12 +12,14 @@ from scipy.stats import kendalltau
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
 from bioptimus_jax.forecast.final import FEWEST, extrapolated, forecast
+from bioptimus_jax.forecast.short import Shorts
 from bioptimus_jax.report.arms import grouped
 
 GROUP = 5
 """Arms that are held out at a time."""
 GROUPS = 200
 FORECAST, OWN, ORDER = 'forecast', "the run's own curve, extrapolated", 'the loss at that step'
+OF_SHORTS, ORDER_OF_SHORTS = 'forecast from short runs', 'the loss of short runs'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,31 +43,44 @@ class Checked:
 
 def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checked]:
     """Of R finished runs. Raises InputError where there are too few arms for a group to be held out."""
-    arms = grouped({one.name: one for one in finished})
+    cut = {one: one.cut(share) for one in finished}
+    ends = {
+        OWN: {one: extrapolated(part) for one, part in cut.items()},
+        ORDER: {one: float(part.losses_N[-1]) for one, part in cut.items()},
+    }
+    return _check(cut, FORECAST, ends, share, seed)
+
+
+def check_shorts(found: Shorts, seed: int = 0) -> list[Checked]:
+    """Of arms with a short and a finished long run. Raises InputError as `check` does."""
+    ends = {ORDER_OF_SHORTS: {one: float(one.losses_N[-1]) for one in found.known}}
+    return _check({one: one for one in found.known}, OF_SHORTS, ends, found.share, seed)
+
+
+def _check(
+    seen: Mapping[Curve, Curve], way: str, ends: Mapping[str, Mapping[Curve, float]], share: float, seed: int
+) -> list[Checked]:
+    """Of runs with what is seen of each, of forecasts by `way` and of other ways with the `ends` that they tell."""
+    arms = grouped({one.name: one for one in seen})
     if len(arms) < GROUP + FEWEST:
         raise InputError(
             f'a check holds out {GROUP} arms and forecasts them from {FEWEST} or more, so it needs {GROUP + FEWEST} '
             f'finished ones, and here are {len(arms)}'
         )
-    draw = np.random.default_rng(seed)
-    names, cut = sorted(arms), {one: one.cut(share) for one in finished}
-    own = {one: extrapolated(part) for one, part in cut.items()}
-    scored: dict[str, list[tuple[float, ...]]] = {FORECAST: [], OWN: [], ORDER: []}
+    draw, names = np.random.default_rng(seed), sorted(arms)
+    scored: dict[str, list[tuple[float, ...]]] = {name: [] for name in (way, *ends)}
     for _ in range(GROUPS):
         held = [names[at] for at in draw.choice(len(arms), GROUP, replace=False)]
         known = [one for name in names if name not in held for one in arms[name].values()]
         runs = [(name, one) for name in held for one in arms[name].values()]
-        told = [forecast(cut[one], known) for _, one in runs]
-        ways = {
-            FORECAST: [f.final for f in told],
-            OWN: [own[one] for _, one in runs],
-            ORDER: [float(cut[one].losses_N[-1]) for _, one in runs],
-        }
-        true_R = np.array([one.losses_N[-1] for _, one in runs])
+        told = [forecast(seen[one], known) for _, one in runs]
+        ways = {way: [f.final for f in told]}
+        ways |= {name: [of_runs[one] for _, one in runs] for name, of_runs in ends.items()}
+        true_R = np.array([one.final for _, one in runs])
         inside_R = np.abs([f.final for f in told] - true_R) <= [f.half for f in told]
-        for way, ends in ways.items():
-            scored[way].append(_scores(np.array(ends), true_R, runs, held, inside_R))
-    return [_mean(share, way, np.mean(scores, 0)) for way, scores in scored.items()]
+        for name, of_runs in ways.items():
+            scored[name].append(_scores(np.array(of_runs), true_R, runs, held, inside_R))
+    return [_mean(share, name, np.mean(scores, 0)) for name, scores in scored.items()]
 
 
 def _scores(
@@ -89,6 +104,6 @@ def _scores(
 
 def _mean(share: float, way: str, means: np.ndarray) -> Checked:
     error, within, tau, right, lost, inside = map(float, means)
-    if way == ORDER:
+    if way in (ORDER, ORDER_OF_SHORTS):
         return Checked(share, way, None, None, tau, right, lost, None)
-    return Checked(share, way, error, within, tau, right, lost, inside if way == FORECAST else None)
+    return Checked(share, way, error, within, tau, right, lost, None if way == OWN else inside)

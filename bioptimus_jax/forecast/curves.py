@@ -20,7 +20,8 @@ class Curve:
     """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 
     `settings`: of the second half of the steps, the share under each objective and masking unit, and the shares of the
-    pieces that are masked, replaced and kept; pieces a word. `seconds` of a step.
+    pieces that are masked, replaced and kept; pieces a word. `seconds` of a step. `end`: of a short run, the final loss
+    of the long one of its arm.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Curve:
     rates_T: np.ndarray
     settings: Mapping[str, float]
     seconds: float = 0.0
+    end: float | None = None
 
     @property
     def unit(self) -> float:
@@ -43,6 +45,11 @@ class Curve:
     @property
     def finished(self) -> bool:
         return int(self.steps_N[-1]) == len(self.rates_T)
+
+    @property
+    def final(self) -> float:
+        """The loss that a forecast learns to tell."""
+        return float(self.losses_N[-1]) if self.end is None else self.end
 
     def at(self, share: float) -> float:
         """The loss after that share of the steps, between two evaluations on a line over the logarithm of the step."""

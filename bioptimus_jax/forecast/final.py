@@ -41,6 +41,11 @@ class Forecast:
     half: float
 
     @property
+    def open(self) -> bool:
+        """Whether the end is not known yet."""
+        return self.half > 0
+
+    @property
     def comparable(self) -> float:
         """In nats a word, as if each piece were hidden alone: for runs with different vocabularies."""
         return self.final * self.curve.unit
@@ -69,7 +74,9 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     own_F = (np.r_[_seen(curve, curve.share), planned_F] - fitted.centre_F) / fitted.scale_F
     own_F = np.clip(own_F, fitted.low_F - 1, fitted.high_F + 1)  # further out a line says nothing
     final = float(curve.losses_N[-1] + fitted.mean + own_F @ fitted.weights_F)
-    return Forecast(curve, final, fitted.half)
+    # An interval is wider for a run that is unlike the finished ones.
+    wider = math.sqrt((1 + own_F @ fitted.inverse_FxF @ own_F) / (1 + fitted.leverage))
+    return Forecast(curve, final, fitted.half * wider)
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
@@ -116,7 +123,8 @@ def extrapolated(curve: Curve) -> float:
 
 def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
     size = math.log2(curve.rates_T.sum())
-    return np.array([size, size**2, *(curve.settings.get(name, 0.0) for name in names)])
+    # From none to a hundredth of the pieces kept is a larger step than from one hundredth to two: roots.
+    return np.array([size, size**2, *(math.sqrt(curve.settings.get(name, 0.0)) for name in names)])
 
 
 @functools.lru_cache(1000)  # a check asks for the same ones in every group
@@ -126,7 +134,10 @@ def _seen(curve: Curve, share: float) -> tuple[float, ...]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Regression:
-    """Of gains on features, which are less their `centre` over their `scale`; `half` of the 95 % interval of an end."""
+    """Of gains on features, which are less their `centre` over their `scale`.
+
+    `half`: of the 95 % interval of an end, for a run with the mean `leverage` of the finished ones.
+    """
 
     centre_F: np.ndarray
     scale_F: np.ndarray
@@ -134,6 +145,8 @@ class _Regression:
     high_F: np.ndarray
     mean: float
     weights_F: np.ndarray
+    inverse_FxF: np.ndarray
+    leverage: float
     half: float
 
 
@@ -151,22 +164,23 @@ def _regression(finished: tuple[Curve, ...], share: float, alone: bool) -> _Regr
     planned_RxF, groups_R = _plans(finished)
     groups_R = np.arange(len(finished)) if alone else groups_R
     features_RxF = np.c_[[_seen(one, share) for one in finished], planned_RxF]
-    gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
+    gains_R = np.array([one.final for one in finished]) - features_RxF[:, 0]
     # A feature that all finished runs share has no spread.
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
     known_RxF = (features_RxF - centre_F) / scale_F
     fits = [ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
-    weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
+    weights_F, left_R, inverse_FxF = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
+    leverage = float(np.einsum('RF,FG,RG->R', known_RxF, inverse_FxF, known_RxF).mean())
     # Groups are numbered from 0: the largest number is how many there are less one, the degrees of freedom.
     half = reach(float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()))
-    low_F, high_F = known_RxF.min(0), known_RxF.max(0)
-    return _Regression(centre_F, scale_F, low_F, high_F, float(gains_R.mean()), weights_F, half)
+    low_F, high_F, mean = known_RxF.min(0), known_RxF.max(0), float(gains_R.mean())
+    return _Regression(centre_F, scale_F, low_F, high_F, mean, weights_F, inverse_FxF, leverage, half)
 
 
 def ridge(
     known_RxF: np.ndarray, gains_R: np.ndarray, groups_R: np.ndarray, penalty: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weights, and for each run the error of the regression that leaves out its group."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, for each run the error of the regression that leaves out its group, and the inverse behind both, FxF."""
     centred_R = gains_R - gains_R.mean()
     inverse_FxF = np.linalg.inv(known_RxF.T @ known_RxF + penalty * np.eye(known_RxF.shape[1]))
     weights_F = inverse_FxF @ known_RxF.T @ centred_R
@@ -177,4 +191,4 @@ def ridge(
         [of_group] = np.nonzero(groups_R == group)
         rest = np.eye(len(of_group)) - leverage_RxR[np.ix_(of_group, of_group)]
         left_R[of_group] = np.linalg.solve(rest, left_R[of_group])
-    return weights_F, left_R
+    return weights_F, left_R, inverse_FxF

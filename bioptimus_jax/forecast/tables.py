@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.check import GROUP, GROUPS, check
+from bioptimus_jax.forecast.check import GROUP, GROUPS, check, check_shorts
 from bioptimus_jax.forecast.curves import Curve, curve_of
 from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
+from bioptimus_jax.forecast.short import Shorts, shorts
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
@@ -23,33 +24,53 @@ class Told:
     said: str
 
 
-def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
+def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[str] = ()) -> Told:
     """Of runs and sweeps: forecasts of those that are not finished; with `shares`, a check by those that are.
 
-    Raises InputError for folders without runs, and where too few are finished.
+    With folders of `short` runs from these instead of first steps, also of runs that are not begun. Raises InputError
+    for folders without runs, and where too few are finished.
     """
-    every = {name: curve_of(name, m) for name, m in named(read_runs(folders)).items()}
+    runs = named(read_runs(folders))
+    every = {name: curve_of(name, m) for name, m in runs.items()}
     curves = [one for one in every.values() if one]
     finished = [one for one in curves if one.finished]
-    started = [one for one in curves if not one.finished]
+    found = shorts(runs, named(read_runs(short))) if short else None
     if shares:
-        return Told(checks(finished, shares), '')
+        return Told(checks(finished, shares, found), '')
+    if found and not found.candidates:
+        raise InputError(
+            f'every short run has a finished long one ({len(found.known)}), so there is nothing to forecast; '
+            '--check=0.1 shows how well these ends would have been told'
+        )
+    if found:
+        return _told(found.known, found.candidates, [], found)
+    started = [one for one in curves if not one.finished]
     if not started:
         raise InputError(
             f'none of these {len(every)} runs is under way ({len(finished)} are finished), so there is nothing to '
             'forecast; --check=0.1 shows how well the ends of finished runs would have been told'
         )
-    waiting = [name for name, one in every.items() if not one]
-    told = [forecast(one, finished) for one in started]
-    ended = min((Forecast(one, float(one.losses_N[-1]), 0.0) for one in finished), key=lambda f: f.comparable)
-    found = sorted([*told, ended], key=lambda f: f.comparable)
-    likely = dict(zip((f.curve.name for f in found), map(float, chances(found)), strict=True))
-    return Told((_candidates(found, likely, finished, waiting),), _advice(found, likely))
+    return _told(finished, started, [name for name, one in every.items() if not one], None)
 
 
-def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, Table]:
+def _told(
+    finished: Sequence[Curve], candidates: Sequence[Curve], waiting: Sequence[str], found: Shorts | None
+) -> Told:
+    """Candidates and the lowest of the finished runs, in the order of their ends."""
+    told = [forecast(one, finished) for one in candidates]
+    ended = min((Forecast(one, one.final, 0.0) for one in finished), key=lambda f: f.comparable)
+    ranked = sorted([*told, ended], key=lambda f: f.comparable)
+    likely = dict(zip((f.curve.name for f in ranked), map(float, chances(ranked)), strict=True))
+    return Told((_candidates(ranked, likely, finished, waiting, found),), _advice(ranked, likely, found))
+
+
+def checks(
+    finished: Sequence[Curve], shares: Sequence[float], found: Shorts | None = None
+) -> tuple[Table, Table]:
     """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told."""
-    rows = [row for share in shares for row in check(finished, share)]
+    rows = [row for share in shares for row in check(finished, share)] + (
+        check_shorts(found) if found else []
+    )
     losses = [
         Column('run', lambda one: one.name),
         *each({share: f'after {share:.0%}' for share in shares}, lambda x, one: fixed(one.at(x)), 'low'),
@@ -76,44 +97,51 @@ def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, T
 
 
 def _candidates(
-    found: Sequence[Forecast], likely: Mapping[str, float], finished: Sequence[Curve], waiting: Sequence[str]
+    ranked: Sequence[Forecast],
+    likely: Mapping[str, float],
+    finished: Sequence[Curve],
+    waiting: Sequence[str],
+    found: Shorts | None,
 ) -> Table:
-    several = len({round(f.curve.unit, 4) for f in found}) > 1
+    several = len({round(f.curve.unit, 4) for f in ranked}) > 1
     columns = [
         Column('run', lambda f: f.curve.name),
-        Column('of its steps', lambda f: percent(f.curve.share, 1)),
-        Column('held-out loss', lambda f: fixed(float(f.curve.losses_N[-1]))),
+        Column('of its steps', lambda f: percent(f.curve.share, 1), when=not found),
+        Column('short run' if found else 'held-out loss', lambda f: fixed(float(f.curve.losses_N[-1]))),
         Column('at the end', lambda f: fixed(f.final), 'low', when=not several),
         Column('low', lambda f: fixed(f.final - f.half)),
         Column('high', lambda f: fixed(f.final + f.half)),
         Column('nats a word', lambda f: fixed(f.comparable), 'low', when=several),
         Column('ends lowest', lambda f: percent(likely[f.curve.name], 0)),
-        Column('hours to go', lambda f: _hours(f.curve)),
+        Column('hours to go', lambda f: _hours(f, found)),
     ]
     note = (
         f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece; the lowest '
         'of the finished runs is a row, too.'
     )
-    if new := outside([f.curve for f in found], finished):
-        note += f' Outside what finished runs have: {", ".join(new)}; these intervals are too narrow.'
+    if found:
+        note += f' Short run: its final loss, after {found.share:.1%} of the steps of a long run.'
+    if new := outside([f.curve for f in ranked], finished):
+        note += f' Outside what finished runs have: {", ".join(new)}; these intervals may be too narrow.'
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
     if waiting:
         note += f' Not started, or from an older record without the steps to come: {", ".join(waiting)}.'
-    return Table.of('Forecast', columns, found, note=note)
+    return Table.of('Forecast', columns, ranked, note=note)
 
 
-def _hours(curve: Curve) -> Cell:
-    left = len(curve.rates_T) - int(curve.steps_N[-1])
-    return fixed(left * curve.seconds / 3600, 2) if curve.seconds else missing()
+def _hours(told: Forecast, found: Shorts | None) -> Cell:
+    curve = told.curve
+    left = found.steps if found else len(curve.rates_T) - int(curve.steps_N[-1])
+    return fixed(left * told.open * curve.seconds / 3600, 2) if curve.seconds else missing()
 
 
-def _advice(found: Sequence[Forecast], likely: Mapping[str, float]) -> str:
-    first = max(found, key=lambda f: likely[f.curve.name])
+def _advice(ranked: Sequence[Forecast], likely: Mapping[str, float], found: Shorts | None) -> str:
+    first = max(ranked, key=lambda f: likely[f.curve.name])
     name, chance = first.curve.name, likely[first.curve.name]
-    stop = [f.curve.name for f in found if likely[f.curve.name] < HOPELESS and not f.curve.finished]
-    said = f'Continue {name}: it ends lowest with a chance of {chance:.0%}.'
-    if first.curve.finished:
+    stop = [f.curve.name for f in ranked if likely[f.curve.name] < HOPELESS and f.open]
+    said = f'{"Train" if found else "Continue"} {name}: it ends lowest with a chance of {chance:.0%}.'
+    if not first.open:
         said = f'Take {name}, which has ended: no other ends lower, with a chance of {chance:.0%}.'
     if stop:
         said += f' Below {HOPELESS:.0%}: {", ".join(stop)}.'

@@ -10,6 +10,13 @@ Train some candidates to the end, all others for a tenth of their steps, and con
   bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --config.runtime.until=0.1 ...
   bioptimus forecast runs/rates
 
+Short runs of all candidates tell more: each goes through its whole schedule on a small share of the words. Then some
+are trained for long, and the ends of all others follow from their short runs:
+
+  bioptimus sweep --config=ablations:forecast,rates=5,words=35000 --workdir=runs/short ...
+  bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --arms='tokens_15*' ...
+  bioptimus forecast runs/rates --short=runs/short
+
 reads:  metrics.jsonl, RUN/pretrain/curriculum.json and manifests of each run, or results.jsonl of a sweep
 writes: a table to the terminal, and which run to continue
 """
@@ -23,7 +30,8 @@ def _call(command: Command) -> None:
 
     options = command.options
     require_local('RUN', *options.runs)
-    told = tell(options.runs, options.check)
+    require_local('--short', *options.short)
+    told = tell(options.runs, options.check, options.short)
     command.answer(
         lambda: {'tables': as_documents(told.tables), 'said': told.said or None},
         lambda: '\n\n'.join(filter(None, [*(t.text() for t in told.tables), told.said])),
@@ -40,6 +48,13 @@ VERB = Verb(
             (),
             type=shares,
             metavar='SHARE,...',
+        ),
+        flag(
+            '--short',
+            'short runs, by the names of the long ones: from these, in place of first steps',
+            (),
+            type=lambda text: tuple(text.split(',')),
+            metavar='RUN,...',
         ),
         json_flag(),
     ),
