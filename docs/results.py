@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.forecast.curves import curve_of
+from bioptimus_jax.forecast.short import shorts
 from bioptimus_jax.forecast.tables import checks
 from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
 from bioptimus_jax.report.frozen import followed
@@ -63,6 +64,8 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
 REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
+SHORT = {SCHEDULES: 'docs/results/forecast-short.jsonl', MASKING: 'docs/results/masking-short.jsonl'}
+"""Runs through the same schedules on a tenth of the words."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Of the steps, after which the end is told."""
 ELECTRA = 'docs/results/electra.jsonl'
@@ -128,7 +131,8 @@ def tables() -> list[Table]:
             made.append(dataclasses.replace(first, title=recorded))
     schedules = named(read_runs([SCHEDULES]))
     finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
-    told = ended(schedules), *checks(finished, SHARES), followed(arms.grouped(schedules))
+    found = shorts(schedules, named(read_runs([SHORT[SCHEDULES]])))
+    told = ended(schedules), *checks(finished, SHARES, found), followed(arms.grouped(schedules))
     made += under('Forecasts', told)
     for folder, (control, *more), title in LAST_MODELS:
         runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
@@ -141,7 +145,8 @@ def tables() -> list[Table]:
         )
         if folder == MASKING:  # these differ in what a forecast looks at
             finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
-            told = *told, checks(finished, SHARES)[1], followed(compared)
+            found = shorts(runs, named(read_runs([SHORT[MASKING]])))
+            told = *told, checks(finished, SHARES, found)[1], followed(compared)
         made += under(title, told)
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))

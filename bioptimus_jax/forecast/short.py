@@ -12,7 +12,6 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve, curve_of
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.schema import result_keys
 
 ALIKE = 0.1
 """Shares of the steps that differ by less, relative to each other, are the same: steps are whole numbers."""
@@ -67,13 +66,19 @@ def shorts(long: Mapping[str, Measures], short: Mapping[str, Measures]) -> Short
 
 
 def _settings(m: Measures) -> dict[str, Any]:
-    every = result_keys(m.run.config, SECTIONS)
-    return {key: value for key, value in every.items() if key.rpartition('.')[2] not in FREE}
+    every = {
+        key: value for manifest in m.manifests.values() for key, value in manifest.get('config', {}).items()
+    }
+    return {
+        key: value
+        for key, value in every.items()
+        if key.split('.')[0] in SECTIONS and key.rpartition('.')[2] not in FREE
+    }
 
 
 def _difference(short: Mapping[str, Any], long: Mapping[str, Any]) -> str:
     """The first setting of a short run that its long one does not have; empty if there is none."""
-    for key in sorted({*short, *long}):
-        if short.get(key) != long.get(key):
-            return f'config.{key}={short.get(key)}, and the long one {long.get(key)}'
+    for key in sorted(short.keys() & long.keys()):  # older records say less
+        if short[key] != long[key]:
+            return f'config.{key}={short[key]}, and the long one {long[key]}'
     return ''

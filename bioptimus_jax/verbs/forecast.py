@@ -10,8 +10,8 @@ Train some candidates to the end, all others for a tenth of their steps, and con
   bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --config.runtime.until=0.1 ...
   bioptimus forecast runs/rates
 
-Short runs of all candidates tell more: each goes through its whole schedule on a small share of the words. Then some
-are trained for long, and the ends of all others follow from their short runs:
+Short runs can replace first steps: each candidate goes through its whole schedule on a small share of the words. Then
+some are trained for long, and the ends of all others follow from their short runs:
 
   bioptimus sweep --config=ablations:forecast,rates=5,words=35000 --workdir=runs/short ...
   bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --arms='tokens_15*' ...
