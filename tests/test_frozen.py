@@ -246,6 +246,14 @@ def test_the_table_of_correlations_against_scipy(tmp_path):
         centred = [(x.reshape(4, 5) - x.reshape(4, 5).mean(1, keepdims=True)).ravel() for x in (own, f1)]
         within = rows[name, tables.FROZEN]['Pearson within runs']
         assert within == pytest.approx(stats.pearsonr(*centred)[0])
+        sets = every[0].datasets if name == tables.MEAN else [name]
+        noise = [
+            np.mean([np.var(m.scores(x, d), ddof=1) / len(m.scores(x, d)) for d in sets]) / len(sets)
+            for m, x in pairs
+        ]
+        most = np.sqrt(max(0, 1 - np.mean(noise) / np.var(f1, ddof=1)))
+        assert rows[name, tables.FROZEN]['at most'] == pytest.approx(most)
+        assert 0.5 < most < 1
     one = tables.followed({'one': {0: arms['one'][0]}}).records()
     assert not any('Pearson, as shown' in row for row in one), 'one arm has no interval over arms'
     assert tables.followed({'one': {0: dataclasses.replace(every[0], frozen=[])}}).empty

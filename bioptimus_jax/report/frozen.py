@@ -5,6 +5,7 @@ Shapes: N models of all runs, R resamples of the arms.
 
 import dataclasses
 import functools
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -33,17 +34,24 @@ Runs = Mapping[str, Mapping[Any, Measures]]
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A model on a set, or on several: F1 after fine-tuning, in percent, and measures of the same model `before` it."""
+    """A model on a set, or on several: F1 after fine-tuning, in percent, and measures of the same model `before` it.
+
+    `noise`: the variance of this F1 if the model were fine-tuned again with other seeds; None if it has only one.
+    """
 
     arm: str
     seed: Any
     f1: float
+    noise: float | None
     before: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
 class Correlated:
-    """A measure x and the fine-tuned F1 y of the same models; `arm_N`, `run_N`: the numbers of their arms and runs."""
+    """A measure x and the fine-tuned F1 y of the same models; `arm_N`, `run_N`: the numbers of their arms and runs.
+
+    `noise`: the mean over models of what fine-tuning adds to the variance of y; None where it is not known.
+    """
 
     dataset: str
     measure: str
@@ -51,6 +59,7 @@ class Correlated:
     y_N: np.ndarray
     arm_N: np.ndarray
     run_N: np.ndarray
+    noise: float | None
 
     def cell(self, how: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Cell:
         """A correlation, with its interval over arms if there are several."""
@@ -67,6 +76,12 @@ class Correlated:
             return missing()
         x_N, y_N = (values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N))
         return fixed(float(weighted_pearson(x_N, y_N, np.ones((1, len(x_N))))[0]), 2)
+
+    def most(self) -> Cell:
+        """Pearson's of a perfect measure: the root of the share of F1's variance that the models themselves have."""
+        if self.noise is None or not self.y_N.var():
+            return missing()
+        return fixed(math.sqrt(max(0.0, 1 - self.noise / self.y_N.var(ddof=1))), 2)
 
     def _drawn(self) -> np.ndarray:
         """How often each model is in each resample of the arms, RxN."""
@@ -107,12 +122,14 @@ def followed(runs: Runs) -> Table:
         Column('Spearman', lambda r: r.cell(weighted_spearman)),
         Column('Kendall', lambda r: r.cell(weighted_kendall)),
         Column('Pearson within runs', Correlated.within),
+        Column('at most', Correlated.most),
     ]
     note = (
         'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: source, step 0,'
         ' phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman keeps'
         ' the ranks of all models.] Within runs: after the mean of each run is subtracted. Nats are negated, so that a'
-        ' higher value is better in all rows.'
+        ' higher value is better in all rows. At most: what a perfect measure would have in Pearson, since F1 differs'
+        ' between fine-tunings of one model (Spearman 1904); it takes two or more of each.'
     )
     absent = f'fewer than {LEAST} models have both; {ABSENT}'
     return Table.of('Frozen states and fine-tuned F1', columns, records, note=note, absent=absent)
@@ -132,8 +149,10 @@ def correlated(runs: Runs, datasets: Sequence[str], name: str) -> list[Correlate
     arm_N = np.array([numbers.setdefault(p.arm, len(numbers)) for p in used])
     run_N = np.array([numbers.setdefault((p.arm, p.seed), len(numbers)) for p in used])
     y_N = np.array([p.f1 for p in used])
+    noises = [p.noise for p in used if p.noise is not None]
+    noise = statistics.fmean(noises) if len(noises) == len(used) else None
     return [
-        Correlated(name, measure, np.array([p.before[measure] for p in used]), y_N, arm_N, run_N)
+        Correlated(name, measure, np.array([p.before[measure] for p in used]), y_N, arm_N, run_N, noise)
         for measure in ((FROZEN, NATS) if used is both else (FROZEN,))
     ]
 
@@ -157,8 +176,16 @@ def points(runs: Runs, datasets: Sequence[str]) -> list[Point]:
             measures = {FROZEN: statistics.fmean(f1 for f1 in before if f1 is not None)}
             if (nats := m.hidden_words_of(model).get('nats_per_word')) is not None:
                 measures[NATS] = -nats
-            found.append(Point(arm, seed, statistics.fmean(map(statistics.fmean, tuned)), measures))
+            f1 = statistics.fmean(map(statistics.fmean, tuned))
+            found.append(Point(arm, seed, f1, _noise(tuned), measures))
     return found
+
+
+def _noise(tuned: Sequence[Sequence[float]]) -> float | None:
+    """The variance of the mean over sets of the mean over fine-tunings, from the F1 of each fine-tuning on each set."""
+    if min(map(len, tuned)) < 2:
+        return None
+    return sum(statistics.variance(of_set) / len(of_set) for of_set in tuned) / len(tuned) ** 2
 
 
 def weighted_pearson(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
