@@ -1,7 +1,8 @@
 """Short runs in place of first steps: each arm through its whole schedule, on a small share of its steps.
 
 The first steps of a long run have a learning rate that the end does not have. A short run has seen the rate fall and
-all settings of its arm, so its end says more about the end of the long run.
+all settings of its arm, so the order of short runs is nearer to the final one. Forecasts from them are not better than
+from first steps where we measured it (docs/results.md, Forecasts and frozen states).
 """
 
 import dataclasses
@@ -53,8 +54,8 @@ def shorts(long: Mapping[str, Measures], short: Mapping[str, Measures]) -> Short
     for name in both:
         if wrong := _difference(_settings(short[name]), _settings(long[name])):
             raise InputError(
-                f'{name}: its short run has {wrong}; only the duration of phases and the '
-                'number of evaluations may differ'
+                f'{name}: its short run has {wrong}; only the duration of phases and the number of evaluations may '
+                'differ'
             )
         if not math.isclose(shares[name], shares[both[0]], rel_tol=ALIKE) or shares[name] >= 1:
             raise InputError(
