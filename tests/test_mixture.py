@@ -1,5 +1,6 @@
 """Several corpora in one run: exact shares, every corpus in its own order, resumed to the bit, refused in one line."""
 
+import dataclasses
 import json
 import shutil
 from collections import Counter
@@ -111,6 +112,21 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepare
     notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows')['content']
     assert run.manifest('pretrain')['inputs']['corpora:notes'] == notes
     assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed')), '0.4')
+
+
+def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
+    alone = {'phase.0.1.corpora': ''}
+    both = opened(prepared, tmp_path / 'run', **alone)
+    first = pretrained(Run(both.workdir, dataclasses.replace(both.config, phases=('0.1',)), quiet=True))
+    assert 'corpora:notes' not in first.manifest('pretrain')['inputs']
+    shutil.copytree(first.workdir, tmp_path / 'before')
+    run = pretrained(both)
+    assert 'corpora:notes' in run.manifest('pretrain')['inputs']
+    assert run.metrics('pretrain')[-1]['step'] == 12
+    assert_same_bits(run, Run(tmp_path / 'before', first.config, quiet=True), '0.1')
+    # Other rows under the name of those that were trained on are refused.
+    with pytest.raises(ConfigError, match=r'inputs.corpora:notes: '):
+        pretrained(opened(prepared, tmp_path / 'run', **alone, **{'corpora.notes.run': prepared / 'own'}))
 
 
 def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
