@@ -37,7 +37,7 @@ def key(
     high: float | None = None,
     path: bool = False,
     before: Any = None,
-    only_with: tuple[str, tuple] | None = None,
+    only_with: tuple[str, Collection] | None = None,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 

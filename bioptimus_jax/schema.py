@@ -692,10 +692,17 @@ class Analysis:
     geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
     frozen_sentences: int = key(
         0,
-        'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none; a '
-        'thousand or two are enough',
+        'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none; the '
+        'more, the closer to F1 after fine-tuning: 5000',
         low=0,
         high=LARGEST_SIZE,
+    )
+    frozen_layers: str = key(
+        'halves',
+        'states of a word: the means over the lower and the upper half of the layers, side by side; upper: one mean',
+        one_of=('halves', 'upper'),
+        before='upper',
+        only_with=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
     )
 
 

@@ -64,6 +64,8 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
 REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
+REFINED = 'docs/results/frozen.jsonl'
+"""Three fine-tunings of each model of the third seed of MASKING: the last ones, and of some arms all phases."""
 SHORT = {SCHEDULES: 'docs/results/forecast-short.jsonl', MASKING: 'docs/results/masking-short.jsonl'}
 """Runs through the same schedules on a tenth of the words."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
@@ -148,6 +150,14 @@ def tables() -> list[Table]:
             found = shorts(runs, named(read_runs([SHORT[MASKING]])))
             told = *told, checks(finished, SHARES, found)[1], followed(compared)
         made += under(title, told)
+    every = arms.grouped(named(read_runs([REFINED])))
+    phases = {arm: seeds for arm, seeds in every.items() if all(len(tuned(m)) > 1 for m in seeds.values())}
+    last = {arm: {seed: only_last(m) for seed, m in seeds.items()} for arm, seeds in every.items()}
+    for compared, which in (
+        (last, 'the last models'),
+        (phases, f'step 0 and the phases of {len(phases)} arms'),
+    ):
+        made += under(f'Masking, three fine-tunings of {which}', (followed(compared),))
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     made += under('Fitted rows', told)
@@ -171,6 +181,16 @@ def tables() -> list[Table]:
 def under(title: str, tables: Iterable[Table]) -> list[Table]:
     """These tables, each with this before its title."""
     return [dataclasses.replace(table, title=f'{title}: {table.title}') for table in tables]
+
+
+def tuned(m: Measures) -> set[str]:
+    """The models that were fine-tuned."""
+    return {r['model'] for r in m.finetuned}
+
+
+def only_last(m: Measures) -> Measures:
+    """The fine-tunings of the last phase alone."""
+    return dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] == m.phases[-1]])
 
 
 def ended(runs: Mapping[str, Measures]) -> Table:

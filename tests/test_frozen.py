@@ -20,7 +20,7 @@ from bioptimus_jax.manifests import differences
 from bioptimus_jax.report import frozen as tables
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import check, measures_of, record_of
-from bioptimus_jax.schema import Analysis
+from bioptimus_jax.schema import Analysis, Experiment, result_keys
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import from_spans
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -144,21 +144,32 @@ def test_batches_rows_and_padding_change_no_state(family):
     for batch_pieces in (96, 4096):
         tagged = frozen.Tagged.of(sentences, WORDS, 32, batch_pieces)
         found_NxD = frozen.states(tagged, model.architecture, on_device)
-        assert found_NxD.shape == (sum(len(s.words) for s in sentences), model.architecture.hidden)
+        assert found_NxD.shape[0] == sum(len(s.words) for s in sentences)
+        assert found_NxD.shape[1] == model.architecture.hidden * min(model.architecture.layers, 2)
         np.testing.assert_allclose(found_NxD, np.concatenate(alone), atol=1e-4)
 
 
-def test_the_state_is_the_mean_of_the_scaled_upper_layers():
-    model = noisy(dataclasses.replace(SMALL['bert'], layers=2))
+@pytest.mark.parametrize(
+    ('layers', 'which', 'groups'),
+    [
+        (2, 'halves', [[1], [2]]),
+        (3, 'halves', [[1], [2, 3]]),
+        (1, 'halves', [[1]]),
+        (2, 'upper', [[1, 2]]),
+        (3, 'upper', [[1, 2, 3]]),
+    ],
+)
+def test_the_state_has_the_means_of_the_scaled_halves_of_the_layers(layers, which, groups):
+    model = noisy(dataclasses.replace(SMALL['bert'], layers=layers))
     tagged = frozen.Tagged.of([Sentence(('abc', '\u200b', 'drug'), ('B-X', 'O', 'O'))], WORDS, 32)
     assert tagged.place_N.tolist() == [0, 2], 'a word without a piece has no state'
     batch = tagged.layout.batch(0)
     rows = {'tokens': batch.tokens_BxL, 'segments': batch.segments_BxL, 'positions': batch.positions_BxL}
-    layers = [np.asarray(x) for x in model.architecture.encode(model.params, rows, all_layers=True)]
-    wanted = np.mean(
-        [stats.zscore(x[0, [1, 4]], axis=1) for x in layers[1:]], 0
-    )  # [CLS] a ##b ##c drug [SEP]
-    np.testing.assert_allclose(frozen.states(tagged, model.architecture, model.params), wanted, atol=1e-4)
+    every = [np.asarray(x) for x in model.architecture.encode(model.params, rows, all_layers=True)]
+    words = [1, 4]  # [CLS] a ##b ##c drug [SEP]
+    means = [np.mean([stats.zscore(every[n][0, words], axis=1) for n in group], 0) for group in groups]
+    found = frozen.states(tagged, model.architecture, model.params, layers=which)
+    np.testing.assert_allclose(found, np.concatenate(means, 1), atol=1e-4)
 
 
 def test_sentences_are_chosen_by_their_words_and_documents_stay_whole():
@@ -180,6 +191,17 @@ def test_a_folder_from_before_the_key_is_up_to_date():
     asked = {'config': {'analysis.frozen_sentences': Analysis().frozen_sentences}, 'inputs': {}}
     assert not differences({'config': {}, 'inputs': {}}, asked)
     assert differences(asked, {'config': {'analysis.frozen_sentences': 1000}, 'inputs': {}})
+    # Which layers are read is a difference only where any are.
+    without, reading = (
+        result_keys(
+            dataclasses.replace(Experiment(), analysis=Analysis(frozen_sentences=most)), ('analysis',)
+        )
+        for most in (0, 1000)
+    )
+    older = {key: value for key, value in reading.items() if key != 'analysis.frozen_layers'}
+    assert 'analysis.frozen_layers' not in without
+    [changed] = differences({'config': older, 'inputs': {}}, {'config': reading, 'inputs': {}})
+    assert changed == 'config.analysis.frozen_layers: upper -> halves'
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 5)] * 2, st.integers(1, 3)), min_size=4, max_size=12))

@@ -4,17 +4,19 @@ Only sentences of the training split are read: devel and test choose and judge f
 into PARTS in the order of the file, and each part is tagged by a tagger that is fitted on the other parts
 (`discriminant`), so every sentence is scored, and none by a tagger that was fitted on it.
 
-The state of a word is that of its first piece: the mean over the upper half of the layers, after each layer is scaled
-to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective that it was trained with.
+The state of a word is that of its first piece: the means over the lower and the upper half of the layers, side by side,
+after each layer is scaled to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective
+that it was trained with; one mean follows F1 after fine-tuning less closely (docs/results.md).
 
 `Tagged` is made once for each vocabulary. `states` reads a model, and `scored` judges what was read.
 
-Shapes: N words that have a piece, in the order of their sentences, M slots of a batch, B rows, L pieces, D hidden size.
+Shapes: N words that have a piece, in the order of their sentences, M slots of a batch, B rows, L pieces, D size of a
+state: the hidden size, for both halves twice.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +33,7 @@ from bioptimus_jax.surgery.layout import Layout
 from bioptimus_jax.surgery.reading import Reading
 from bioptimus_jax.vocab.subwords import Subwords
 
+HALVES, UPPER = 'halves', 'upper'
 PARTS = 5
 WINDOW = 128
 """Pieces that are read at once, special ones included; longer sentences are cut between words."""
@@ -114,14 +117,16 @@ def states(
     architecture: Architecture,
     params: Mapping[str, Any],
     on_sentences: Callable[[float], None] = lambda sentences: None,
+    layers: str = HALVES,
 ) -> np.ndarray:
-    """The state of every word, float32 NxD. `params` may be on the device."""
-    states_NxD = np.zeros((len(tagged.tags_N), architecture.hidden), np.float32)
+    """The state of every word, float32 NxD, of both HALVES of the layers or the UPPER. `params`: on the device, too."""
+    groups = tuple(_groups(architecture.layers, layers))
+    states_NxD = np.zeros((len(tagged.tags_N), architecture.hidden * len(groups)), np.float32)
     share = len(tagged.gold) / max(len(tagged.layout.reading.windows), 1)
     for number in range(len(tagged.layout)):
         batch = tagged.layout.batch(number)
         rows = {'tokens': batch.tokens_BxL, 'segments': batch.segments_BxL, 'positions': batch.positions_BxL}
-        states_MxD = _states(architecture, params, rows, batch.slots_SxK[0])
+        states_MxD = _states(architecture, groups, params, rows, batch.slots_SxK[0])
         states_NxD[batch.entries] = np.asarray(states_MxD)[batch.slot_of_entry]
         on_sentences(batch.windows * share)
     return states_NxD
@@ -141,15 +146,29 @@ def scored(tagged: Tagged, states_NxD: np.ndarray) -> dict[str, float]:
     return METRIC.scores(tagged.gold, predicted)
 
 
-@functools.partial(jax.jit, static_argnums=0)  # compiled once for all models of one shape
+def _groups(layers: int, which: str) -> Iterator[range]:
+    """The numbers of the layers that share a mean; the embeddings, number 0, never count."""
+    if which == UPPER:
+        yield range(max(layers // 2, 1), layers + 1)
+        return
+    if layers > 1:
+        yield range(1, layers // 2 + 1)
+    yield range(layers // 2 + 1, layers + 1)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))  # compiled once for all models of one shape
 def _states(
-    architecture: Architecture, params: Mapping[str, Any], batch: Mapping[str, jax.Array], slots_M: jax.Array
+    architecture: Architecture,
+    groups: tuple[range, ...],
+    params: Mapping[str, Any],
+    batch: Mapping[str, jax.Array],
+    slots_M: jax.Array,
 ) -> jax.Array:
     layers = architecture.encode(params, batch, all_layers=True)
-    total_MxD = jnp.zeros((len(slots_M), architecture.hidden), jnp.float32)
-    # The embeddings are the first of `layers`, and never count.
-    upper = layers[max(architecture.layers // 2, 1) :]
-    for layer_BxLxD in upper:
-        flat = layer_BxLxD.reshape(-1, architecture.hidden)
-        total_MxD += jax.nn.standardize(flat[slots_M].astype(jnp.float32), axis=-1)
-    return total_MxD / len(upper)
+
+    def scaled(number: int) -> jax.Array:
+        flat = layers[number].reshape(-1, architecture.hidden)
+        return jax.nn.standardize(flat[slots_M].astype(jnp.float32), axis=-1)
+
+    means = [sum(scaled(number) for number in group) / len(group) for group in groups]
+    return jnp.concatenate(means, axis=-1)

@@ -16,8 +16,8 @@ from bioptimus_jax.vocab.subwords import Subwords
 class FrozenSets:
     """The chosen sentences of each set. They are tokenised once for all models with the same vocabulary."""
 
-    def __init__(self, sentences: Mapping[str, Sequence[Sentence]]):
-        self.sentences = sentences
+    def __init__(self, sentences: Mapping[str, Sequence[Sentence]], layers: str = frozen.HALVES):
+        self.sentences, self.layers = sentences, layers
         self._tagged: dict[tuple[str, tuple[str, ...], int], frozen.Tagged] = {}
 
     @classmethod
@@ -32,7 +32,7 @@ class FrozenSets:
             if one.reading:
                 sentences = [dataclasses.replace(s, tags=merged(s.tags)) for s in sentences]
             found[one.name] = sentences
-        return cls(found)
+        return cls(found, e.analysis.frozen_layers)
 
     def __len__(self) -> int:
         """Sentences of all sets."""
@@ -54,6 +54,7 @@ class FrozenSets:
             if key not in self._tagged:
                 self._tagged[key] = frozen.Tagged.of(sentences, subwords, window)
             tagged = self._tagged[key]
-            scores = frozen.scored(tagged, frozen.states(tagged, architecture, params, on_sentences))
+            states_NxD = frozen.states(tagged, architecture, params, on_sentences, self.layers)
+            scores = frozen.scored(tagged, states_NxD)
             records.append({'model': model, 'set': name, **scores, 'sentences': len(sentences)})
         return records
