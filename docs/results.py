@@ -65,7 +65,8 @@ REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
 REFINED = 'docs/results/frozen.jsonl'
-"""Three fine-tunings of each model of the third seed of MASKING: the last ones, and of some arms all phases."""
+"""Of the third seed of MASKING three fine-tunings of each last model, and of all models of some arms, with frozen
+states of 5,000 sentences."""
 SHORT = {SCHEDULES: 'docs/results/forecast-short.jsonl', MASKING: 'docs/results/masking-short.jsonl'}
 """Runs through the same schedules on a tenth of the words."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
@@ -150,14 +151,20 @@ def tables() -> list[Table]:
             found = shorts(runs, named(read_runs([SHORT[MASKING]])))
             told = *told, checks(finished, SHARES, found)[1], followed(compared)
         made += under(title, told)
-    every = arms.grouped(named(read_runs([REFINED])))
-    phases = {arm: seeds for arm, seeds in every.items() if all(len(tuned(m)) > 1 for m in seeds.values())}
-    last = {arm: {seed: only_last(m) for seed, m in seeds.items()} for arm, seeds in every.items()}
-    for compared, which in (
-        (last, 'the last models'),
-        (phases, f'step 0 and the phases of {len(phases)} arms'),
-    ):
-        made += under(f'Masking, three fine-tunings of {which}', (followed(compared),))
+    read = named(read_runs([REFINED]))
+    once = named(
+        read_runs(sorted(Path(MASKING).glob('*.jsonl')))
+    )  # frozen states of 1,000 sentences, one mean
+    for one_mean, how in ((False, ''), (True, ', one mean of 1,000 sentences')):
+        runs = {n: dataclasses.replace(m, frozen=once[n].frozen) if one_mean else m for n, m in read.items()}
+        last = {name: only_last(m) for name, m in runs.items()}
+        phases = {name: m for name, m in runs.items() if len(tuned(m)) > 1}
+        for of, which in (
+            (last, 'the last models'),
+            (phases, f'step 0 and the phases of {len(phases)} arms'),
+        ):
+            title = f'Masking, three fine-tunings of {which}{how}'
+            made += under(title, (followed(arms.grouped(of)),))
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     made += under('Fitted rows', told)
