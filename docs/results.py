@@ -61,6 +61,8 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
     ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
     (MASKING, ('words_20',), 'Masking'),
 )
+LONGER, LONGER_CONTROL = 'docs/results/longer.jsonl', 'copy'
+"""Two arms of the fitted source with four times the words."""
 REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
@@ -151,6 +153,9 @@ def tables() -> list[Table]:
             found = shorts(runs, named(read_runs([SHORT[MASKING]])))
             told = *told, checks(finished, SHARES, found)[1], followed(compared)
         made += under(title, told)
+    compared = arms.grouped(named(read_runs([LONGER])))
+    told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+    made += under('Four times the words', told)
     read = named(read_runs([REFINED]))
     once = named(
         read_runs(sorted(Path(MASKING).glob('*.jsonl')))
