@@ -670,6 +670,10 @@ class Finetune:
         return dataclasses.replace(self, of_set={}, **self.of_set.get(dataset, {}))
 
 
+HALVES, UPPER = 'halves', 'upper'
+"""Layers that frozen states are means of: both halves, each with its own mean, or the upper one alone."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Analysis:
     """Measures that compare across vocabularies, and the geometry of the embeddings."""
@@ -698,10 +702,10 @@ class Analysis:
         high=LARGEST_SIZE,
     )
     frozen_layers: str = key(
-        'halves',
+        HALVES,
         'states of a word: the means over the lower and the upper half of the layers, side by side; upper: one mean',
-        one_of=('halves', 'upper'),
-        before='upper',
+        one_of=(HALVES, UPPER),
+        before=UPPER,
         only_with=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
     )
 

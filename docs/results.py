@@ -5,7 +5,7 @@ Everything below TABLES in results.md is replaced; the text above is written by 
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bioptimus_jax.files import read_jsonl
@@ -151,25 +151,11 @@ def tables() -> list[Table]:
         if folder == MASKING:  # these differ in what a forecast looks at
             finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
             found = shorts(runs, named(read_runs([SHORT[MASKING]])))
-            told = *told, checks(finished, SHARES, found)[1], followed(compared)
+            told = *told, checks(finished, SHARES, found)[1], followed(compared), *refined(runs)
         made += under(title, told)
     compared = arms.grouped(named(read_runs([LONGER])))
     told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
     made += under('Four times the words', told)
-    read = named(read_runs([REFINED]))
-    once = named(
-        read_runs(sorted(Path(MASKING).glob('*.jsonl')))
-    )  # frozen states of 1,000 sentences, one mean
-    for one_mean, how in ((False, ''), (True, ', one mean of 1,000 sentences')):
-        runs = {n: dataclasses.replace(m, frozen=once[n].frozen) if one_mean else m for n, m in read.items()}
-        last = {name: only_last(m) for name, m in runs.items()}
-        phases = {name: m for name, m in runs.items() if len(tuned(m)) > 1}
-        for of, which in (
-            (last, 'the last models'),
-            (phases, f'step 0 and the phases of {len(phases)} arms'),
-        ):
-            title = f'Masking, three fine-tunings of {which}{how}'
-            made += under(title, (followed(arms.grouped(of)),))
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     made += under('Fitted rows', told)
@@ -193,6 +179,18 @@ def tables() -> list[Table]:
 def under(title: str, tables: Iterable[Table]) -> list[Table]:
     """These tables, each with this before its title."""
     return [dataclasses.replace(table, title=f'{title}: {table.title}') for table in tables]
+
+
+def refined(once: Mapping[str, Measures]) -> Iterator[Table]:
+    """How frozen states follow three fine-tunings, and how those of the runs that were tuned `once` do: one mean of the
+    layers, 1,000 sentences."""
+    read = named(read_runs([REFINED]))
+    one_mean = {name: dataclasses.replace(m, frozen=once[name].frozen) for name, m in read.items()}
+    for runs, how in ((read, ''), (one_mean, ', one mean of 1,000 sentences')):
+        last = {name: only_last(m) for name, m in runs.items()}
+        phases = {name: m for name, m in runs.items() if len(tuned(m)) > 1}
+        for of, which in ((last, 'last models'), (phases, f'step 0 and the phases of {len(phases)} arms')):
+            yield from under(f'three fine-tunings, {which}{how}', [followed(arms.grouped(of))])
 
 
 def tuned(m: Measures) -> set[str]:

@@ -305,7 +305,7 @@ def train(prepared, folder, rate, **more):
     within.rmdir()
 
 
-def test_what_has_not_begun_is_told_from_short_runs(sweep, tmp_path, capsys):
+def test_runs_that_have_not_started_are_forecast_from_short_runs(sweep, tmp_path, capsys):
     prepared, long = sweep
     brief = {'phase.0.1.duration': 3.0, 'evaluation.per_phase': 1}
     for number, rate in enumerate((3e-4, 1e-3, 2e-3, 4e-3, 8e-3)):
@@ -314,7 +314,7 @@ def test_what_has_not_begun_is_told_from_short_runs(sweep, tmp_path, capsys):
     found = document(capsys, *command)
     [table] = found['tables']
     rows = {row['run']: row for row in table['rows']}
-    assert set(rows) == {'rate-3', 'rate-4'}  # the lowest that has ended, and the one that has not begun
+    assert set(rows) == {'rate-3', 'rate-4'}  # the lowest that has ended, and the one that has not started
     assert 'after 50.0% of the steps of a long run' in table['note']
     assert 'Outside' not in table['note']
     curves = [

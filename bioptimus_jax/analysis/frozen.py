@@ -27,13 +27,13 @@ from bioptimus_jax.analysis.discriminant import cross_fitted
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.schema import HALVES, UPPER
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE
 from bioptimus_jax.surgery.layout import Layout
 from bioptimus_jax.surgery.reading import Reading
 from bioptimus_jax.vocab.subwords import Subwords
 
-HALVES, UPPER = 'halves', 'upper'
 PARTS = 5
 WINDOW = 128
 """Pieces that are read at once, special ones included; longer sentences are cut between words."""

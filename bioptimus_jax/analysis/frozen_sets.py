@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.analysis import frozen
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import HALVES, Experiment
 from bioptimus_jax.sets.corpora import entity_sets, read_split
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import merged
@@ -16,7 +16,7 @@ from bioptimus_jax.vocab.subwords import Subwords
 class FrozenSets:
     """The chosen sentences of each set. They are tokenised once for all models with the same vocabulary."""
 
-    def __init__(self, sentences: Mapping[str, Sequence[Sentence]], layers: str = frozen.HALVES):
+    def __init__(self, sentences: Mapping[str, Sequence[Sentence]], layers: str = HALVES):
         self.sentences, self.layers = sentences, layers
         self._tagged: dict[tuple[str, tuple[str, ...], int], frozen.Tagged] = {}
 

@@ -27,8 +27,8 @@ class Told:
 def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[str] = ()) -> Told:
     """Of runs and sweeps: forecasts of those that are not finished; with `shares`, a check by those that are.
 
-    With folders of `short` runs from these instead of first steps, also of runs that are not begun. Raises InputError
-    for folders without runs, and where too few are finished.
+    With folders of `short` runs, forecasts are made from these and not from first steps, also for runs that have not
+    started. Raises InputError for folders without runs, and where too few are finished.
     """
     runs = named(read_runs(folders))
     every = {name: curve_of(name, m) for name, m in runs.items()}
@@ -68,9 +68,9 @@ def checks(
     finished: Sequence[Curve], shares: Sequence[float], found: Shorts | None = None
 ) -> tuple[Table, Table]:
     """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told."""
-    rows = [row for share in shares for row in check(finished, share)] + (
-        check_shorts(found) if found else []
-    )
+    rows = [row for share in shares for row in check(finished, share)]
+    if found:
+        rows += check_shorts(found)
     losses = [
         Column('run', lambda one: one.name),
         *each({share: f'after {share:.0%}' for share in shares}, lambda x, one: fixed(one.at(x)), 'low'),
