@@ -27,18 +27,18 @@ Row = dict[str, Any]
 TINY = 'tiny-'
 """What the names of sizes begin with that are for a CPU."""
 GIB = 2**30
-ROOMY = 60 * GIB
+ROOMY = 50 * GIB
 """Memory of a card that takes the batches of the sizes; another one gets half of their rows."""
 SHOWN = ('jax', 'jaxlib', 'jax-cuda13-plugin', 'jax-cuda12-plugin', 'torch', 'transformers', 'flax')
 HEADS, HEAD_SIZE = 12, 64
-CELLS = ((64, 512, None), (256, 128, None), (16, 1024, None), (16, 1024, 64), (1, 8192, None), (1, 8192, 64))
+CELLS = ((64, 512, None), (16, 1024, 64), (2, 8192, None), (2, 8192, 64))
 """Rows, width and window of the attention: BERT's rows, then ModernBERT's, whose windows reach 64 places each way."""
 TINY_CELLS = ((2, 64, None), (2, 128, 16))  # too short for one kernel; a window, which the other has not
 CHECKED_HEADS = 2  # the check keeps all scores in float32: fewer heads, for the longest rows
 PEERS = ('hf_compiled', 'hf_packed_masked', 'hf_varlen_compiled', 'hf_varlen', 'hf_padded')
 TINY_PEERS = ('hf_packed_masked', 'hf_varlen')  # a compiler takes half a minute
 PATIENCE = 90  # seconds that a peer has to start, compile and make its first steps, and for each answer
-COSTS, TRACED = 3, 3
+COSTS, KEPT_COSTS, TRACED = 3, 40, 3
 CONTAINERS = ('while', 'call', 'conditional')
 """Operations that only run others: their time counts there."""
 STRUCTURE = ('while', 'body', 'closed_call', 'checkpoint', 'eval_jaxpr')
@@ -206,12 +206,13 @@ def _passes(attention: Any, rows: int, width: int, window: int | None, place: Pl
     draw, shares, lengths = random.Random(0), *zip(*LENGTHS, strict=True)
     ends = [int(np.interp(draw.random(), shares, lengths)) for _ in range(width // 100 + 2)]
     segments_BxL = np.tile(np.searchsorted(np.cumsum(ends), np.arange(width), 'right') + 1, (rows, 1))
+    lengths_BxG = jnp.tile(np.bincount(segments_BxL[0])[1:].astype(np.int32), (rows, 1))
     shape, kind = (rows, width, *((2, 16) if place.quick else (HEADS, HEAD_SIZE))), jnp.bfloat16
     drawn = jax.random.normal(jax.random.key(0), (4, *shape)).astype(jnp.float32 if place.quick else kind)
     segments, inputs, weights = jnp.asarray(segments_BxL), tuple(drawn[:3]), drawn[3]
 
     def attended(query: Any, key: Any, value: Any) -> Any:
-        return attention(query, key, value, Ranges.of(segments, window))
+        return attention(query, key, value, Ranges.of(segments, window, lengths_BxG))
 
     forward = jax.jit(attended)
 
@@ -357,6 +358,7 @@ def profile(place: Place) -> Iterator[Row]:
         'trace',
         f'{1e3 * total / TRACED:,.1f} ms of operations a step in {1e3 * wall / TRACED:,.1f} ms',
         operations_ms=1e3 * total / TRACED,
+        ms_of_operations={name: 1e3 * taken / TRACED for name, taken in seconds.most_common(KEPT_COSTS)},
     )
 
 
@@ -527,7 +529,7 @@ class Part:
 
 PARTS: Sequence[Part] = (
     Part('machine', 60, 'device, versions, rates of a copy and a matrix product', machine),
-    Part('kernels', 100, 'attention kernels: check and time beside plain attention', kernels),
+    Part('kernels', 150, 'attention kernels: check and time beside plain attention', kernels),
     Part('base-512', 100, 'train step of a base model, rows of 512', functools.partial(training, 'base-512')),
     Part('peers', 270, 'the same in transformers with PyTorch: packed, compiled, padded', peers),
     Part('profile', 60, 'the three largest costs of that step', profile),

@@ -250,7 +250,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     objective, table, batches, _, params = parts(shape, folder)
     batch = {name: value[:2] for name, value in batches.at(0).items()}
     rows = example_at(objective, batch, table, jnp.int32(0)).rows
-    masked, segments, positions, _ = rows
+    masked, segments, positions, *_ = rows
     plain = dataclasses.replace(objective, compute=PLAIN)
 
     @jax.jit

@@ -22,6 +22,7 @@ from bioptimus_jax.manifests import versions
 
 RESULTS = Path(__file__).parent / 'results'
 os.environ.setdefault('XLA_PYTHON_CLIENT_PREALLOCATE', 'false')  # several processes share a card
+SHOWN_OF_LOG = 3000  # characters
 ON_CPU = {'JAX_PLATFORMS': 'cpu'}
 """For a process that computes with PyTorch: there JAX must not hold memory of the card."""
 
@@ -75,6 +76,8 @@ class Variant:
         if not line:
             code = self.process.wait()
             said = last_line(self.log) if self.log else 'see its message above'
+            if self.log:
+                print(self.log.read_text('utf-8', 'replace')[-SHOWN_OF_LOG:], file=sys.stderr)
             raise SystemExit(f'variant {self.name} ended with code {code}; {said}')
         return json.loads(line)
 

@@ -18,6 +18,9 @@ LOG, LOCK = 'log.txt', '.arm.lock'
 PACKAGES = ('jax', 'torch', 'transformers')
 """What must be the same on all workers for the same results, beside what the corpus stages need."""
 SECONDS_BETWEEN_LOOKS = 0.2
+PREALLOCATE, MEM_FRACTION = 'XLA_PYTHON_CLIENT_PREALLOCATE', 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+JAX_TAKES = 0.75
+"""Share of a GPU's memory that jax takes at once: the second program on a card would find nothing left."""
 LOST = -9
 
 
@@ -30,7 +33,7 @@ class Program(Protocol):
 
 
 class Here:
-    """This machine: `number` programs at a time, each with its share of the cores and GPUs."""
+    """This machine: `number` programs at a time, each with its share of the cores, GPUs and, of those, of memory."""
 
     def __init__(self, number: int):
         self.number = number
@@ -43,6 +46,9 @@ class Here:
         gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', every).split(',') if gpu]
         if gpus and self.number > 1:
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, self.number))
+        if 0 < len(gpus) < self.number and PREALLOCATE not in environment:
+            share = JAX_TAKES / -(-self.number // len(gpus))
+            environment.setdefault(MEM_FRACTION, f'{share:.3f}')
         return _started(arguments, folder, share_of(cores(), place, self.number), env=environment)
 
     def stop(self, running: Sequence[Any]) -> None:

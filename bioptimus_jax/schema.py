@@ -727,7 +727,7 @@ class Runtime:
     attention: str = key(
         'auto',
         'attention; auto: the fastest that passes a check, measured once in a run; xla where something is dropped',
-        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'splash'),
+        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
     )
     remat: str = key(
         'auto',

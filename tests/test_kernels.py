@@ -22,17 +22,21 @@ from toy_attention import not_at_all, raising, roughly, slowly
 from toy_programs import environment
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.model import kernels
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
+from bioptimus_jax.model.kernels import parts_of_rows
 from bioptimus_jax.pretrain import backends
 from bioptimus_jax.pretrain.fastest import Way, fastest
 
+OPTIONS = {'cudnn': {'implementation': 'xla'}, 'cudnn_packed': {}}
 INTERPRETED = {
-    name: functools.partial(kernel, **({'implementation': 'xla'} if name == 'cudnn' else {'interpret': True}))
+    name: functools.partial(kernel, **OPTIONS.get(name, {'interpret': True}))
     for name, kernel in backends.KERNELS.items()
 }
 """On a CPU. Of cuDNN what is given to it is tested here, and computed by another implementation of the same."""
+CUDNN = 'jax._src.cudnn.fused_attention_stablehlo'
 # Rows of three blocks in every pass of every kernel; a head size that is no power of two.
-LENGTHS = {'pallas_gpu': 96, 'cudnn': 96, 'splash': 384}
+LENGTHS = {'pallas_gpu': 96, 'cudnn': 96, 'cudnn_packed': 96, 'splash': 384}
 HEADS, SIZE = 2, 24
 WINDOW = 50
 ATTENTIONS = [
@@ -62,13 +66,43 @@ def segments_of(name, documents):
     return jnp.asarray([np.pad(row, (0, LENGTHS[name] - len(row))) for row in rows], jnp.int32)
 
 
+def by_parts(query, key, value, *, q_seqlen, kv_seqlen, q_offsets, kv_offsets, scale, mask_type):
+    """What cuDNN does of packed rows: every part by itself, which begins at an offset, and nothing where none is."""
+    assert q_seqlen is kv_seqlen
+    assert q_offsets is kv_offsets
+    assert q_offsets.shape == (len(query), q_seqlen.shape[1] + 1)
+    place = jnp.arange(query.shape[1])[None, :, None]
+    begins, sizes = q_offsets[:, None, :-1], q_seqlen[:, None]
+    holds = (begins >= 0) & (begins <= place) & (place < begins + sizes)
+    sees = jnp.einsum('bqp,bkp->bqk', *(holds.astype(jnp.float32),) * 2) > 0
+    if mask_type.name == 'PADDING_CAUSAL':
+        sees &= place >= jnp.swapaxes(place, 1, 2)
+    else:
+        assert mask_type.name == 'PADDING'
+    scores = jnp.where(sees[:, None], scale * jnp.einsum('bqhk,bshk->bhqs', query, key), -jnp.inf)
+    return jnp.einsum(
+        'bhqs,bshk->bqhk', jax.nn.softmax(scores.astype(jnp.float32)).astype(value.dtype), value
+    )
+
+
+@pytest.fixture(autouse=True)
+def without_cudnn(monkeypatch):
+    monkeypatch.setattr(f'{CUDNN}.dot_product_attention', by_parts)
+
+
+def lengths_of(segments):
+    """Of documents that are numbered from 1 on."""
+    return (segments[:, :, None] == jnp.arange(1, 97)[None, None]).sum(1, dtype=jnp.int32)
+
+
 @functools.cache
 def with_gradients(attention, window=None, causal=False):
     """`(query, key, value, weights, segments)` to the output and the gradients of its weighted sum."""
 
     @jax.jit
     def run(query, key, value, weights, segments):
-        ranges = dataclasses.replace(Ranges.of(segments, window), one_sided=causal)
+        ranges = Ranges.of(segments, window, lengths_of(segments))
+        ranges = dataclasses.replace(ranges, one_sided=causal)
         output, pull = jax.vjp(lambda *x: attention(*x, ranges), query, key, value)
         return output, *pull(weights)
 
@@ -177,13 +211,48 @@ def test_nothing_leaks_from_behind_a_position(name):
 @pytest.mark.parametrize('name', INTERPRETED)
 def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
     query, key, value, _ = arrays(name)
-    inputs = (query, key, value, Ranges.of(segments_of(name, [[96], [96]])))
+    segments = segments_of(name, [[96], [96]])
+    inputs = (query, key, value, Ranges.of(segments, lengths_BxG=lengths_of(segments)))
     seed = jnp.zeros(2, jnp.uint32)
     with pytest.raises(ValueError, match=rf'^{name} has no dropout of attention probabilities, and 0\.1 was'):
         INTERPRETED[name](*inputs, Dropped(0.1, seed, 3))
     for dropped in (None, Dropped(0.0, seed, 3)):
         attention = functools.partial(INTERPRETED[name], dropped=dropped)
         assert jax.eval_shape(attention, *inputs).shape == query.shape
+
+
+def test_packed_documents_are_cut_where_they_begin():
+    """By hand: an empty entry is no part, padding is the last part, and behind the last part there is nothing."""
+    lengths, offsets = parts_of_rows(jnp.array([[3, 2, 0], [8, 0, 0], [0, 0, 0]]), 8)
+    np.testing.assert_array_equal(lengths, [[3, 2, -1, 3], [8, -1, -1, -1], [-1, -1, -1, 8]])
+    np.testing.assert_array_equal(offsets, [[0, 3, -1, 5, -1], [0, -1, -1, -1, -1], [-1, -1, -1, 0, -1]])
+
+
+def test_windows_and_unknown_lengths_are_left_to_others(monkeypatch):
+    def refuse(*inputs, **options):
+        raise AssertionError('packed')
+
+    monkeypatch.setattr(f'{CUDNN}.dot_product_attention', refuse)
+    masked = []
+    monkeypatch.setattr(kernels, 'cudnn', lambda *inputs: masked.append(inputs[3].window))
+    query, key, value, _ = arrays('cudnn')
+    segments = segments_of('cudnn', LAYOUTS['padding'])
+    for ranges in (Ranges.of(segments, WINDOW, lengths_of(segments)), Ranges.of(segments)):
+        kernels.cudnn_packed(query, key, value, ranges)
+    assert masked == [WINDOW, None]
+    with pytest.raises(AssertionError, match='packed'):
+        kernels.cudnn_packed(query, key, value, Ranges.of(segments, None, lengths_of(segments)))
+
+
+def test_long_rows_have_their_windows_in_blocks(monkeypatch):
+    """Not as a mask of all pairs, of which cuDNN would compute every one."""
+    monkeypatch.setattr(kernels, 'LONGEST_MASK', 95)
+    query, key, value, _ = arrays('cudnn')
+    segments = segments_of('cudnn', LAYOUTS['padding'])
+    ours = INTERPRETED['cudnn'](query, key, value, Ranges.of(segments, 9))
+    np.testing.assert_array_equal(ours, attend(query, key, value, Ranges.of(segments, 9)))
+    shapes = str(jax.make_jaxpr(INTERPRETED['cudnn'])(query, key, value, Ranges.of(segments, 9)))
+    assert '96,96]' not in shapes
 
 
 @pytest.mark.parametrize(('name', 'length', 'multiple'), [('pallas_gpu', 40, 16), ('splash', 192, 128)])
@@ -267,10 +336,13 @@ def test_rows_and_heads_that_the_devices_do_not_divide_are_named():
 SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
-def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choices=None, **axes):
+def choose(
+    wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choices=None, repeatable=False, **axes
+):
     """The chosen attention and the warnings."""
     warnings = []
-    needed = backends.Needed(mesh_of(**(axes or {'data': 2})), **SHAPE, dtype=dtype, windows=windows)
+    mesh = mesh_of(**(axes or {'data': 2}))
+    needed = backends.Needed(mesh, **SHAPE, dtype=dtype, windows=windows, repeatable=repeatable)
     chosen = backends.choose(wanted, needed, attention_dropout, warnings.append, choices)
     return chosen, warnings
 
@@ -380,8 +452,22 @@ def test_attention_dropout_means_plain_attention(monkeypatch):
         choose('splash', attention_dropout=0.1)
 
 
+def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
+    candidates(cudnn=attend, cudnn_packed=attend, pallas_gpu=slowly)
+    choices = backends.Choices(2, plain_fits=False)
+    chosen, warnings = choose('auto', choices=choices, repeatable=True)
+    assert chosen == backends.Sharded(slowly, mesh_of(data=2))
+    assert [line.split(' (')[0] for line in warnings] == [
+        f'attention: the kernel {name} cannot be used here' for name in backends.BY_CUDNN
+    ]
+    with pytest.raises(ConfigError, match=r'cudnn cannot be used here \(XLA .* config\.runtime\.deterministic'):
+        choose('cudnn', repeatable=True)
+
+
 def test_an_unknown_attention_is_named():
-    with pytest.raises(ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, cudnn, splash"):
+    with pytest.raises(
+        ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, cudnn, cudnn_packed, splash"
+    ):
         choose('flash')
 
 
@@ -397,7 +483,7 @@ class Device:
     ('platform', 'version', 'kernels'),
     [
         ('cpu', '<unknown>', None),
-        ('gpu', 'PJRT C API\ncuda 13000', ('pallas_gpu', 'cudnn')),
+        ('gpu', 'PJRT C API\ncuda 13000', ('pallas_gpu', 'cudnn', 'cudnn_packed')),
         ('gpu', 'PJRT C API\nrocm 70000', None),
         ('tpu', 'PJRT C API\nTFRT TPU v5 lite', ('splash',)),
     ],

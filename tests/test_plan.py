@@ -251,6 +251,7 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
     ('architecture', 'name', 'platform', 'call', 'number', 'scan'),
     [
         (BASE, 'pallas_gpu', 'cuda', TRITON, 3, 'yes'),
+        (BASE, 'cudnn_packed', 'cuda', '__cudnn$fmhaSoftmax', 2, 'yes'),
         (MODERN, 'cudnn', 'cuda', CUDNN, 12, 'auto'),
         (MODERN, 'splash', 'tpu', MOSAIC, 12, 'auto'),
         *(
@@ -271,8 +272,11 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     architecture, name, platform, call, number, scan, monkeypatch
 ):
     """As users train, in bfloat16: the last thing before the platform's own compiler, with the kernel in it."""
-    # jax asks for the installed library before it lowers.
+    # jax asks for the installed library, and for Hopper, before it lowers.
     monkeypatch.setattr('jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version', lambda: 91000)
+    monkeypatch.setattr(
+        'jax._src.cudnn.fused_attention_stablehlo.check_compute_capability', lambda _least: True
+    )
     length = architecture.max_positions
     wanted = dataclasses.replace(
         Experiment(),

@@ -668,7 +668,7 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
     @jax.jit
     def mean(params):
         rows = example_at(whole.objective, whole.batches.at(0), whole.table, jnp.int32(0)).rows
-        masked, segments, positions, _ = rows
+        masked, segments, positions, *_ = rows
         _, losses_BxM, _ = plain_losses(params, whole.objective.architecture, masked, segments, positions)
         return (losses_BxM * masked.weights_M).sum() / masked.weights_M.sum()
 

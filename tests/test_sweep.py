@@ -454,6 +454,28 @@ def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp
     assert [Here(2).start([], tmp_path, place) for place in range(2)] == given
 
 
+@pytest.mark.parametrize(
+    ('places', 'said', 'given'),
+    [
+        (2, {}, None),  # a card each
+        (4, {}, '0.375'),
+        (5, {}, '0.250'),  # three on one card, two on the other
+        (4, {'XLA_PYTHON_CLIENT_MEM_FRACTION': '.4'}, '.4'),
+        (4, {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}, None),
+    ],
+)
+def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_path, monkeypatch):
+    """Else jax takes three quarters of it in the first program, and the second one finds too little."""
+    for name in ('XLA_PYTHON_CLIENT_MEM_FRACTION', 'XLA_PYTHON_CLIENT_PREALLOCATE'):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {'CUDA_VISIBLE_DEVICES': '0,1', **said}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(
+        'bioptimus_jax.places._started', lambda *_, env: env.get('XLA_PYTHON_CLIENT_MEM_FRACTION')
+    )
+    assert {Here(places).start([], tmp_path, place) for place in range(places)} == {given}
+
+
 def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):
     """Whether that is chosen or not."""
 

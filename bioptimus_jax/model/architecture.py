@@ -21,19 +21,9 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
+from bioptimus_jax.model.pointwise import gelu
 from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.trees import flatten, unflatten
-
-
-def gelu(values: jax.Array) -> jax.Array:
-    """The exact GELU.
-
-    In float32 by erf, 1.4 times as fast on a CPU as erfc; bfloat16 needs erfc against cancellation.
-    """
-    if values.dtype != jnp.float32:
-        return jax.nn.gelu(values, approximate=False)
-    return 0.5 * values * (1.0 + jax.lax.erf(values * 0.5**0.5))
-
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu': gelu,
@@ -268,7 +258,7 @@ class Architecture(abc.ABC):
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
         """The batch of `encode`, and what is made of it once for all layers: `ranges`, of whole documents."""
-        return {**batch, 'ranges': Ranges.of(batch['segments'])}
+        return {**batch, 'ranges': Ranges.of(batch['segments'], lengths_BxG=batch.get('lengths'))}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path and shape of every parameter."""

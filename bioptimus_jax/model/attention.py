@@ -1,6 +1,6 @@
 """Attention within the documents of packed rows, or in a window of them, and dropout.
 
-B rows, L positions, H heads, K size of a head; N blocks of C queries, S keys of a block.
+B rows, L positions, G documents of a row, H heads, K size of a head; N blocks of C queries, S keys of a block.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Dropped(NamedTuple):
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=('start_BxL', 'end_BxL'),
+    data_fields=('start_BxL', 'end_BxL', 'lengths_BxG'),
     meta_fields=('window', 'one_sided'),
 )
 @dataclasses.dataclass(frozen=True)
@@ -32,16 +32,20 @@ class Ranges:
 
     `window` counts the places to either side; None: the whole document. `one_sided`: nothing behind the position.
     One interface for all backends: `bounds_BxL` are the keys of each query, and `start_BxL` tells documents apart where
-    a kernel takes segment ids.
+    a kernel takes segment ids. `lengths_BxG`: the pieces of every document, 0 for none, where they are known: packed
+    from the first place on, with padding behind them.
     """
 
     start_BxL: jax.Array
     end_BxL: jax.Array
     window: int | None = None
     one_sided: bool = False
+    lengths_BxG: jax.Array | None = None
 
     @classmethod
-    def of(cls, segments_BxL: jax.Array, window: int | None = None) -> 'Ranges':
+    def of(
+        cls, segments_BxL: jax.Array, window: int | None = None, lengths_BxG: jax.Array | None = None
+    ) -> 'Ranges':
         """The ranges of segment ids: equal ones side by side are a document.
 
         Padding is segment 0, a document of its own: no other one sees it, and its rows, which nobody reads, stay
@@ -54,7 +58,8 @@ class Ranges:
         last_BxL = jnp.pad(changes, ((0, 0), (0, 1)), constant_values=True)
         start_BxL = jax.lax.cummax(jnp.where(first_BxL, places_L[None], 0), axis=1)
         past_BxL = jnp.where(last_BxL, places_L[None] + 1, length)
-        return cls(start_BxL, jax.lax.cummin(past_BxL, axis=1, reverse=True), window)
+        end_BxL = jax.lax.cummin(past_BxL, axis=1, reverse=True)
+        return cls(start_BxL, end_BxL, window, lengths_BxG=lengths_BxG)
 
     def within(self, window: int | None) -> 'Ranges':
         """The same documents with another window."""

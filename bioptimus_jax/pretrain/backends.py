@@ -23,21 +23,28 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, attend
 from bioptimus_jax.model.compute import Compute, unplaced
-from bioptimus_jax.model.kernels import cudnn, pallas_gpu, splash
+from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
 from bioptimus_jax.pretrain.fastest import Way, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 
 PLAIN = 'xla'
-KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'cudnn': cudnn, 'splash': splash}
+KERNELS: dict[str, Attend] = {
+    'pallas_gpu': pallas_gpu,
+    'cudnn': cudnn,
+    'cudnn_packed': cudnn_packed,
+    'splash': splash,
+}
 # What auto takes, beside plain attention: the fastest, or where nothing is measured the first that passes its check.
-KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn'), 'tpu': ('splash',)}
-PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'splash': 'tpu'}
+KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn', 'cudnn_packed'), 'tpu': ('splash',)}
+PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'cudnn_packed': 'gpu', 'splash': 'tpu'}
+BY_CUDNN = ('cudnn', 'cudnn_packed')
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
 CHOICES = ('auto', PLAIN, *KERNELS)
 RECORD = 'attention.json'
 """In the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
+DOCUMENTS = 4  # of a row that a kernel is checked and timed with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
@@ -93,7 +100,8 @@ def make_compute(
     a, dtype = architecture, dtype_of(config.pretrain, jax.default_backend())
     # Held-out rows are narrower than packed ones: a kernel that refuses their width would end the run at step 0.
     widths = tuple(sorted({row_pieces, min(row_pieces, config.rows.max_document_pieces)}))
-    needed = Needed(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal)
+    repeatable = config.runtime.deterministic
+    needed = Needed(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal, repeatable)
     attention = choose(config.runtime.attention, needed, a.attention_dropout, warn, choices)
     return Compute(
         dtype=jnp.dtype(dtype),
@@ -174,7 +182,10 @@ class Sharded:
 
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`."""
+    """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`.
+
+    `repeatable`: with the same bits every time.
+    """
 
     mesh: Mesh
     heads: int
@@ -183,6 +194,7 @@ class Needed:
     dtype: DTypeLike
     windows: tuple[int | None, ...]
     causal: bool = False
+    repeatable: bool = False
 
     def attend(self, name: str) -> Attend:
         """Plain `attend`, or a kernel spread over the mesh."""
@@ -190,6 +202,9 @@ class Needed:
 
     def flaw(self, name: str) -> str | None:
         """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""
+        if self.repeatable and name in BY_CUDNN:
+            # On an H200 with jax 0.11.2 the check passes, and the step ends with an error of XLA's.
+            return 'XLA does not find it in a step that config.runtime.deterministic has compiled'
 
         def first() -> str | None:
             kernel, shape = Sharded(KERNELS[name], self.mesh), (self.heads, self.head_size)
@@ -396,7 +411,9 @@ def _replaced(segments_BxL: jax.Array, causal: bool) -> jax.Array:
 
 
 def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool) -> Ranges:
-    return dataclasses.replace(Ranges.of(segments_BxL, window), one_sided=causal)
+    ids_1x1xG = jnp.arange(1, DOCUMENTS + 1)[None, None]
+    lengths_BxG = (segments_BxL[:, :, None] == ids_1x1xG).sum(1, dtype=jnp.int32)
+    return dataclasses.replace(Ranges.of(segments_BxL, window, lengths_BxG), one_sided=causal)
 
 
 def _with_gradients(
@@ -412,7 +429,7 @@ def _two_rows(length: int) -> np.ndarray:
     first = [0.3 * length, 0.3 * length + 1, 0.8 * length, 0.95 * length]
     ends = np.array([first, [0.55 * length, *[length] * 3]])
     ended = (ends.astype(int)[:, None] <= np.arange(length)[:, None]).sum(-1)
-    return np.where(ended == 4, 0, ended + 1).astype(np.int32)
+    return np.where(ended == DOCUMENTS, 0, ended + 1).astype(np.int32)
 
 
 def _platform(mesh: Mesh) -> str:

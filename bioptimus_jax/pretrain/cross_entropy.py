@@ -22,6 +22,8 @@ from bioptimus_jax.model.compute import Compute
 # On a CPU the logits of a chunk should fit the cache; elsewhere its products should outweigh their accumulation.
 POSITIONS_PER_CHUNK = {'cpu': 128}
 POSITIONS_PER_CHUNK_ELSEWHERE = 4096
+WAITING = ('gpu',)
+"""Platforms whose host waits for the device to learn whether a loop goes on, and meanwhile begins nothing."""
 
 Arrays: TypeAlias = tuple[jax.Array, ...]
 Loss: TypeAlias = Callable[[Arrays, Arrays], tuple[Arrays, tuple[jax.Array | None, ...]]]
@@ -173,9 +175,12 @@ def _computed(
     values = tuple(jnp.zeros(weights_BxM.shape, x.dtype) for x in shapes)
     learning = [at for at, change in enumerate(changes) if change is not None] if gradients else []
     sums = {layer: _zeros(layers[layer], states[layer], shards, tables) for layer in learning}
-    # A traced bound: the loop ends behind the last chunk in use, so a lower rate costs less without a new compile.
-    used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
-    total, values, sums = jax.lax.fori_loop(0, -(-used // size), chunk, (jnp.zeros(()), values, sums))
+    last: Any = -(-count // size)
+    if jax.default_backend() not in WAITING:
+        # A traced bound: the loop ends behind the last chunk in use, so a lower rate costs less without a new compile.
+        used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
+        last = -(-used // size)
+    total, values, sums = jax.lax.fori_loop(0, last, chunk, (jnp.zeros(()), values, sums))
     ended: list[OutputLayer | None] = [None] * len(layers)
     for layer, (states_BxMxD, *of_tables) in sums.items():
         states_BxMxD = states_BxMxD[:, :count].astype(states[layer].dtype)

@@ -20,6 +20,12 @@ from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.schema import Experiment, Pretrain
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
+    # are merged, that is a pass over memory of its own.
+    'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
+}
+"""For the compiler, by platform."""
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
 
@@ -60,6 +66,7 @@ def sharded_steps(
             donate_argnums=0,
             in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
             out_shardings=(shardings, everywhere),
+            compiler_options=OPTIONS.get(jax.default_backend()),
         )
         return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
 

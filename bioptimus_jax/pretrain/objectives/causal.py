@@ -3,7 +3,7 @@
 The detour of a masked language model (arXiv 2605.12438): a phase of this, then one that masks. The head is that of
 masked language modelling; what is exported is an encoder, which sees both sides again.
 
-B rows, L pieces a row, D hidden size.
+B rows, L pieces a row, G documents of a row, D hidden size.
 """
 
 import dataclasses
@@ -25,11 +25,15 @@ from bioptimus_jax.pretrain.throughput import training_flops_per_token
 
 
 class CausalRows(NamedTuple):
-    """Packed rows: tokens, which document a piece belongs to (0: padding), and its place there, BxL each."""
+    """Packed rows: tokens, which document a piece belongs to (0: padding), and its place there, BxL each.
+
+    `lengths_BxG`: the pieces of every document.
+    """
 
     tokens_BxL: Any
     segments_BxL: Any
     positions_BxL: Any
+    lengths_BxG: Any
 
 
 class CausalLM(Objective):
@@ -42,13 +46,15 @@ class CausalLM(Objective):
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """The rows as they are."""
         tokens_BxL = batch['tokens']
-        places = positions_and_segments(batch['segment_lengths'], tokens_BxL.shape[1], jnp)
-        rows = CausalRows(tokens_BxL, places[1], places[0])
+        lengths_BxG = batch['segment_lengths']
+        positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, tokens_BxL.shape[1], jnp)
+        rows = CausalRows(tokens_BxL, segments_BxL, positions_BxL, lengths_BxG)
         return Example(rows, {'pieces': _has_next(rows.segments_BxL).sum()}, {})
 
     def loss(self, params: Any, frozen: Any, rows: CausalRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Summed cross-entropy, and how many pieces there were and were right."""
-        batch = {'tokens': rows.tokens_BxL, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
+        names = ('tokens', 'segments', 'positions', 'lengths')
+        batch = dict(zip(names, rows, strict=True))
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
         output = self.architecture.output_layer(params, states_BxLxD, self.compute)
         # The last place of a row gets the first token, but no weight: `_has_next` is False there.

@@ -1,6 +1,6 @@
 """Masked language modelling: what was hidden is predicted in a static number of slots.
 
-B rows, L pieces a row, M slots, N batches of held-out rows, D hidden size.
+B rows, L pieces a row, G documents of a row, M slots, N batches of held-out rows, D hidden size.
 """
 
 import dataclasses
@@ -27,12 +27,16 @@ SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
 
 class MaskedRows(NamedTuple):
-    """Masked rows, and which piece belongs to which document, at which position of it; of rows of pairs also these."""
+    """Masked rows, and which piece belongs to which document, at which position of it; of rows of pairs also these.
+
+    `lengths_BxG`: the pieces of every document, where they are known.
+    """
 
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
     pairs: Pairs | None = None
+    lengths_BxG: Any = None
 
 
 def inputs(rows: Any) -> dict[str, Any]:
@@ -42,6 +46,7 @@ def inputs(rows: Any) -> dict[str, Any]:
         'segments': rows.segments_BxL,
         'positions': rows.positions_BxL,
         **({'token_types': rows.pairs.types_BxL} if rows.pairs else {}),
+        **({} if rows.lengths_BxG is None else {'lengths': rows.lengths_BxG}),
     }
 
 
@@ -78,7 +83,7 @@ class MaskedLM(Objective):
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
         pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
-        rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs)
+        rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs, lengths_BxG)
         weights = {'slots': masked.weights_M.sum()}
         return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
 
