@@ -15,6 +15,7 @@ Command:  bioptimus run --config=small:source --workdir=runs/small-source
           without it (the second always follows the first), and single documents. With
           --config.rows.layout=pairs `no_nsp` has random second texts too.
           small:detour adapts the same source as in configs/detour.py: causal, then masked, in as many steps.
+          small:wide-source is a source of 4 layers x 256 that reads the same texts 24 times, for a GPU.
           small:fitted-source continues a model that has read more, such as all-MiniLM-L6-v2, on the texts of the source
           (BIOPTIMUS_SOURCE is its folder). Where it has no masked-LM head, one is fitted while the body is trained on.
 Time:     an hour on two cores, both commands together; half of that with --config.phase.NAME.duration=0.0625 for each
@@ -47,6 +48,7 @@ ARMS: dict[str, dict] = {
 ARGUMENTS = (
     '',
     'source',
+    'wide-source',
     'fitted-source',
     'detour',
     *ARMS,
@@ -61,7 +63,7 @@ def get_config(argument: str = '') -> ConfigDict:
             f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'
         )
     family = 'bert' if argument in ARMS else argument.removesuffix('source').removesuffix('detour')
-    family = family.removesuffix('-').removeprefix('fitted') or 'bert'
+    family = family.removesuffix('-').removeprefix('fitted').removeprefix('wide') or 'bert'
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.model.update(family=family, layers=2, hidden=128, heads=2, **SHAPES[family])
@@ -121,6 +123,11 @@ def get_config(argument: str = '') -> ConfigDict:
             config.vocab.update(kind='file', file=f'{data}/vocab/bert-base-uncased/vocab.txt')
         config.phases = ('0.1',)
         config.phase['0.1'].duration = 2.0
+        if argument == 'wide-source':
+            # Texts are seen many times, so something is dropped; a fused kernel needs all attention probabilities.
+            config.model.update(layers=4, hidden=256, heads=4, intermediate=1024, dropout=0.1)
+            config.pretrain.update(batch_rows=64, micro_batches=1, learning_rate=1e-3)
+            config.phase['0.1'].duration = 24.0
         return config
     config.source.path = environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
     if family in OBJECTIVES:

@@ -460,7 +460,9 @@ def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in backends.BY_CUDNN
     ]
-    with pytest.raises(ConfigError, match=r'cudnn cannot be used here \(XLA .* config\.runtime\.deterministic'):
+    with pytest.raises(
+        ConfigError, match=r'cudnn cannot be used here \(XLA .* config\.runtime\.deterministic'
+    ):
         choose('cudnn', repeatable=True)
 
 
