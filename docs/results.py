@@ -107,6 +107,7 @@ PROBED = (  # the rows that are shown; the probe has more
 MEASURED = (  # folders with probe.json and difficulty.json, laid out like run folders; what the title says
     ('docs/results', 'MiniLM'),
     ('docs/results/small-source', 'the small source'),
+    ('docs/results/wide-source', 'four layers of 256'),
 )
 
 

@@ -12,7 +12,7 @@ from bioptimus_jax.fields import meant
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT
-# has 25 %, padded Hugging Face BERT 24 %. We have not measured ours yet.
+# has 25 %, padded Hugging Face BERT 24 %. Ours has 34.5 % with a base model on an H200, and 26.8 % with a large one.
 MFU = 0.35
 
 

@@ -1,8 +1,8 @@
 """Memory of the train step on one device, estimated from shapes alone: nothing is compiled, no device is started.
 
-What XLA keeps was measured with its own analysis of compiled steps (CPU, float32; each size varied alone): a layer
-keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL, or with
-windows of fewer keys. In bfloat16 and on GPU and TPU it is an extrapolation.
+What XLA keeps was measured with its own analysis of compiled steps (CPU in float32, each size varied alone; H100 in
+bfloat16): a layer keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and without a kernel two or three
+of attention's BxHxLxL, or with windows of fewer keys. On TPUs it is an extrapolation.
 
 B rows of one micro-batch on one device, L positions, D hidden size, H heads, V padded vocabulary.
 """
@@ -15,15 +15,16 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
-from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
+from bioptimus_jax.model.kernels import LONGEST_MASK
+from bioptimus_jax.pretrain.backends import PLAIN, WITHOUT_WINDOWS, dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import most_places, objectives_of, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
-KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
-KEPT_WIDE = 3  # before and after the activation, and its slope
+# By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
+KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
 # remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
 KEPT_DOTS = 5
 # What a layer that is computed anew has at once: less, but more of attention.
@@ -160,15 +161,17 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     length, split = experiment.rows.row_pieces, runtime.tensor
     states, wide = rows * length * a.hidden, rows * length * a.wide / split
     # The softmax, before its division too unless dropout comes after it; and what the values are weighted with.
-    fused = _fused(experiment, a, platform)
-    keys = [0 if fused and window is None else attended_keys(length, window) for window in a.windows]
+    keys = [
+        0 if _fused(experiment, a, platform, window) else attended_keys(length, window)
+        for window in a.windows
+    ]
     shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
-    softmax = 1 if a.attention_dropout else 2
+    softmax = 2 if low == FLOAT and not a.attention_dropout else 1
     remat = remat_of(runtime, a.layers)
     # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
     if remat == 'none' or (platform == 'cpu' and not scans(runtime, a.layers)):
-        kept_states = states * ((KEPT_STATES - FLOAT_STATES) * low + FLOAT_STATES * FLOAT)
-        return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low))
+        kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low
+        return a.layers * (kept + shares * (softmax * FLOAT + low))
     kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
     # Layers that one turn of the loop has.
@@ -176,10 +179,14 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     return a.layers * kept + at_once * anew
 
 
-def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
-    """Whether a kernel does attention, without its scores in memory; of windows not every kernel."""
+def _fused(experiment: Experiment, a: Architecture, platform: str, window: int | None) -> bool:
+    """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
     name = experiment.runtime.attention
-    return name not in ('auto', 'xla') or (name == 'auto' and platform != 'cpu' and not a.attention_dropout)
+    if name == PLAIN or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
+        return False
+    if window is None or name == 'splash' or platform == 'tpu':
+        return True
+    return name not in WITHOUT_WINDOWS and experiment.rows.row_pieces <= LONGEST_MASK
 
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
