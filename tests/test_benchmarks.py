@@ -203,3 +203,36 @@ def test_documents_attend_to_themselves_in_every_peer(gpu):
     assert losses['hf_varlen'] == pytest.approx(losses['hf_packed_masked'], rel=1e-5)
     assert losses['hf_concatenated'] != pytest.approx(losses['hf_packed_masked'], rel=1e-5)
     assert set(losses) < set(PEERS)
+
+
+PROGRAM = """
+HloModule jit_step
+
+%fused (p: bf16[4,8]) -> bf16[4,8] {
+  ROOT %inner = bf16[4,8]{1,0} add(%p, %p)
+}
+
+ENTRY %main (a: bf16[4,8], b: f32[8]) -> (bf16[4,8], f32[8]) {
+  %a = bf16[4,8]{1,0} parameter(0)
+  %b = f32[8]{0} parameter(1)
+  %loop_fusion.1 = bf16[4,8]{1,0} fusion(%a), kind=kLoop, calls=%fused, metadata={op_name="layer/0/add"}
+  %loop_fusion.2 = bf16[4,8]{1,0} fusion(%loop_fusion.1), kind=kLoop, calls=%fused, metadata={op_name="layer/1/add"}
+  %call = (bf16[4,8]{1,0}, s8[16]{0}) custom-call(%loop_fusion.2, %b), custom_call_target="product"
+  %first = bf16[4,8]{1,0} get-tuple-element(%call), index=0
+  ROOT %end = (bf16[4,8]{1,0}, f32[8]{0}) tuple(%first, %b)
+}
+"""
+
+
+def test_the_bytes_of_a_compiled_step_are_those_of_its_main_part(monkeypatch):
+    """By hand: 64 bytes read and 64 written in each of two layers; a product reads 96 and writes 80."""
+    for name in ('JAX_PLATFORMS', 'JAX_SKIP_CUDA_CONSTRAINTS_CHECK'):
+        monkeypatch.setenv(name, 'cpu')  # it sets them, for itself alone
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from compiled import operations, typed
+
+    assert operations(PROGRAM).most_common() == [
+        (('loop_fusion', 'layer/#/add'), (256, 2)),
+        (('custom-call', ''), (176, 1)),
+    ]
+    assert typed({'a': 'true', 'b': '3'}) == {'a': True, 'b': '3'}

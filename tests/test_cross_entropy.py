@@ -65,6 +65,23 @@ def test_loss_and_gradients_equal_the_plain_ones(filled, slots, seed):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize('waits', [True, False])
+def test_a_host_that_would_wait_for_the_loop_knows_its_end(waits, monkeypatch):
+    """A bound from the weights is on the device: a GPU's host begins nothing before it has seen it."""
+    monkeypatch.setitem(module.POSITIONS_PER_CHUNK, 'cpu', 16)
+    monkeypatch.setattr(module, 'WAITING', ('cpu',) * waits)
+    arguments = problem(2, 56 + 8 * waits, [9, 3])  # shapes of its own: nothing is compiled for them yet
+    text = chunked.lower(arguments, Compute()).compile().as_text()
+    loops = [line for line in text.splitlines() if ' while(' in line]
+    assert loops
+    assert all('known_trip_count' in line for line in loops) == waits
+    (total, _), gradients = chunked(arguments, Compute())
+    np.testing.assert_allclose(total, 3 * plain(*arguments)[0], rtol=1e-5)
+    wanted = jax.grad(lambda *a: 3 * plain(*a, *arguments[3:])[0], argnums=(0, 1, 2))(*arguments[:3])
+    for one, two in zip(gradients, wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
+
+
 def test_chunks_beyond_the_last_filled_slot_are_not_computed(monkeypatch):
     monkeypatch.setitem(module.POSITIONS_PER_CHUNK, 'cpu', 16)
     states, *rest = problem(2, 48, [9, 3])  # a shape of its own: nothing compiled for it yet

@@ -31,7 +31,7 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives import distil
 from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import initial_state, train_step
+from bioptimus_jax.pretrain.step import OPTIONS, initial_state, train_step
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
@@ -320,6 +320,14 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     step = traced_step(wanted, architecture, mesh, attend=kernel)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     assert text.count(f'custom_call @{call}') == number
+
+
+def test_the_compiler_knows_the_options_of_every_platform():
+    """One that XLA has renamed would end the first step on that platform; each compiler has the names of all."""
+    for options in OPTIONS.values():
+        jax.jit(jnp.sin).lower(1.0).compile(compiler_options=options)
+    with pytest.raises(Exception, match='No such compile option'):
+        jax.jit(jnp.sin).lower(1.0).compile(compiler_options={'xla_gpu_enable_triton_gem': False})
 
 
 def known_of(architecture):
