@@ -6,7 +6,8 @@
 Between matrix products a step waits for memory, so bytes say what a change of the code can bring before a card is at
 hand. The table has the operations of the compiled program, equal ones of all layers together: how many, and the
 milliseconds that their bytes take at the rate of an H100 (measured: 2.85 TB/s). Products and attention take longer, as
-they have more to compute. Nothing is autotuned. The last line is memory: XLA's own number beside the estimate of
+they have more to compute; what reads a slice of an array, as of scanned layers, is counted with all of it, and takes
+less. Nothing is autotuned. The last line is memory: XLA's own number beside the estimate of
 `bioptimus plan`.
 """
 
