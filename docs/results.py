@@ -59,6 +59,7 @@ SCHEDULES = 'docs/results/forecast.jsonl'
 MASKING = 'docs/results/masking'
 LAST_MODELS = (  # records, a file an arm; the arms that the others are compared with; what the title says
     ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
+    ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers'),
     (MASKING, ('words_20',), 'Masking'),
 )
 LONGER, LONGER_CONTROL = 'docs/results/longer.jsonl', 'copy'
