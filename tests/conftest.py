@@ -103,7 +103,7 @@ def cluster():
     """The address of a dask cluster of two processes, a task each; one that is killed is started again."""
     distributed = pytest.importorskip('distributed')
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=':0', silence_logs=50
     ) as running:
         yield running.scheduler_address
 

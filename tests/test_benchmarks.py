@@ -205,7 +205,7 @@ def test_documents_attend_to_themselves_in_every_peer(gpu):
     assert set(losses) < set(PEERS)
 
 
-PROGRAM = """
+STEP = """
 HloModule jit_step
 
 %fused (p: bf16[4,8]) -> bf16[4,8] {
@@ -231,7 +231,7 @@ def test_the_bytes_of_a_compiled_step_are_those_of_its_main_part(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     from compiled import operations, typed
 
-    assert operations(PROGRAM).most_common() == [
+    assert operations(STEP).most_common() == [
         (('loop_fusion', 'layer/#/add'), (256, 2)),
         (('custom-call', ''), (176, 1)),
     ]

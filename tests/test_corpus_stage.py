@@ -129,7 +129,7 @@ def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files, 
             made(tmp_path / 'run', files, runtime__cluster='127.0.0.1:9')
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=':0'
         ) as wide,
         pytest.raises(ConfigError, match='--nthreads=1'),
     ):
