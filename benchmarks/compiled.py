@@ -22,25 +22,23 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-os.environ |= {'JAX_PLATFORMS': 'cpu', 'JAX_SKIP_CUDA_CONSTRAINTS_CHECK': '1'}  # there is no driver to ask
+# jax would ask the driver which CUDA it has, and there is none.
+os.environ |= {'JAX_PLATFORMS': 'cpu', 'JAX_SKIP_CUDA_CONSTRAINTS_CHECK': '1'}
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh
-from workload import FAMILIES, SIZES, Shape, architecture, opened, prepare, sized
+from pretrain import parts, planned_bytes
+from workload import FAMILIES, SIZES, Shape, prepare, sized
 
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import REMAT
-from bioptimus_jax.pretrain import curriculum, sharding
+from bioptimus_jax.pretrain import sharding
 from bioptimus_jax.pretrain.backends import KERNELS, PLAIN, Sharded, remat_of, scans
-from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.memory import step_memory
-from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.step import OPTIONS, initial_state, train_step
-from bioptimus_jax.trees import unflatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.pretrain.step import initial_state, jitted_step
 
 H100 = """
 gpu_device_info {
@@ -76,17 +74,14 @@ def main() -> None:
     parser.add_argument('--scan-layers', default='auto', choices=('auto', 'yes', 'no'), help='likewise')
     parser.add_argument('--option', action='append', default=[], help="XLA's, as xla_gpu_autotune_level=0")
     options = parser.parse_args()
-    shape = dataclasses.replace(
-        sized(options.size, options.family, options.rows), micro_batches=1, documents=600
-    )
+    shape = dataclasses.replace(sized(options.size, options.family, options.rows), micro_batches=1)
     given = dict(option.split('=', 1) for option in options.option)
     wanted = {'attention': options.attention, 'remat': options.remat, 'scan_layers': options.scan_layers}
-    compiled, estimate = compile_step(shape, wanted, {**OPTIONS['gpu'], **typed(given)})
+    compiled, estimate = compile_step(shape, wanted, typed(given))
     print(f'{"ms":>7} {"number":>6}  operation, and where it comes from')
-    for (kind, where), (moved, number) in operations(compiled.as_text()).most_common(SHOWN):
+    for (kind, where), (moved, number) in operations(compiled.as_text())[:SHOWN]:
         print(f'{moved / BYTES_A_MS:7.3f} {number:6}  {kind:28} {where}')
-    m = compiled.memory_analysis()
-    peak = m.argument_size_in_bytes + m.output_size_in_bytes - m.alias_size_in_bytes + m.temp_size_in_bytes
+    peak = planned_bytes(compiled)
     print(f'memory: {peak / GIB:.3f} GiB, estimated {estimate / GIB:.3f} ({estimate / peak:.2f} of it)')
 
 
@@ -108,15 +103,9 @@ def compile_step(shape: Shape, wanted: dict[str, str], options: dict[str, Any]) 
 
     cudnn.check_compute_capability = lambda _least: True  # it looks at a device
     with tempfile.TemporaryDirectory(prefix='bioptimus-compiled-') as name:
-        folder = Path(name)
-        prepare(shape, folder, real=False)
-        run, rows = opened(shape, folder)
-        model, here = architecture(shape), sharding.make_mesh()
-        words = subwords.load(run.folder('vocab'))
-        objective = make_objective(run.config, model, words, rows.pieces, here, print)
-        counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
-        table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
-        few = Batches(rows, 1, 0, sharding.batch_sharding(here), objective.reads).at(0)
+        prepare(shape, Path(name), real=False)
+        objective, table, batches, here, params = parts(shape, Path(name))
+        batch = batches.at(0)
     mesh = Mesh(np.array([card]).reshape(here.devices.shape), here.axis_names)
     chosen = attend if wanted['attention'] == PLAIN else Sharded(KERNELS[wanted['attention']], mesh)
     runtime = dataclasses.replace(objective.config.runtime, **wanted)
@@ -129,41 +118,28 @@ def compile_step(shape: Shape, wanted: dict[str, str], options: dict[str, Any]) 
     )
     config = dataclasses.replace(objective.config, runtime=runtime)
     objective = dataclasses.replace(objective, compute=compute, config=config)
-    params = unflatten({path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in model.shapes().items()})
-    settings, rules = objective.config.pretrain, objective.all_rules
+    settings, rules = config.pretrain, objective.all_rules
     state = jax.eval_shape(lambda params: initial_state(params, settings, rules), params)
-    batch = {
-        name: jax.ShapeDtypeStruct((shape.batch_rows, *value.shape[1:]), value.dtype)
-        for name, value in few.items()
-    }
-    placed, everywhere = sharding.state_shardings(state, mesh, rules), sharding.replicated(mesh)
     jax.default_backend = lambda: 'gpu'  # what the step asks, to suit its platform
-    step = jax.jit(
-        lambda *arguments: train_step(objective, *arguments),
-        donate_argnums=0,
-        in_shardings=(placed, everywhere, sharding.batch_sharding(mesh), everywhere),
-        out_shardings=(placed, everywhere),
-    )
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype), table)
-    lowered = step.trace(state, {}, batch, shapes).lower(lowering_platforms=('cuda',))
-    estimate = step_memory(config, model, 'gpu', 1).peak
+    step = jitted_step(objective, mesh, sharding.state_shardings(state, mesh, rules), {})
+    batch, table = (jax.tree.map(shape_of, x) for x in (batch, table))
+    lowered = step.trace(state, {}, batch, table).lower(lowering_platforms=('cuda',))
+    estimate = step_memory(config, objective.architecture, 'gpu', 1).peak
     return lowered.compile(compiler_options={'xla_gpu_autotune_level': 0, **options}), estimate
 
 
-class Moved(collections.Counter[tuple[str, str]]):
-    """Bytes by kind of operation and origin; `most_common` adds how many there are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.numbers: collections.Counter[tuple[str, str]] = collections.Counter()
-
-    def most_common(self, n: int | None = None) -> list[Any]:
-        return [(key, (moved, self.numbers[key])) for key, moved in super().most_common(n)]
+def shape_of(array: Any) -> jax.ShapeDtypeStruct:
+    """Without the device that it lies on."""
+    return jax.ShapeDtypeStruct(np.shape(array), np.asarray(array).dtype)
 
 
-def operations(text: str) -> Moved:
-    """What the operations of a compiled program's main part read and write; a loop's body is not looked into."""
-    sizes, moved = dict[str, int](), Moved()
+def operations(text: str) -> list[tuple[tuple[str, str], tuple[int, int]]]:
+    """Of a program's main part, by kind of operation and origin: bytes read and written, and how many there are.
+
+    Most bytes first; a loop's body is not looked into.
+    """
+    sizes = dict[str, int]()
+    moved, numbers = collections.Counter[tuple[str, str]](), collections.Counter[tuple[str, str]]()
     for line in text[text.index('\nENTRY ') :].splitlines():
         found = re.match(r'\s+(?:ROOT )?%([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*)$', line)
         if not found:
@@ -177,8 +153,8 @@ def operations(text: str) -> Moved:
         what = re.sub(r'[.\d]+', '', name) if kind == 'fusion' else kind
         read = re.findall(r'%([\w.-]+)', rest.split('), ')[0])
         moved[what, where] += sizes[name] + sum(sizes.get(one, 0) for one in read)
-        moved.numbers[what, where] += 1
-    return moved
+        numbers[what, where] += 1
+    return [(key, (size, numbers[key])) for key, size in moved.most_common()]
 
 
 def size_of(shape: str) -> int:

@@ -233,7 +233,7 @@ def _first_line(error: BaseException) -> str:
 def training(name: str, place: Place) -> Iterator[Row]:
     """The loop's own step: useful tokens a second, MFU, memory beside its estimate, time of the host."""
     import jax
-    from pretrain import Training
+    from pretrain import Training, planned_bytes
 
     from bioptimus_jax.hosts.devices import peak_of_kind
     from bioptimus_jax.pretrain.memory import step_memory
@@ -242,8 +242,7 @@ def training(name: str, place: Place) -> Iterator[Row]:
     ours = Training.begin(shape, folder)
     attention = ours.objective.compute.attention
     compiled, compile_seconds = ours.compiled()
-    m = compiled.memory_analysis()
-    needed = m.argument_size_in_bytes + m.output_size_in_bytes - m.alias_size_in_bytes + m.temp_size_in_bytes
+    needed = planned_bytes(compiled)
     del compiled
     ours.steps(3)
     rounds = [Here(name, lambda: ours.steps(place.steps)).step() for _ in range(place.rounds)]

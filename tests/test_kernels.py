@@ -222,7 +222,7 @@ def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
 
 
 def test_packed_documents_are_cut_where_they_begin():
-    """By hand: an empty entry is no part, padding is the last part, and behind the last part there is nothing."""
+    """By hand: an empty entry is not a part, padding is the last part, and nothing follows it."""
     lengths, offsets = parts_of_rows(jnp.array([[3, 2, 0], [8, 0, 0], [0, 0, 0]]), 8)
     np.testing.assert_array_equal(lengths, [[3, 2, -1, 3], [8, -1, -1, -1], [-1, -1, -1, 8]])
     np.testing.assert_array_equal(offsets, [[0, 3, -1, 5, -1], [0, -1, -1, -1, -1], [-1, -1, -1, 0, -1]])

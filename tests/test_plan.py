@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import functools
 import json
 import re
 from pathlib import Path
@@ -31,7 +30,7 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives import distil
 from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import OPTIONS, initial_state, train_step
+from bioptimus_jax.pretrain.step import OPTIONS, initial_state, jitted_step
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
@@ -361,15 +360,9 @@ def traced_step(wanted, architecture, mesh, **how):
     frozen = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), objective.frozen({}))
     schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
     table = curriculum.table(schedule, wanted)
-    everywhere, rules = sharding.replicated(mesh), objective.all_rules
+    rules = objective.all_rules
     kept = sharding.state_shardings(state, mesh, rules)
-    given = (kept, sharding.shardings_of(frozen, mesh, rules), sharding.batch_sharding(mesh), everywhere)
-    step = jax.jit(
-        functools.partial(train_step, objective),
-        donate_argnums=0,
-        in_shardings=given,
-        out_shardings=(kept, everywhere),
-    )
+    step = jitted_step(objective, mesh, kept, sharding.shardings_of(frozen, mesh, rules))
     return step.trace(state, frozen, batch, table)
 
 

@@ -1,4 +1,4 @@
-"""Functions of single positions, with gradients that are computed anew from what went in.
+"""Functions of single positions, with gradients that are computed again from their arguments.
 
 Between matrix products an accelerator waits for memory, not for arithmetic. What automatic differentiation keeps here
 for the backward pass, in float32, would be most of what such a step reads and writes.

@@ -23,7 +23,7 @@ from bioptimus_jax.model.compute import Compute
 POSITIONS_PER_CHUNK = {'cpu': 128}
 POSITIONS_PER_CHUNK_ELSEWHERE = 4096
 WAITING = ('gpu',)
-"""Platforms whose host waits for the device to learn whether a loop goes on, and meanwhile begins nothing."""
+"""Platforms where the host waits until the device knows whether a loop goes on, and starts nothing meanwhile."""
 
 Arrays: TypeAlias = tuple[jax.Array, ...]
 Loss: TypeAlias = Callable[[Arrays, Arrays], tuple[Arrays, tuple[jax.Array | None, ...]]]

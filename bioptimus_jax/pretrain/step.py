@@ -59,18 +59,24 @@ def sharded_steps(
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
 
     def compiled(objective: Objective) -> TrainStep:
-        frozen, everywhere = objective.frozen(params), sharding.replicated(mesh)
+        frozen = objective.frozen(params)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
-        step = jax.jit(
-            lambda *arguments: train_step(objective, *arguments),
-            donate_argnums=0,
-            in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
-            out_shardings=(shardings, everywhere),
-            compiler_options=OPTIONS.get(jax.default_backend()),
-        )
+        step = jitted_step(objective, mesh, shardings, frozen_shardings)
         return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
 
     return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
+
+
+def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardings: Any) -> Any:
+    """`train_step` of an objective under jit, for a state and frozen parameters that are split like this."""
+    everywhere = sharding.replicated(mesh)
+    return jax.jit(
+        lambda *arguments: train_step(objective, *arguments),
+        donate_argnums=0,
+        in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
+        out_shardings=(shardings, everywhere),
+        compiler_options=OPTIONS.get(jax.default_backend()),
+    )
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
