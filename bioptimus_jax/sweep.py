@@ -25,7 +25,7 @@ from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import RECORDS, record_of
-from bioptimus_jax.run import Run, execute, fingerprint
+from bioptimus_jax.run import Run, check_settings, execute, fingerprint
 from bioptimus_jax.schema import MOST_WORKERS
 from bioptimus_jax.stages import STAGES
 
@@ -75,25 +75,29 @@ class Sweep:
         self.workdir, self.jobs, self.hours = Path(workdir), jobs, hours
         self.control, self.tables = control, list[Table]()
         self.stopping, self.over = threading.Event(), threading.Event()
-        known = config.arms(name)
+        self.known = known = config.arms(name)
         chosen = [arm for arm in known if any(fnmatch.fnmatch(arm, glob) for glob in only.split(','))]
         if not chosen:
             raise ConfigError(
                 f'--arms={only}: names none of the arms of {name}: {", ".join(known)}{meant(only, known)}'
             )
-        if control and control not in {arm.partition(arms.SEED)[0] for arm in chosen}:
+        # The tables are also of arms that an earlier call has made.
+        self.earlier = [arm for arm in known if arm not in chosen and (self.workdir / arm).is_dir()]
+        shown = [arm for arm in known if arm in chosen or arm in self.earlier]
+        if control and control not in {arm.partition(arms.SEED)[0] for arm in shown}:
             raise ConfigError(
-                f'--control={control}: is none of the arms {", ".join(chosen)}{meant(control, chosen)}'
+                f'--control={control}: is none of the arms {", ".join(shown)}{meant(control, shown)}'
             )
         joined = name if ':' in name else f'{name}:'
-        slash = '' if joined.endswith(':') else '/'
+        self.prefix = joined if joined.endswith(':') else f'{joined}/'
+        self.overrides = overrides
         self.arms: list[Arm] = []
         # The first arm of the config, where it is not chosen and others take its vocabulary as reference.
         self.unchosen: list[Arm] = []
         try:
-            self.arms += (self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen)
+            self.arms += map(self._arm, chosen)
             if known[0] not in chosen and any(map(_takes_reference, self.arms)):
-                self.unchosen.append(self._arm(f'{joined}{slash}{known[0]}', known[0], overrides))
+                self.unchosen.append(self._arm(known[0]))
         except (ConfigError, InputError):
             self.withdraw()
             raise
@@ -103,9 +107,10 @@ class Sweep:
         for arm in reversed((*self.arms, *self.unchosen)):
             arm.run.withdraw()
 
-    def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
-        bases = config.experiment(name, overrides).runtime.base_run
-        given = [*overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
+    def _arm(self, arm: str) -> Arm:
+        name = self.prefix + arm
+        bases = config.experiment(name, self.overrides).runtime.base_run
+        given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
         run = Run(folder, config.experiment(name, given))
         run.stopping = self.stopping
@@ -115,7 +120,8 @@ class Sweep:
     def make(self) -> list[Arm]:
         """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved.
 
-        When the hours are over, the records and tables are those of the finished arms.
+        Records and tables are also of the finished arms of earlier calls. When the hours are over, they are of the
+        finished arms alone.
         """
         failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
@@ -125,8 +131,25 @@ class Sweep:
                 self._run_beside_each_other(self._shared_surgeries(by_round), [])
                 self._run_beside_each_other([(arm, 'run') for arm in by_round], failed)
             good = [arm for arm in self.arms if arm not in failed]
-            self._write([arm for arm in good if arm.finished] if self.over.is_set() else good)
+            made = [arm for arm in good if arm.finished] if self.over.is_set() else good
+            self._write(sorted([*made, *self._of_earlier_calls()], key=lambda arm: self.known.index(arm.name)))
             return failed
+
+    def _of_earlier_calls(self) -> Iterator[Arm]:
+        """Finished arms that are not chosen and were made with the same settings; of others a line says why not."""
+        for name in self.earlier:
+            try:
+                arm = self._arm(name)
+                stages = [STAGES[stage] for stage in arm.run.config.stages]
+                changes = [change for stage in stages for change in check_settings(arm.run, stage, replace=False)]
+            except (ConfigError, InputError) as error:
+                print(f'sweep: {name} is not in the tables: {error}', flush=True)
+                continue
+            why = 'is not finished' if not arm.finished else '; '.join(changes)
+            if why:
+                print(f'sweep: {name} is not in the tables: {why}', flush=True)
+            else:
+                yield arm
 
     @contextlib.contextmanager
     def _within_the_hours(self) -> Iterator[None]:

@@ -124,6 +124,17 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     _, out, _ = call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--status')
     assert 'shared' in out
 
+    # The records are also of arms that are not chosen, unless they are unfinished or were made with other settings.
+    (folder / 'seed-1' / 'vocab' / 'manifest.json').unlink()
+    again = 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--arms=long'
+    code, out, _ = call(capsys, *again, '--control=plain')
+    assert code == 0
+    assert 'sweep: seed-1 is not in the tables: is not finished' in out.splitlines()
+    assert [r['arm'] for r in read_jsonl(folder / 'results.jsonl')] == ['plain', 'long']
+    assert list(Sweep(f'{shipped}:x', folder, [('vocab.size', '130')], 'long')._of_earlier_calls()) == []
+    assert 'sweep: plain is not in the tables: ' in (said := capsys.readouterr().out)
+    assert 'config.vocab.size: 120 -> 130' in said
+
 
 def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):
     sweep = Sweep(f'{shipped}:surgery', tmp_path / 'sweep', [])

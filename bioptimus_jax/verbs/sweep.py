@@ -3,7 +3,8 @@
 Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and
 whatever else is the same for several arms is made once. One seed of every arm comes before the next of any,
 the control first. Finished arms are skipped, an unfinished one continues. With --hours the sweep ends in
-time: what runs saves and stops, and the tables are of the finished arms.
+time: what runs saves and stops, and the tables are of the finished arms. With --arms only some are made; the
+tables are also of the finished arms that were made before.
 
 reads:  what the stages read
 writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, votes.jsonl, arms.md, arms.svg, differences.svg
@@ -52,7 +53,7 @@ VERB = Verb(
     (
         config_flag('a config with get_arms()'),
         needed('--workdir', 'folder of the arms', 'DIR'),
-        flag('--arms', 'only arms with such names (default: *)', '*', metavar='GLOB,...'),
+        flag('--arms', 'make only arms with such names (default: *)', '*', metavar='GLOB,...'),
         flag(
             '--jobs',
             'arms at a time, each with its share of the cores and GPUs (default: 1); on a cluster: one a worker',
