@@ -132,7 +132,9 @@ class Sweep:
                 self._run_beside_each_other([(arm, 'run') for arm in by_round], failed)
             good = [arm for arm in self.arms if arm not in failed]
             made = [arm for arm in good if arm.finished] if self.over.is_set() else good
-            self._write(sorted([*made, *self._of_earlier_calls()], key=lambda arm: self.known.index(arm.name)))
+            self._write(
+                sorted([*made, *self._of_earlier_calls()], key=lambda arm: self.known.index(arm.name))
+            )
             return failed
 
     def _of_earlier_calls(self) -> Iterator[Arm]:
@@ -141,7 +143,9 @@ class Sweep:
             try:
                 arm = self._arm(name)
                 stages = [STAGES[stage] for stage in arm.run.config.stages]
-                changes = [change for stage in stages for change in check_settings(arm.run, stage, replace=False)]
+                changes = [
+                    change for stage in stages for change in check_settings(arm.run, stage, replace=False)
+                ]
             except (ConfigError, InputError) as error:
                 print(f'sweep: {name} is not in the tables: {error}', flush=True)
                 continue
