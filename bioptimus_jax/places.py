@@ -1,6 +1,7 @@
 """Where the arms of a sweep run: in processes of this machine, or of the workers of a dask cluster."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 PREALLOCATE, MEM_FRACTION = 'XLA_PYTHON_CLIENT_PREALLOCATE', 'XLA_PYTHON_CLIENT_MEM_FRACTION'
 JAX_TAKES = 0.75
 """Share of a GPU's memory that jax takes at once: the second program on a card would find nothing left."""
+COMPILED = 'JAX_COMPILATION_CACHE_DIR'
 LOST = -9
 
 
@@ -33,14 +35,18 @@ class Program(Protocol):
 
 
 class Here:
-    """This machine: `number` programs at a time, each with its share of the cores, GPUs and, of those, of memory."""
+    """This machine: `number` programs at a time, each with its share of the cores, GPUs and, of those, of memory.
 
-    def __init__(self, number: int):
-        self.number = number
+    What one of them has compiled the others find in `folder`/.compiled, as long as they run.
+    """
+
+    def __init__(self, number: int, folder: Path):
+        self.number, self.compiled = number, folder.absolute() / '.compiled'
+        self._forget()  # what programs were writing when they were killed
 
     def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
         """Begin `bioptimus ARGUMENTS`, which appends what it prints to the log in `folder`."""
-        environment = dict(os.environ)
+        environment = {COMPILED: str(self.compiled), **os.environ}
         every = ','.join(p.name.removeprefix('nvidia') for p in sorted(Path('/dev').glob('nvidia[0-9]*')))
         # Set, but empty: they are hidden on purpose.
         gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', every).split(',') if gpu]
@@ -57,6 +63,10 @@ class Here:
             program.terminate()
         for program in running:
             program.wait()
+        self._forget()
+
+    def _forget(self) -> None:
+        shutil.rmtree(self.compiled, ignore_errors=True)
 
 
 class There:

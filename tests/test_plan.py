@@ -32,7 +32,7 @@ from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import OPTIONS, initial_state, jitted_step
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
+from bioptimus_jax.schema import Experiment, Phase, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -319,6 +319,23 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     step = traced_step(wanted, architecture, mesh, attend=kernel)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     assert text.count(f'custom_call @{call}') == number
+
+
+def test_arms_that_differ_in_seed_order_and_learning_rate_are_one_program():
+    """So a sweep compiles it once."""
+    architecture = Bert(512, 32, 1, 2, 64, 32)
+    first, second = Phase('tokens', 0.15), Phase('words', 0.2, (1.0, 0.0, 0.0))
+    plain = dataclasses.replace(
+        Experiment(),
+        phases=('a', 'b'),
+        phase={'a': first, 'b': second},
+        rows=Rows(row_pieces=32, max_document_pieces=32),
+        pretrain=Pretrain(batch_rows=4),
+    )
+    faster = dataclasses.replace(plain.pretrain, learning_rate=1e-2)
+    others = {'seed': 5}, {'pretrain': faster}, {'phase': {'a': second, 'b': first}}
+    arms = [plain, *(dataclasses.replace(plain, **other) for other in others)]
+    assert len({traced_step(arm, architecture, make_mesh(1)).lower().as_text() for arm in arms}) == 1
 
 
 def test_the_compiler_knows_the_options_of_every_platform():

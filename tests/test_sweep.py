@@ -462,7 +462,7 @@ def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp
     monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
     if visible is not None:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
-    assert [Here(2).start([], tmp_path, place) for place in range(2)] == given
+    assert [Here(2, tmp_path).start([], tmp_path, place) for place in range(2)] == given
 
 
 @pytest.mark.parametrize(
@@ -484,7 +484,24 @@ def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_pat
     monkeypatch.setattr(
         'bioptimus_jax.places._started', lambda *_, env: env.get('XLA_PYTHON_CLIENT_MEM_FRACTION')
     )
-    assert {Here(places).start([], tmp_path, place) for place in range(places)} == {given}
+    here = Here(places, tmp_path)
+    assert {here.start([], tmp_path, place) for place in range(places)} == {given}
+
+
+def test_programs_find_what_others_have_compiled_and_nothing_is_left_of_it(tmp_path, monkeypatch):
+    """Nor do they find what a program was writing when it was killed; a folder of the user's own is left alone."""
+    (tmp_path / '.compiled').mkdir()
+    (tmp_path / '.compiled' / 'half').touch()
+    monkeypatch.setattr('bioptimus_jax.places._started', lambda *_, env: env['JAX_COMPILATION_CACHE_DIR'])
+    monkeypatch.delenv('JAX_COMPILATION_CACHE_DIR')
+    here = Here(2, tmp_path)
+    assert not (tmp_path / '.compiled').exists()
+    (folder := Path(here.start([], tmp_path, 0))).mkdir()
+    assert folder == Path(here.start([], tmp_path, 1)) == tmp_path / '.compiled'
+    here.stop([])
+    assert not folder.exists()
+    monkeypatch.setenv('JAX_COMPILATION_CACHE_DIR', 'own')
+    assert here.start([], tmp_path, 0) == 'own'
 
 
 def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):

@@ -18,6 +18,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.manifests import again
+from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
@@ -222,7 +223,8 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
 def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
 
-    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting.
+    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting. With them the
+    `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
     """
     columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
@@ -255,7 +257,16 @@ def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> di
                 'setting': columns_of(phase, experiment),
             }
         )
-    return jax.tree.map(lambda *values: np.stack(values), *rows)
+    key = seed_key(experiment.seed)
+    return {
+        **jax.tree.map(lambda *values: np.stack(values), *rows),
+        'seed': np.asarray(jax.random.key_data(key)),
+    }
+
+
+def seed_key_of(table: Mapping[str, Any]) -> jax.Array:
+    """`seed_key`, from a table."""
+    return jax.random.wrap_key_data(jnp.asarray(table['seed']), impl='threefry2x32')
 
 
 def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:

@@ -185,6 +185,11 @@ def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
     return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + longest - 1) / 8) * 8, row_pieces)
 
 
+def seed_key(seed: int) -> jax.Array:
+    """The key that everything random in training comes from."""
+    return jax.random.key(seed, impl='threefry2x32')
+
+
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
     """The key of one row: seed, then step, then position in the *global* batch."""
     # By the global position, so that neither devices nor micro-batches change what is masked.

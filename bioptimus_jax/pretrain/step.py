@@ -15,10 +15,10 @@ from jax.sharding import Mesh
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import curriculum, sharding
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
-from bioptimus_jax.pretrain.masking import row_keys
+from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
-from bioptimus_jax.schema import Experiment, Pretrain
+from bioptimus_jax.schema import Pretrain
 
 OPTIONS: dict[str, dict[str, Any]] = {
     # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
@@ -54,7 +54,7 @@ def sharded_steps(
     `params` are the model's; the first objective says what comes to them, and all must train the same.
     """
     own, settings = objectives[0], objectives[0].config.pretrain
-    params = own.start(params, jax.random.fold_in(seed_key(own.config), START_STREAM))
+    params = own.start(params, jax.random.fold_in(seed_key(own.config.seed), START_STREAM))
     state = initial_state(params, settings, own.all_rules)
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
 
@@ -86,14 +86,9 @@ def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dic
     return {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.ema else state  # donated apart
 
 
-def seed_key(config: Experiment) -> jax.Array:
-    """The key that everything random in training comes from."""
-    return jax.random.key(config.seed, impl='threefry2x32')
-
-
 def example_at(objective: Objective, batch: dict, table: Mapping[str, Any], step: jax.Array) -> Example:
     """What the objective makes of a step's batch. Nothing of it depends on how rows are spread over devices."""
-    keys_B = row_keys(seed_key(objective.config), step, len(batch['segment_lengths']))
+    keys_B = row_keys(curriculum.seed_key_of(table), step, len(batch['segment_lengths']))
     return objective.example(batch, curriculum.setting_at(table, step), keys_B)
 
 
@@ -101,7 +96,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     """One step: the new state, and metrics that stay on the device."""
     settings, params, step = objective.config.pretrain, state['params'], state['step']
     example = example_at(objective, batch, table, step)
-    dropout_key = jax.random.fold_in(jax.random.fold_in(seed_key(objective.config), DROPOUT_STREAM), step)
+    dropout_key = jax.random.fold_in(jax.random.fold_in(curriculum.seed_key_of(table), DROPOUT_STREAM), step)
     loss, sums, gradients = mean_gradients(objective, params, frozen, example, dropout_key)
 
     at = curriculum.phase_at(table, step)

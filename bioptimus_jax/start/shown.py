@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain import curriculum, mixture
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys, seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.order import Order
 from bioptimus_jax.pretrain.rows import positions_and_segments
-from bioptimus_jax.pretrain.step import seed_key
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.subwords import Subwords
@@ -66,7 +65,7 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     starts_BxL = np.asarray(masker.word_starts(batch))
     _, segments_BxL = positions_and_segments(batch['segment_lengths'], rows.pieces, np)
     maskable_BxL = masker.maskable(batch['tokens'], segments_BxL)
-    keys_B = row_keys(seed_key(config), jnp.int32(0), len(numbers_B))
+    keys_B = row_keys(seed_key(config.seed), jnp.int32(0), len(numbers_B))
 
     def masked_in(name: str) -> Masked | None:
         if objective_of(config, config.objective_in(name)).causal:
