@@ -13,6 +13,7 @@ from toy_pretraining import copy_of, equal_programs, experiment, prepare, pretra
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_jsonl
+from bioptimus_jax.forecast import curves as curves_module
 from bioptimus_jax.forecast import final
 from bioptimus_jax.forecast.check import (
     FORECAST,
@@ -305,13 +306,18 @@ def train(prepared, folder, rate, **more):
     within.rmdir()
 
 
-def test_runs_that_have_not_started_are_forecast_from_short_runs(sweep, tmp_path, capsys):
+def test_runs_that_have_not_started_are_forecast_from_short_runs(sweep, tmp_path, capsys, monkeypatch):
     prepared, long = sweep
     brief = {'phase.0.1.duration': 3.0, 'evaluation.per_phase': 1}
     for number, rate in enumerate((3e-4, 1e-3, 2e-3, 4e-3, 8e-3)):
         train(prepared, tmp_path / f'short/rate-{number}', rate, **brief)
     command = ('forecast', str(long), f'--short={tmp_path / "short"}')
+    path_of, drawn = curves_module._path, []
+    monkeypatch.setattr(
+        curves_module, '_path', lambda m, ends: drawn.append(m.run.workdir) or path_of(m, ends)
+    )
     found = document(capsys, *command)
+    assert len(drawn) == len({*drawn}) == 9, 'each curve is made once'
     [table] = found['tables']
     rows = {row['run']: row for row in table['rows']}
     assert set(rows) == {'rate-3', 'rate-4'}  # the lowest that has ended, and the one that has not started

@@ -82,6 +82,11 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, seconds)
 
 
+def curves_of(runs: Mapping[str, Measures]) -> dict[str, Curve]:
+    """The curves of runs by their names, of those that have one."""
+    return {name: one for name, m in runs.items() if (one := curve_of(name, m))}
+
+
 def _ends(m: Measures) -> Mapping[str, int]:
     """The last step of each phase, in order; empty where not all have ended and no curriculum says when they will.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.curves import Curve, curve_of
+from bioptimus_jax.forecast.curves import Curve, curves_of
 from bioptimus_jax.report.measures import Measures
 
 ALIKE = 0.1
@@ -35,15 +35,13 @@ class Shorts:
         return len(self.known[0].rates_T) / self.steps
 
 
-def shorts(long: Mapping[str, Measures], short: Mapping[str, Measures]) -> Shorts:
-    """Finished short runs, by the names of their long ones.
+def shorts(long: Mapping[str, Measures], whole: Mapping[str, Curve], short: Mapping[str, Measures]) -> Shorts:
+    """Finished short runs, by the names of their long ones; `whole`: the curves of long runs that are finished.
 
     Raises InputError where no name is in both, for a short run that differs in more than FREE keys,
     and where the shares of the steps differ from run to run.
     """
-    ended, whole = (
-        {n: c for n, m in part.items() if (c := curve_of(n, m)) and c.finished} for part in (short, long)
-    )
+    ended = {name: one for name, one in curves_of(short).items() if one.finished}
     both = [name for name in ended if name in whole]
     if not both:
         raise InputError(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.check import GROUP, GROUPS, check, check_shorts
-from bioptimus_jax.forecast.curves import Curve, curve_of
+from bioptimus_jax.forecast.curves import Curve, curves_of
 from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
 from bioptimus_jax.forecast.short import Shorts, shorts
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
@@ -31,10 +31,10 @@ def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[s
     started. Raises InputError for folders without runs, and where too few are finished.
     """
     runs = named(read_runs(folders))
-    every = {name: curve_of(name, m) for name, m in runs.items()}
-    curves = [one for one in every.values() if one]
-    finished = [one for one in curves if one.finished]
-    found = shorts(runs, named(read_runs(short))) if short else None
+    curves = curves_of(runs)
+    whole = {name: one for name, one in curves.items() if one.finished}
+    finished = list(whole.values())
+    found = shorts(runs, whole, named(read_runs(short))) if short else None
     if shares:
         return Told(checks(finished, shares, found), '')
     if found and not found.candidates:
@@ -44,13 +44,13 @@ def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[s
         )
     if found:
         return _told(found.known, found.candidates, [], found)
-    started = [one for one in curves if not one.finished]
+    started = [one for name, one in curves.items() if name not in whole]
     if not started:
         raise InputError(
-            f'none of these {len(every)} runs is under way ({len(finished)} are finished), so there is nothing to '
+            f'none of these {len(runs)} runs is under way ({len(finished)} are finished), so there is nothing to '
             'forecast; --check=0.1 shows how well the ends of finished runs would have been told'
         )
-    return _told(finished, started, [name for name, one in every.items() if not one], None)
+    return _told(finished, started, [name for name in runs if name not in curves], None)
 
 
 def _told(
