@@ -14,7 +14,7 @@ from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.forecast import curves as curves_module
-from bioptimus_jax.forecast import final
+from bioptimus_jax.forecast import final, tables
 from bioptimus_jax.forecast.check import (
     FORECAST,
     GROUP,
@@ -231,6 +231,21 @@ def test_four_seeds_of_one_arm_say_nothing_about_another():
         InputError, match=r'4 finished runs have the same settings .*, and b has others; let another'
     ):
         forecast(ending('b', {'masked': 0.2}, 0).cut(0.1), seeds)
+
+
+def test_a_run_is_open_until_it_has_ended_however_narrow_its_interval_is():
+    """Finished runs of which each gains a quarter at the same rates: the regression errs nowhere."""
+    ended = [
+        Curve(f'a.seed-{n}', np.array([1, 2, 4]), np.array([8.0, 7, 6.75]) + n, np.ones(4), {'one': 1.0})
+        for n in range(4)
+    ]
+    candidate = Curve('a.seed-4', np.array([1, 2, 4]), np.array([7.0, 6, 5.75]), np.ones(4), {'one': 1.0})
+    one = dataclasses.replace(candidate.cut(0.5), seconds=3600.0)
+    assert forecast(one, ended) == Forecast(one, 5.75, 0.0)
+    found = tables._told(ended, [one], [], None)
+    assert found.said == 'Continue a.seed-4: it ends lowest with a chance of 100%.'
+    hours = {row['run']: row['hours to go'] for row in found.tables[0].records()}
+    assert hours['a.seed-4'] == 2
 
 
 def test_chances_are_those_of_normal_errors():

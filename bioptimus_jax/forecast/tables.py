@@ -58,7 +58,7 @@ def _told(
 ) -> Told:
     """Candidates and the lowest of the finished runs, in the order of their ends."""
     told = [forecast(one, finished) for one in candidates]
-    ended = min((Forecast(one, one.final, 0.0) for one in finished), key=lambda f: f.comparable)
+    ended = min((Forecast(one, one.final, 0.0, open=False) for one in finished), key=lambda f: f.comparable)
     ranked = sorted([*told, ended], key=lambda f: f.comparable)
     likely = dict(zip((f.curve.name for f in ranked), map(float, chances(ranked)), strict=True))
     return Told((_candidates(ranked, likely, finished, waiting, found),), _advice(ranked, likely, found))
