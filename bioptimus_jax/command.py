@@ -225,6 +225,14 @@ def shares(text: str) -> tuple[float, ...]:
     return tuple(share(one) for one in text.split(','))
 
 
+def folders(text: str) -> tuple[str, ...]:
+    """A flag's folders or files, with commas."""
+    found = tuple(text.split(','))
+    if not all(map(str.strip, found)):  # an empty path is the folder that the program is started in
+        raise argparse.ArgumentTypeError(f'{text!r}: has an empty name; take out the comma, or name a folder')
+    return found
+
+
 def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], needed: str) -> Number:
     with contextlib.suppress(ValueError):
         if fits(value := kind(text)):

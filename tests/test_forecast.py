@@ -433,6 +433,8 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
         (4, ('--check=0.5',), 'a check holds out 5 arms and forecasts them from 4 or more, so it needs 9'),
         (0, (), 'is not a run and holds none; give the --workdir'),
         (4, ('--check=2',), "'2': must be a number above 0 and at most 1"),
+        (4, ('--short=a,',), "--short: 'a,': has an empty name; take out the comma, or name a folder"),
+        (4, ('--short=',), "--short: '': has an empty name"),
     ],
 )
 def test_what_cannot_be_told_is_one_line(runs, more, message, sweep, tmp_path, capsys):

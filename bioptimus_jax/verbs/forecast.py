@@ -21,7 +21,7 @@ reads:  metrics.jsonl, RUN/pretrain/curriculum.json and manifests of each run, o
 writes: a table to the terminal, and which run to continue
 """
 
-from bioptimus_jax.command import Command, Verb, as_documents, described, flag, json_flag, shares
+from bioptimus_jax.command import Command, Verb, as_documents, described, flag, folders, json_flag, shares
 from bioptimus_jax.hosts.remote.session import require_local
 
 
@@ -53,7 +53,7 @@ VERB = Verb(
             '--short',
             'short runs, by the names of the long ones: from these, in place of first steps',
             (),
-            type=lambda text: tuple(text.split(',')),
+            type=folders,
             metavar='RUN,...',
         ),
         json_flag(),
