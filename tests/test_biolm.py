@@ -156,6 +156,7 @@ def test_notes_of_2010_are_read_where_they_lie(i2b2_2010, monkeypatch):
             r'\.con:1: expected c="\.\.\." LINE:TOKEN .* within 0001\.txt',
         ),
         ('c="a fever" 2:4||t="problem"', r'\.con:1: expected c="\.\.\."'),
+        (f'c="a fever" 2:{"9" * 5000} 2:6||t="problem"', r'\.con:1: expected c="\.\.\."'),
     ],
 )
 def test_a_wrong_concept_is_named_with_its_file_and_line(i2b2_2010, concept, message):
@@ -222,6 +223,10 @@ def test_xml_notes_of_2012_and_2014_are_read_where_they_lie(tmp_path):
     for wrong, message in (
         (
             xml(text, '<DATE id="P1" start="2" text="x" TYPE="DATE" />'),
+            r'200-01\.xml:7: expected start, end and text',
+        ),
+        (
+            xml(text, f'<DATE id="P1" start="2" end="{"9" * 5000}" text="x" TYPE="DATE" />'),
             r'200-01\.xml:7: expected start, end and text',
         ),
         (

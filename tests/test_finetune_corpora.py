@@ -415,6 +415,9 @@ def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
         standoff.read_pubtator(write(tmp_path / 'a', f'7|t|{text}\n7|a|\n7\t4\t5\t-\tDisease\n'))
 
 
+LONG = '9' * 5000  # of more than 4,300 digits Python makes no number
+
+
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
@@ -423,6 +426,7 @@ def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
         ('1\t0\t8\tNaloxone', '1\t8\t9\t ', r"a:3: characters 8 to 9 of the text are ' '"),
         ('1\t0\t8', '2\t0\t8', r'a:3: belongs to no document'),
         ('\tChemical\tD009270\n1\t32', '\n1\t32', r'a:3: expected ID, start, end'),
+        ('1\t0\t8', f'1\t0\t{LONG}', r'a:3: expected ID, start, end'),
         ('D006973\n\n2', 'D006973\n2', r'a:7: belongs to no document|a blank line is missing'),
         ('1|a|', '3|a|', r'a:2: a blank line is missing before document 3'),
         (PUBTATOR, 'hello\n', r'a:1: belongs to no document'),
@@ -441,6 +445,7 @@ def test_bad_pubtator_files(tmp_path, old, new, message):
         ('T1\tDrug 1 8\tAspirin\n', r"1\.ann:1: characters 1 to 8 of the text are 'spirin-', not 'Aspirin'"),
         ('\nT1 Drug 0 7 Aspirin\n', r'1\.ann:2: expected ID TAB type start end TAB text'),
         ('T1\tDrug 0 0\t\n', r'1\.ann:1: characters 0 to 0'),
+        (f'T1\tDrug 0 {LONG}\tAspirin\n', r'1\.ann:1: expected ID TAB type start end TAB text'),
         ('Aspirin is a drug\n1\n', r"1\.ann:2: no BRAT annotation begins with '1'"),
         (b'T1\xff', r'1\.ann:1: is not UTF-8'),
     ],

@@ -104,6 +104,7 @@ BAD = {
     'has 10 columns, the first line 11': note()[1:],
     "has a ROW_ID that is not a number ('x')": note('x'),
     "has a ROW_ID that is not a number ('')": note(''),
+    f"has a ROW_ID that is not a number ('{'7' * 40}')": note('7' * 5000),
     "has an ISERROR that is neither empty nor 0 nor 1 ('yes')": note(error='yes'),
 }
 

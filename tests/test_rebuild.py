@@ -274,6 +274,11 @@ REFUSED = {
         {'chemprot_training_entities.tsv': ENTITIES.replace('GENE-Y', 'DISEASE')},
         "2: expected one of CHEMICAL, GENE, GENE-Y, GENE-N, a start and an end, found 'DISEASE', '12', '16'",
     ),
+    'digits': (
+        'chemprot',
+        {'chemprot_training_entities.tsv': ENTITIES.replace('\t16\t', f'\t{"9" * 5000}\t', 1)},
+        f"2: expected one of CHEMICAL, GENE, GENE-Y, GENE-N, a start and an end, found 'GENE-Y', '12', '{'9' * 20}'",
+    ),
     'document': (
         'chemprot',
         {'chemprot_training_entities.tsv': ENTITIES.replace('7\tT2', '8\tT2')},
@@ -309,6 +314,11 @@ REFUSED = {
         'ddi',
         {'train_dataset/MedLine/1.xml': XML.replace('8-17"', '8-x"')},
         "1.xml:5: expected charOffset as 0-11 or 0-3;10-14, found '8-x'",
+    ),
+    'digits of an offset': (
+        'ddi',
+        {'train_dataset/MedLine/1.xml': XML.replace('8-17"', f'8-{"9" * 5000}"')},
+        f"1.xml:5: expected charOffset as 0-11 or 0-3;10-14, found '8-{'9' * 58}'",
     ),
     'quote': (
         'ddi',

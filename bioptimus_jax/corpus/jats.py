@@ -24,7 +24,7 @@ from bioptimus_jax.corpus.markup import (
     reason,
     root_of,
 )
-from bioptimus_jax.corpus.records import BadRecord, Record, made_id
+from bioptimus_jax.corpus.records import BadRecord, Record, is_number, made_id
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.schema import Corpus
@@ -131,7 +131,7 @@ def _id(meta: etree._Element) -> str:
     if not pmc:
         return ids.get('doi', '').lower()
     number = pmc.removeprefix('PMC')
-    if not (number.isascii() and number.isdigit() and len(number) < 19):
+    if not is_number(number):
         raise BadRecord(f'has a PMC id that is not a number ({pmc[:40]!r})')
     return f'PMC{int(number)}'
 

@@ -8,7 +8,7 @@ from lxml import etree
 
 from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, elements, plain_text
-from bioptimus_jax.corpus.records import BadRecord, Record
+from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.schema import Corpus
 
@@ -66,8 +66,7 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
         raise BadRecord('has no PMID')
     version = element.get('Version', '0')
     for name, value in (('PMID', pmid), ('Version', version)):
-        # Versions are stored as int64, into which 18 digits always fit.
-        if not (value.isascii() and value.isdigit() and len(value) < 19):
+        if not is_number(value):
             raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
     return str(int(pmid)), int(version)
 

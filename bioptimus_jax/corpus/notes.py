@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from bioptimus_jax.corpus.records import BadRecord, Record, squeezed
+from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Corpus
 
@@ -48,7 +48,7 @@ def read(
 
 def _record(row: dict[str, str], categories: set[str]) -> Record:
     id, error = row[ID].strip(), row[ERROR].strip().removesuffix('.0')  # numbers that pandas has written
-    if not (id.isascii() and id.isdigit()):
+    if not is_number(id):
         raise BadRecord(f'has a {ID} that is not a number ({id[:40]!r})')
     if error not in REASONS:
         raise BadRecord(f'has an {ERROR} that is neither empty nor 0 nor 1 ({error[:40]!r})')

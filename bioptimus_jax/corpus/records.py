@@ -41,6 +41,14 @@ def squeezed(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub('\ufffd', text)
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a whole number that a file may give: 18 digits always fit into the int64 of what is stored.
+
+    Of thousands of digits Python makes no number at all.
+    """
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def made_id(text: str) -> str:
     """An id out of the text, which stays the same when files are cut or ordered otherwise."""
     return MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -19,12 +19,12 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import absolute
 from bioptimus_jax.sets.sentences import Reading, text_of
-from bioptimus_jax.sets.standoff import LINES, Marked, Mention, mention, reading
+from bioptimus_jax.sets.standoff import LINES, OFFSET, Marked, Mention, are_offsets, mention, reading
 
 SEED = 1
 DEVEL = 10
 """Of so many patients one is devel."""
-CONCEPT = re.compile(r'c="(.*)" (\d+):(\d+) (\d+):(\d+)\|\|t="([^"\s]+)"')
+CONCEPT = re.compile(rf'c="(.*)" ({OFFSET}):({OFFSET}) ({OFFSET}):({OFFSET})\|\|t="([^"\s]+)"')
 TEXT = re.compile(r'<TEXT><!\[CDATA\[(.*)\]\]></TEXT>', re.S)
 TAG = re.compile(r'\s*<(\w+) (.*?)/?>(?:</\1>)?\s*')
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
@@ -136,7 +136,7 @@ def _tags(
         if not tag or not given.get(attribute, '').strip() or (counted and tag[1] not in counted):
             continue
         where = f'{file}:{number}'
-        if not all(given.get(edge, '').isdecimal() for edge in ('start', 'end')) or 'text' not in given:
+        if not are_offsets(given.get('start', ''), given.get('end', '')) or 'text' not in given:
             raise InputError(
                 f'{where}: expected start, end and text of {tag[1]}, found {line.strip()[:60]!r}'
             )

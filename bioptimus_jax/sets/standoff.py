@@ -19,7 +19,9 @@ from bioptimus_jax.splitting import split_sentences
 
 # Letters and digits with their accents and what is invisible among them; or any other single character.
 WORD = re.compile('(?:[^\\W_]|[\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\w\\s]|_')
-BRAT_MENTION = re.compile(r'T\S+\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)')
+OFFSET = r'\d{1,18}'
+"""A place in a text: none is longer, and of thousands of digits Python makes no number."""
+BRAT_MENTION = re.compile(rf'T\S+\t(\S+) ({OFFSET} {OFFSET}(?:;{OFFSET} {OFFSET})*)\t(.*)')
 PUBTATOR_TEXT = re.compile(r'(\S+?)\|([ta])\|(.*)')
 
 
@@ -208,12 +210,17 @@ def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> M
         if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
             repairs['annotations that are not mentions'] += 1
             continue
-        if len(columns) < 5 or not columns[4].strip():
+        if len(columns) < 5 or not columns[4].strip() or not are_offsets(*columns[1:3]):
             raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
         text = _title_and_abstract(parts)
         start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
         mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
     return Marked(_title_and_abstract(parts), tuple(mentions), lines[0][0])
+
+
+def are_offsets(*given: str) -> bool:
+    """Whether all of these are places in a text."""
+    return all(re.fullmatch(OFFSET, one) for one in given)
 
 
 def _title_and_abstract(parts: Mapping[str, str]) -> str:

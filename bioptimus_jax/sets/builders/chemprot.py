@@ -13,6 +13,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.sets.inputs import Mention
 from bioptimus_jax.sets.originals import Builder, Example, Made, Originals, quoted
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.standoff import are_offsets
 from bioptimus_jax.sets.texts import SETS
 
 FILES = dict(zip(SPLITS, ('training_{}', 'development_{}', 'test_{}_gs'), strict=True))
@@ -70,8 +71,8 @@ def _mentions(originals: Originals, name: str, texts: dict[str, str]) -> dict[st
     for where, (document, entity, kind, start, end, text) in originals.rows(name, ENTITIES):
         if document not in texts:
             raise InputError(f'{where}: the document {document!r} has no abstract')
-        if kind not in KINDS or not (start.isdecimal() and end.isdecimal()):
-            wrong = f'{kind!r}, {start!r}, {end!r}'
+        if kind not in KINDS or not are_offsets(start, end):
+            wrong = f'{kind!r}, {start[:20]!r}, {end[:20]!r}'
             raise InputError(
                 f'{where}: expected one of {", ".join(KINDS)}, a start and an end, found {wrong}'
             )

@@ -17,10 +17,11 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.inputs import Mention
 from bioptimus_jax.sets.originals import Builder, Example, Made, Originals, quoted
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.standoff import OFFSET
 from bioptimus_jax.sets.texts import SETS
 
 LISTS = dict(zip(SPLITS, ('train_files', 'dev_files', 'test_files'), strict=True))
-OFFSETS = re.compile(r'\d+-\d+(;\d+-\d+)*')
+OFFSETS = re.compile(rf'{OFFSET}-{OFFSET}(;{OFFSET}-{OFFSET})*')
 SPACES = str.maketrans('\t\r\n', '   ')
 NAME = 'DRUG'
 LABELS = SETS['ddi'].labels
