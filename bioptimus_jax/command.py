@@ -91,8 +91,16 @@ class Verb:
 
 
 def described(docstring: str | None) -> tuple[str, str]:
-    """A verb's line among all verbs and its help, from its module's docstring: "`bioptimus VERB`: LINE. ... HELP"."""
-    title, _, text = (docstring or '').partition('\n\n')
+    """A verb's line among all verbs and its help, from its module's docstring: "`bioptimus VERB`: LINE. ... HELP".
+
+    Raises ConfigError where there is none.
+    """
+    if docstring is None:
+        raise ConfigError(
+            'the help of the verbs is in docstrings, which python -OO leaves out; start it without -OO, and '
+            'with PYTHONOPTIMIZE unset'
+        )
+    title, _, text = docstring.partition('\n\n')
     return title.partition(': ')[2].removesuffix('.'), text.rstrip('\n')
 
 

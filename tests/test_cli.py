@@ -15,6 +15,7 @@ from toy_commands import call
 
 from bioptimus_jax import cli, command, config, verbs
 from bioptimus_jax.command import all_verbs, keys_of
+from bioptimus_jax.errors import USAGE
 from bioptimus_jax.fields import meant, walk
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
@@ -385,3 +386,11 @@ def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
     os.close(writing)
     assert done.returncode == 128 + signal.SIGPIPE
     assert capfd.readouterr().err == ''
+
+
+def test_a_start_without_docstrings_is_refused_in_one_line():
+    done = subprocess.run(
+        [sys.executable, '-OO', '-m', 'bioptimus_jax', '--help'], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (USAGE, '', 1)
+    assert 'is in docstrings, which python -OO leaves out; start it without -OO' in done.stderr
