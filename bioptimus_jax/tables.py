@@ -6,6 +6,7 @@ A table may be in several files, its shards. `datasets` itself is not needed. Ar
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -116,15 +117,16 @@ def shards(first: Path) -> list[Path]:
     found = NUMBERED.fullmatch(first.name)
     if not found:
         return [first]
-    count = int(found['count'])
-    files = [
-        first.with_name(f'{found["stem"]}-{number:05}-of-{count:05}{found["rest"]}')
-        for number in range(count)
-    ]
+    parts = [f'{found["stem"]}-{number:05}-of-{found["count"]}' for number in range(int(found['count']))]
+    files = [first.with_name(f'{part}{found["rest"]}') for part in parts]
     if not all(file.is_file() for file in files):  # a checksum may stand behind the number
-        files = sorted(first.parent.glob(f'{found["stem"]}-?????-of-{count:05}*.parquet'))
-    if len(files) != count:
-        raise InputError(f'{first}: {len(files)} of its {count} parts are there; fetch the others')
+        files = sorted(first.parent.glob(f'{found["stem"]}-?????-of-{found["count"]}*.parquet'))
+    there = Counter(file.name[: found.start('rest')] for file in files)
+    if wrong := [part for part in parts if there[part] != 1]:
+        raise InputError(
+            f'{first.with_name(wrong[0])}: of this part of the table {there[wrong[0]]} files are there, not one; fetch '
+            'the table again'
+        )
     return files
 
 

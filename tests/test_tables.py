@@ -196,10 +196,38 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path, flaw):
     assert '\n' not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ('task', 'columns', 'message'),
+    [
+        ('classes', {'text': ['a', 'b', ' '] * 3, 'label': ['x', 'y', 'x'] * 3}, 'a text is empty'),
+        (
+            'similarity',
+            {'text': ['a', 'b', 'c'] * 3, 'score': [1.0, 2.0, 1e9] * 3},
+            "'1000000000.0' is not a",
+        ),
+        (
+            'classes',
+            {'text': list('abc') * 3, 'label': [*'xyxxyz', *'xyx']},
+            "has the label 'z', which train",
+        ),
+    ],
+)
+def test_a_flaw_in_a_later_file_of_a_table_is_named_with_that_file_and_its_row(
+    tmp_path, task, columns, message
+):
+    on_the_hub(tmp_path / 'x', splits_of(columns), None)
+    given = set_at(tmp_path / 'x' / 'data', task)
+    with pytest.raises(InputError, match=rf'-00001-of-00002\.parquet: row 1: {message}'):
+        task_for(given).read(given)
+
+
 def test_parts_that_are_missing_and_names_of_public_sets(tmp_path):
     on_the_hub(tmp_path / 'drugs', splits_of({'tokens': WORDS, 'tags': NUMBERS}), None)
     (tmp_path / 'drugs' / 'data' / 'train-00001-of-00002.parquet').unlink()
-    with pytest.raises(InputError, match=r'train-00000-of-00002\.parquet: 1 of its 2 parts are there'):
+    with pytest.raises(
+        InputError,
+        match=r'data/train-00001-of-00002: of this part of the table 0 files are there, not one; fetch',
+    ):
         read_dataset(tmp_path / 'drugs' / 'data')
     saved(tmp_path / 'gad', splits_of({'text': ['a'] * 9, 'label': [0, 1, 0] * 3}), SENTIMENT)
     gad = set_at(tmp_path / 'gad')

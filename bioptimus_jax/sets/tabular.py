@@ -65,12 +65,15 @@ def read_tables(first: Path) -> Reading:
     return gathered(first, records())
 
 
-def read_rows(first: Path) -> list[tuple[int, list[str]]]:
-    """Numbers of rows, and one text or two with an answer behind them, all as strings. Raises InputError."""
+def read_rows(first: Path) -> list[tuple[str, int, list[str]]]:
+    """Of every row its file and number there, its number in the split, and one text or two with an answer, as strings.
+
+    Raises InputError.
+    """
     with _opened(first) as (schema, _):
         pair = next((pair for pair in PAIRS if {*pair} <= {*schema.names}), ())
     chosen: list[tuple[str, ...]] = [(name,) for name in pair] or [ALONE]
-    found: list[tuple[int, list[str]]] = []
+    found: list[tuple[str, int, list[str]]] = []
     for path in tables.shards(first):
         for number, row, names in _rows(path, *chosen, ANSWERS):
             where = f'{path}: row {number}'
@@ -78,7 +81,7 @@ def read_rows(first: Path) -> list[tuple[int, list[str]]]:
             if not all(isinstance(text, str) for text in texts) or isinstance(answer, list | dict | None):
                 raise InputError(f'{where}: needs texts and one answer; holds {row!r:.60}')
             answers = [_named(where, answer, names[-1])]
-            found.append((len(found) + 1, [' '.join(text.split()) for text in (*texts, *answers)]))
+            found.append((where, len(found) + 1, [' '.join(text.split()) for text in (*texts, *answers)]))
     return found
 
 

@@ -28,8 +28,10 @@ VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.val
 LARGEST_NUMBER = 1e6
 ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
 """What a header calls an answer."""
-Answers = Callable[[int, str], tuple[str | float, ...]]
-"""What an answer column says, from the number of its line."""
+Row = tuple[str, int, list[str]]
+"""Where it stands, as messages name it, its number in the split, and its columns."""
+Answers = Callable[[str, str], tuple[str | float, ...]]
+"""What an answer column says, and where it stands."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,14 +299,14 @@ def read_file(
     """
     layout = layout or (known.layout if known else None)
     rows = _rows(path, layout)
-    layout = layout or _own_layout(path, rows)
-    answers = functools.partial(answers_of, path, known=known, numbers=numbers, labels=labels)
-    _check_header(path, rows, layout, known, answers)
+    layout = layout or _own_layout(rows)
+    answers = functools.partial(answers_of, known=known, numbers=numbers, labels=labels)
+    _check_header(rows, layout, known, answers)
     rows = rows[layout.header :]
     if not rows:
         raise InputError(f'{path}: holds no example')
     documents: dict[str, int] = {}
-    examples = [_example(path, *row, layout, answers, documents) for row in rows]
+    examples = [_example(*row, layout, answers, documents) for row in rows]
     return tuple(_joined(examples, layout.apart) if layout.joined else examples)
 
 
@@ -320,90 +322,82 @@ def holds_texts(path: Path) -> bool:
     return 2 * of_texts > len(rows)
 
 
-def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
-    """Numbers of lines that are not blank, and their columns. Raises InputError for what should be JSON and is not."""
+def _rows(path: Path, layout: Layout | None) -> list[Row]:
+    """The lines that are not blank. Raises InputError for what should be JSON and is not."""
     if tables.is_table(path):
         if layout:
             raise InputError(f'{path}: a public set is read from its own files; rename the folder')
         return tabular.read_rows(path)
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
-    rows = [(number, line.rstrip('\r')) for number, line in lines if line.strip()]
+    rows = [(f'{path}:{number}', number, line.rstrip('\r')) for number, line in lines if line.strip()]
     keys = layout.keys if layout else ()
     return [
-        (number, _values(path, number, line, keys) if keys else line.split('\t')) for number, line in rows
+        (where, number, _values(where, line, keys) if keys else line.split('\t'))
+        for where, number, line in rows
     ]
 
 
-def _values(path: Path, number: int, line: str, keys: Sequence[str]) -> list[str]:
+def _values(where: str, line: str, keys: Sequence[str]) -> list[str]:
     try:
         found = json.loads(line)
         return [' '.join(str(found[key]).split()) for key in keys]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f'{path}:{number}: is not a JSON object with {", ".join(keys)} ({error!r:.60})'
-        ) from error
+        raise InputError(f'{where}: is not a JSON object with {", ".join(keys)} ({error!r:.60})') from error
 
 
-def _check_header(
-    path: Path,
-    rows: Sequence[tuple[int, list[str]]],
-    layout: Layout,
-    known: Published | None,
-    answers: Answers,
-) -> None:
+def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, answers: Answers) -> None:
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
-    (number, first), said = rows[0], Counter(columns[-1].strip() for _, columns in rows)
+    (where, number, first), said = rows[0], Counter(columns[-1].strip() for *_, columns in rows)
     if not known and first[-1].strip().lower() in ANSWERS and said[first[-1].strip()] == 1:
-        raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, remove it')
+        raise InputError(f'{where}: looks like a header; a set of your own has none, remove it')
     if not (known and layout.header):
         return
     try:
-        _example(path, number, first, layout, answers, {})
+        _example(where, number, first, layout, answers, {})
     except InputError:
         return
-    raise InputError(f'{path}:{number}: is an example; the first line of {known.name} is a header')
+    raise InputError(f'{where}: is an example; the first line of {known.name} is a header')
 
 
-def _own_layout(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Layout:
+def _own_layout(rows: Sequence[Row]) -> Layout:
     """Two or three columns, the last of which is the answer. Raises InputError."""
-    width = len(rows[0][1]) if rows else 2
+    width = len(rows[0][2]) if rows else 2
     if width not in (2, 3):
         raise InputError(
-            f'{path}:{rows[0][0]}: expected text TAB answer or text TAB text TAB answer, not {width} columns'
+            f'{rows[0][0]}: expected text TAB answer or text TAB text TAB answer, not {width} columns'
         )
     return Layout(tuple(range(width - 1)), width - 1)
 
 
 def _example(
-    path: Path, number: int, columns: list[str], layout: Layout, answers: Answers, documents: dict[str, int]
+    where: str, number: int, columns: list[str], layout: Layout, answers: Answers, documents: dict[str, int]
 ) -> Text:
     """The example of a line; `documents` gets the number of its document, where that is new."""
     if len(columns) != layout.columns:
         count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
-        raise InputError(f'{path}:{number}: has {count}, not {layout.columns}')
+        raise InputError(f'{where}: has {count}, not {layout.columns}')
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):
-        raise InputError(f'{path}:{number}: a text is empty')
+        raise InputError(f'{where}: a text is empty')
     document = 0
     if layout.document and layout.name is not None:
         found = re.match(layout.document, columns[layout.name])
         if not found:
-            raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
+            raise InputError(f'{where}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
-    return Text(texts, answers(number, given), document, line=number)
+    return Text(texts, answers(where, given), document, line=number)
 
 
 def answers_of(
-    path: Path,
-    number: int,
+    where: str,
     given: str,
     known: Published | None,
     numbers: bool,
     labels: Sequence[str] = (),
 ) -> tuple[str | float, ...]:
-    """What an answer column says: a number, or the labels of the set. Raises InputError with file and line."""
+    """What an answer column says: a number, or the labels of the set. Raises InputError that names `where`."""
     if numbers:
         try:
             value = float(given)
@@ -411,21 +405,21 @@ def answers_of(
             value = math.nan
         # NaN is below nothing: so it is refused as well.
         if not abs(value) < LARGEST_NUMBER:
-            raise InputError(f'{path}:{number}: {given!r} is not a number')
+            raise InputError(f'{where}: {given!r} is not a number')
         return (value,)
     if not known:
         if not given:
-            raise InputError(f'{path}:{number}: has no label')
+            raise InputError(f'{where}: has no label')
         if labels and given not in labels:
             raise InputError(
-                f'{path}:{number}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
+                f'{where}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
             )
         return (given,)
     said = [known.spelled.get(part, part) for part in (given.split(',') if known.several else [given])]
     unknown = [label for label in said if label and label not in known.labels]
     if unknown or not (any(said) or known.several):
         wrong, known_labels = unknown[0] if unknown else given, ', '.join(known.labels)
-        raise InputError(f'{path}:{number}: {wrong!r} is not a label of {known.name}: {known_labels}')
+        raise InputError(f'{where}: {wrong!r} is not a label of {known.name}: {known_labels}')
     return tuple(label for label in known.labels if label in said)
 
 

@@ -48,7 +48,7 @@ def _in_json(asked: Asked, known: Published | None, numbers: bool) -> list[Item]
             raise InputError(f'{asked.file}:{line}: its answers are {given!r}, not {wanted}')
         if len(given) > 1 and not (known and known.several):
             raise InputError(f'{asked.file}:{line}: has {len(given)} answers, but a text of this set has one')
-        read = [texts.answers_of(asked.file, line, str(x), known, numbers) for x in given]
+        read = [texts.answers_of(f'{asked.file}:{line}', str(x), known, numbers) for x in given]
         found = dict.fromkeys(answer for answers in read for answer in answers)
         items.append(Item(words and tuple(w.strip() for w in words), tuple(found), line))
     return items
