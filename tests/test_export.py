@@ -299,6 +299,17 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     assert card.model_card(moved, '0.1', ARCHITECTURE, about) == text
 
 
+@pytest.mark.parametrize('lost', ['curriculum.json', 'of no stage'])
+@pytest.mark.parametrize('damage', ['{"0.1": 10', '[100]', '{"0.1": "late"}'])
+def test_a_card_is_not_made_from_a_damaged_record_of_phases(tmp_path, lost, damage):
+    run = recorded(tmp_path / 'run', '')
+    (run.workdir / 'pretrain' / lost).unlink(missing_ok=True)
+    (run.workdir / 'pretrain' / 'phases.json').write_text(damage)
+    with pytest.raises(InputError, match=r'phases\.json: is damaged .*; delete it and run') as caught:
+        card.model_card(run, '0.1', ARCHITECTURE, {})
+    assert '\n' not in str(caught.value)
+
+
 def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
     run = recorded(tmp_path / 'run', 'google-bert/bert-base-uncased', **{'source.revision': 'main'})
     text = card.model_card(run, '0.1', ARCHITECTURE, {})

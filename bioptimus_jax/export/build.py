@@ -19,7 +19,8 @@ from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.tensors import read_architecture, write_folder
-from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
+from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
+from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import planned_objective
 from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of

@@ -15,6 +15,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import masking_of, objective_of
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
@@ -267,10 +268,9 @@ def _curriculum(run: Run | None, name: str) -> str:
     if run is None:
         return ''
     folder, records = stage_folder(run, 'pretrain'), stage_metrics(run, 'pretrain')
-    placed = read_json(folder / 'curriculum.json')
+    placed, ends = curriculum.read_record(folder), curriculum.recorded_phases(folder)
     if not placed:
         return ''
-    ends = read_json(folder / 'phases.json') or {}
     own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
     lines = [
         '## Curriculum\n',

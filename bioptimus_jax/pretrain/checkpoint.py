@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, sha256, write_json
+from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.manifests import MANIFEST, again, read_record
+from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import place_state
 
-PHASES = 'phases.json'
 AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
@@ -181,26 +181,6 @@ class Checkpoints:
             if code is None:
                 raise
             raise OSError(int(code[1]), os.strerror(int(code[1])), str(self.manager.directory)) from error
-
-
-def finished_phases(folder: Path) -> list[str]:
-    """Names of the phases whose last checkpoint is on disk, and of the snapshots within phases, by step."""
-    return list(recorded_phases(folder))
-
-
-def recorded_phases(folder: Path) -> dict[str, int]:
-    """Name -> step of what is kept for good: '0.1' at the end of the phase, '0.1@25' a quarter into it."""
-    recorded = read_json(folder / PHASES)
-    if recorded is not None and not isinstance(recorded, dict):
-        raise InputError(
-            f'{folder / PHASES}: is damaged (no steps by phase); delete it and run `bioptimus pretrain` again'
-        )
-    return recorded or {}
-
-
-def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
-    """Say which phases have ended and which snapshots there are, each with a finished checkpoint at its step."""
-    write_json(folder / PHASES, dict(ends))
 
 
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:

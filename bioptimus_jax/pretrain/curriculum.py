@@ -23,7 +23,7 @@ from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
-RECORD = 'curriculum.json'
+RECORD, PHASES = 'curriculum.json', 'phases.json'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,6 +210,30 @@ def write_record(folder: Path, schedule: Schedule) -> None:
     """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
     record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in schedule]
     write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, schedule)])
+
+
+def finished_phases(folder: Path) -> list[str]:
+    """Names of the phases whose last checkpoint is on disk, and of the snapshots within phases, by step."""
+    return list(recorded_phases(folder))
+
+
+def recorded_phases(folder: Path) -> dict[str, int]:
+    """Name -> step of what is kept for good: '0.1' at the end of the phase, '0.1@25' a quarter into it.
+
+    Raises InputError for a damaged record.
+    """
+    remedy = 'delete it and run `bioptimus pretrain` again'
+    recorded = read_json(folder / PHASES, remedy)
+    if recorded is None:
+        return {}
+    if not isinstance(recorded, dict) or not all(isinstance(step, int) for step in recorded.values()):
+        raise InputError(f'{folder / PHASES}: is damaged (no steps by phase); {remedy}')
+    return recorded
+
+
+def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
+    """Say which phases have ended and which snapshots there are, each with a finished checkpoint at its step."""
+    write_json(folder / PHASES, dict(ends))
 
 
 def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:

@@ -22,13 +22,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
 from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import (
-    AVERAGE,
-    Checkpoints,
-    phase_checksums,
-    record_phases,
-    recorded_phases,
-)
+from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
 from bioptimus_jax.pretrain.memory import check_memory, plain_fits
@@ -128,10 +122,14 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.say(f'pretrain: {goodput.line(run.metrics(goodput.STAGE))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
-        'content': digest({name: phase_checksums(folder, name) for name in recorded_phases(folder)}),
+        'content': digest(
+            {name: phase_checksums(folder, name) for name in curriculum.recorded_phases(folder)}
+        ),
         'steps': session.total,
         'phase_ends': ends,
-        'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
+        'snapshots': {
+            name: at for name, at in curriculum.recorded_phases(folder).items() if name not in ends
+        },
         'tokens': session.tokens,
         'slots': most_places(run.config),
     }
@@ -249,7 +247,7 @@ def _recorded(metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
 
 def _kept(e: Experiment, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
     snapshots = e.evaluation.snapshots_per_phase
-    return curriculum.kept_steps(schedule, snapshots, recorded_phases(folder))
+    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder))
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
@@ -340,7 +338,7 @@ def _moved(session: Session, done: int) -> bool:
 
 def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> None:
     there = checkpoints.steps()
-    record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
+    curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
 
 def _log(session: Session, window: Window) -> dict[str, Any]:
