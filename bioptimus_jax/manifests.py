@@ -17,7 +17,9 @@ from bioptimus_jax.schema import value_before
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-KINDS = dict(stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str)
+KINDS = dict(
+    stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str, cells=dict
+)
 """What a record holds, all of it or a part."""
 FREE = ('README.md', '*/README.md', 'checkpoints/*')
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
@@ -108,6 +110,12 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, which says that the stage is finished, and take back the claim."""
     write_sealed(folder / MANIFEST, manifest)
     (folder / STARTED).unlink(missing_ok=True)
+
+
+def add_to_claim(folder: Path, **more: Any) -> None:
+    """Let the claim of an attempt also hold `more`, until it is finished or begun again."""
+    if claim := read_record(folder, STARTED):
+        write_sealed(folder / STARTED, {**claim, **more})
 
 
 def listed(folder: Path, checksums: Checksums) -> dict[str, dict[str, Any]]:

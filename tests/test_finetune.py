@@ -573,7 +573,9 @@ def _ner(workdir, e, **changes):
     return run, execute(run, STAGES['finetune'])
 
 
-def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_bert, toy_sets, tmp_path):
+def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
+    tiny_bert, toy_sets, tmp_path, monkeypatch
+):
     sets, model, work = tmp_path / 'sets', tmp_path / 'model', tmp_path / 'run'
     shutil.copytree(toy_sets, sets)
     shutil.copytree(tiny_bert, model)
@@ -610,15 +612,43 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
     counts = _ner(work, e, **small)[1]['counts']
     assert (counts['cells'], counts['kept']) == (2, 2)
-    # Of a finished stage models are compared by what it lists, though what was left out lies beside; else by all.
-    left = read_model(f'{work}/finetune/b:frozen').cells
-    assert {name: sorted(seeds) for name, seeds in left.items()} == {'two': [1]}
-    with pytest.raises(
-        InputError, match=r'finetune/a: .*/results\.jsonl lists none of its cells, .*earlier conf'
-    ):
+    # Models are compared by what the stage asks for, though what was left out lies beside; outside of it by all.
+    _holds(f'{work}/finetune/b:frozen', {'two': [1]}, left_out=6)
+    earlier = r'finetune/a: all its cells are of an earlier configuration; '
+    with pytest.raises(InputError, match=f'{earlier}run .bioptimus finetune. with'):
+        read_model(f'{beside}:frozen')
+    # So it is where the stage is stopped while it adds to them; `a` has another file since it was fine-tuned.
+    more = small | {'models': (f'a={model}', f'b={tiny_bert}'), 'seeds': (0, 1)}
+    _stop_in('_cells', monkeypatch, work, e, **more)
+    with pytest.raises(InputError, match=r'/finetune: was stopped before it said which cells'):
+        read_model(f'{work}/finetune/b:frozen')
+    _stop_in('keep_looks', monkeypatch, work, e, **more)
+    _holds(f'{work}/finetune/b:frozen', {'two': [0, 1]}, left_out=4)
+    assert 'B: 4 cells in its folder left out, of an earlier configuration' in compare_models(
+        f'{work}/finetune/b:standard', f'{work}/finetune/b:frozen'
+    )
+    with pytest.raises(InputError, match=f'{earlier}run .bioptimus finetune. with'):
         read_model(f'{beside}:frozen')
     shutil.copytree(beside, tmp_path / 'copied')
     assert list(read_model(f'{tmp_path}/copied:frozen').cells) == ['one', 'two']
+
+
+def _stop_in(function, monkeypatch, *asked, **changes):
+    """The stage is stopped when it calls the function, and leaves its claim."""
+
+    def stop(*given):
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, function, stop)
+        with pytest.raises(Stopped):
+            _ner(*asked, **changes)
+
+
+def _holds(model, cells, left_out):
+    found = read_model(model)
+    assert {name: sorted(seeds) for name, seeds in found.cells.items()} == cells
+    assert found.left_out == left_out
 
 
 def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_bert, toy_sets, tmp_path):

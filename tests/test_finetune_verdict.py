@@ -78,7 +78,7 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     assert everything.startswith('all 2 sets: over fine-tunings B is better than A by ')
     assert everything.endswith('(mean over sets; A better on 0, B on 2, not distinguishable on 0)')
     found = document(capsys, 'compare', '--models', bad, good)
-    assert found['models']['B'] == {'folder': good, 'name': '0.4', 'setting': 'standard'}
+    assert found['models']['B'] == {'folder': good, 'name': '0.4', 'setting': 'standard', 'left_out': 0}
     for one, line, of_items in (
         (found['sets'][0], drugs, drugs_on_items),
         (found['sets'][1], genes, lines[5]),

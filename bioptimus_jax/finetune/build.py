@@ -29,6 +29,7 @@ from bioptimus_jax.finetune.summary import (
     statistics_of,
 )
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for, task_of
+from bioptimus_jax.manifests import add_to_claim
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -97,6 +98,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
+    # By it `compare` knows, until this stage is finished, which of the cells in its folder are still meant.
+    add_to_claim(folder, cells={cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
     for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():

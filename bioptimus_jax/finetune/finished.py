@@ -1,4 +1,4 @@
-"""The finished fine-tunings of one model, found in its folder of stage `finetune`."""
+"""The finished fine-tunings of one model, found in its folder of stage `finetune`, which may be unfinished."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from bioptimus_jax.fields import meant
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
-from bioptimus_jax.manifests import MANIFEST
+from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
 
@@ -28,13 +28,17 @@ OUTSIDE, SEEDLESS = 'outside', 'seedless'
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside."""
+    """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside.
+
+    `left_out`: how many cells below its folder are of an earlier configuration.
+    """
 
     folder: str
     name: str
     setting: str
     cells: Mapping[str, Mapping[int, Path]]
     records: Mapping[str, Mapping[int, dict[str, Any]]]
+    left_out: int = 0
 
     def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
         """Its cells of a set; predictions from elsewhere that have no seed are beside every one of `seeds`."""
@@ -46,7 +50,8 @@ class Model:
 def read_model(name: str) -> Model:
     """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
 
-    Of a finished stage those that its results.jsonl lists. Raises InputError unless of one model and setting.
+    Of a finished stage those that its results.jsonl lists, of an unfinished one those that are as it would make them.
+    Raises InputError unless of one model and setting.
     """
     folder, setting = Path(name), ''
     if not folder.is_dir() and ':' in name:
@@ -56,12 +61,12 @@ def read_model(name: str) -> Model:
         raise InputError(
             f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`'
         )
-    found = [(file.parent, _record(file)) for file in sorted(folder.rglob('scores.json'))]
-    if not found:
+    every = [(file.parent, _record(file)) for file in sorted(folder.rglob('scores.json'))]
+    if not every:
         raise InputError(
             f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus finetune` first'
         )
-    found = _listed(folder, found)
+    found = _asked_for(folder, every)
     models = sorted({record['model'] for _, record in found})
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
@@ -79,7 +84,7 @@ def read_model(name: str) -> Model:
         records.setdefault(dataset, {})[seed] = record
     for dataset, of_seeds in records.items():
         _require_one_kind(dataset, [(cells[dataset][seed], record) for seed, record in of_seeds.items()])
-    return Model(str(folder), models[0], setting, cells, records)
+    return Model(str(folder), models[0], setting, cells, records, len(every) - len(found))
 
 
 def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
@@ -92,26 +97,43 @@ def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
         )
 
 
-def _listed(folder: Path, found: list[Found]) -> list[Found]:
-    """Those of a finished stage that it lists, and predictions from elsewhere; all of them outside of such a stage.
+def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
+    """Those that their stage asks for, and predictions from elsewhere; all of them outside of a stage.
 
     Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
     """
     whole = folder.resolve()
-    stage = next(filter(_is_finished, (whole, *whole.parents)), None)
-    if stage is None:
+    asked = next(filter(None, map(_cells_of, (whole, *whole.parents))), None)
+    if asked is None:
         return found
-    listed = {
-        stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}')
-        for r in read_jsonl(stage / RESULTS)
-    }
-    left = [(cell, record) for cell, record in found if OUTSIDE in record or cell.resolve() in listed]
+    left = [
+        (cell, record)
+        for cell, record in found
+        if OUTSIDE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
+    ]
     if not left:
         raise InputError(
-            f'{folder}: {stage / RESULTS} lists none of its cells, so they are of an earlier configuration; run '
-            '`bioptimus finetune` with them, or give another folder'
+            f'{folder}: all its cells are of an earlier configuration; run `bioptimus finetune` with them, or give '
+            'another folder'
         )
     return left
+
+
+def _cells_of(stage: Path) -> dict[Path, str | None] | None:
+    """The cells that a stage lists, with their fingerprints if it is unfinished; None for another folder."""
+    if _is_finished(stage):
+        return {
+            stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}'): None
+            for r in read_jsonl(stage / RESULTS)
+        }
+    claim = read_record(stage, STARTED)
+    if claim is None:
+        return None
+    if 'cells' not in claim:
+        raise InputError(
+            f'{stage}: was stopped before it said which cells it asks for; run `bioptimus finetune` again'
+        )
+    return {stage / name: fingerprint for name, fingerprint in claim['cells'].items()}
 
 
 def _is_finished(folder: Path) -> bool:

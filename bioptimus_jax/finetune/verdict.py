@@ -107,6 +107,9 @@ def compare_models(a: str, b: str) -> list[str]:
     both = compare(first, second)
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
+        if one.left_out:
+            cells = _number(one.left_out, 'cell')
+            lines.append(f'{side}: {cells} in its folder left out, of an earlier configuration')
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
     for each in both.found:
         pairing, label = each.pairing, each.pairing.metric.label

@@ -9,7 +9,7 @@ the seeds that both have: over fine-tunings (paired t-test), and of these models
 reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders
         RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,
         or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`. Of
-        a finished stage the fine-tunings that RUN/finetune/results.jsonl lists, of its last configuration
+        a stage, finished or not, the finished fine-tunings that its last configuration asks for
 writes: the tables that a sweep has of its arms, or a line for each set, to the terminal
 
 examples:
@@ -107,7 +107,10 @@ def document(a: str, b: str) -> dict[str, Any]:
         }
         for one in both.found
     ]
-    named = {side: {n: getattr(m, n) for n in ('folder', 'name', 'setting')} for side, m in models.items()}
+    named = {
+        side: {n: getattr(m, n) for n in ('folder', 'name', 'setting', 'left_out')}
+        for side, m in models.items()
+    }
     over_all = {'measure': both.label, **numbers(both.effect, both.items, both.items.p)}
     return {'models': named, 'sets': sets, 'all': over_all}
 
