@@ -615,7 +615,7 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
     # Models are compared by what the stage asks for, though what was left out lies beside; outside of it by all.
     _holds(f'{work}/finetune/b:frozen', {'two': [1]}, left_out=6)
     earlier = r'finetune/a: all its cells are of an earlier configuration; '
-    with pytest.raises(InputError, match=f'{earlier}run .bioptimus finetune. with'):
+    with pytest.raises(InputError, match=rf'{earlier}add a to config\.finetune\.models and run .bioptimus'):
         read_model(f'{beside}:frozen')
     # So it is where the stage is stopped while it adds to them; `a` has another file since it was fine-tuned.
     more = small | {'models': (f'a={model}', f'b={tiny_bert}'), 'seeds': (0, 1)}
@@ -627,7 +627,7 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
     assert 'B: 4 cells in its folder left out, of an earlier configuration' in compare_models(
         f'{work}/finetune/b:standard', f'{work}/finetune/b:frozen'
     )
-    with pytest.raises(InputError, match=f'{earlier}run .bioptimus finetune. with'):
+    with pytest.raises(InputError, match=f'{earlier}run .bioptimus finetune. again'):
         read_model(f'{beside}:frozen')
     shutil.copytree(beside, tmp_path / 'copied')
     assert list(read_model(f'{tmp_path}/copied:frozen').cells) == ['one', 'two']

@@ -20,6 +20,8 @@ NEEDED = ('model', 'dataset', 'seed')  # of scores.json
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
 RESULTS = 'results.jsonl'
 """Of a stage: a record for every cell of its last configuration."""
+KEYS = ('models', 'datasets', 'settings', 'seeds')
+"""Of config.finetune: what the folders of a cell are named by."""
 Found = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
 OUTSIDE, SEEDLESS = 'outside', 'seedless'
@@ -112,10 +114,7 @@ def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
         if OUTSIDE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
     ]
     if not left:
-        raise InputError(
-            f'{folder}: all its cells are of an earlier configuration; run `bioptimus finetune` with them, or give '
-            'another folder'
-        )
+        raise InputError(f'{folder}: all its cells are of an earlier configuration; {_remedy(asked, found)}')
     return left
 
 
@@ -134,6 +133,19 @@ def _cells_of(stage: Path) -> dict[Path, str | None] | None:
             f'{stage}: was stopped before it said which cells it asks for; run `bioptimus finetune` again'
         )
     return {stage / name: fingerprint for name, fingerprint in claim['cells'].items()}
+
+
+def _remedy(asked: Iterable[Path], found: Sequence[Found]) -> str:
+    """How to have cells in the stage again: by the first key that names none of them."""
+    for key, at in zip(KEYS, range(-len(KEYS), 0), strict=True):
+        names = {cell.resolve().parts[at] for cell, _ in found}
+        if not names & {cell.parts[at] for cell in asked}:
+            shown = ', '.join(sorted(name.removeprefix('seed-') for name in names))
+            return (
+                f'add {shown} to config.finetune.{key} and run `bioptimus finetune` again, which keeps the cells that '
+                'still fit'
+            )
+    return 'run `bioptimus finetune` again, or give another folder'
 
 
 def _is_finished(folder: Path) -> bool:
