@@ -195,15 +195,23 @@ def refused(
 
     `extendable`, `grows`: see `run.Stage`.
     """
-    old_groups, new_groups = ({name.split(':')[0] for name in of.get('inputs', {})} for of in (old, new))
+
+    def group_of(name: str) -> str:
+        """Of an input; each NAME of `corpora:NAME` is a group of its own where `corpora:` grows."""
+        group = name.partition(':')[0]
+        return name if f'{group}:' in grows else group
+
+    old_groups, new_groups = ({group_of(name) for name in of.get('inputs', {})} for of in (old, new))
     added = _entries(new) - _entries(old)
     found = []
     for change in changes:
-        part, _, group = (key := change.split(':')[0]).partition('.')
+        part, _, name = change.partition(': ')[0].partition('.')
         grown = (
-            group not in old_groups & new_groups if part == 'inputs' else group.rpartition('.')[0] in added
+            group_of(name) not in old_groups & new_groups
+            if part == 'inputs'
+            else name.rpartition('.')[0] in added
         )
-        if not (grown and group.startswith(grows)) and not key.endswith(extendable):
+        if not (grown and name.startswith(grows)) and not f'{part}.{group_of(name)}'.endswith(extendable):
             found.append(change)
     return found
 

@@ -122,7 +122,7 @@ STAGES: dict[str, Stage] = {
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),
             extendable=('.duration', 'config.phases'),
-            grows=('phase.', 'corpora'),
+            grows=('phase.', 'corpora:'),
             check=_late('plan', 'check'),
             memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
             'config.rows.row_pieces',

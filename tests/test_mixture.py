@@ -61,6 +61,12 @@ def test_rows_follow_the_shares_and_each_corpus_its_own_order():
     in_batches = np.reshape(read[0], (-1, batch_rows)) == 0
     assert np.abs(in_batches.sum(axis=1) - 0.7 * batch_rows).max() < 2
     assert Order(SIZES, 8, 5, patterns)(431).tolist() == order(431).tolist()
+    # A corpus that gives nothing yet changes only the numbers of those behind it.
+    later = [Pattern.of(start, (own, 0, *others)) for start, (own, *others) in stretches.items()]
+    wider = Order((SIZES[0], 5, *SIZES[1:]), 8, 5, later)
+    for step in (0, 249, 250, 599):
+        rows = wider(step)
+        assert (rows - 5 * (rows >= SIZES[0])).tolist() == order(step).tolist()
 
 
 def experiment(folder, **changes):
@@ -124,6 +130,20 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     assert 'corpora:notes' in run.manifest('pretrain')['inputs']
     assert run.metrics('pretrain')[-1]['step'] == 12
     assert_same_bits(run, Run(tmp_path / 'before', first.config, quiet=True), '0.1')
+    # And then with those of a third one, whose name comes before that of the second.
+    third = {
+        'phase.0.5.masking': 'words',
+        'phase.0.5.corpora': 'more=1',
+        'corpora.more.run': prepared / 'own',
+    }
+    third |= {'phase.0.5.duration': 6.0, 'phase.0.5.duration_unit': 'steps'}
+    more = opened(prepared, tmp_path / 'run', **alone, **third).config
+    more = dataclasses.replace(more, phases=('0.1', '0.4', '0.5'))
+    shutil.copytree(run.workdir, tmp_path / 'longer')
+    longer = pretrained(Run(tmp_path / 'longer', more, quiet=True))
+    assert {'corpora:more', 'corpora:notes'} < longer.manifest('pretrain')['inputs'].keys()
+    assert longer.metrics('pretrain')[-1]['step'] == 18
+    assert_same_bits(longer, run, '0.4')
     # Other rows under the name of those that were trained on are refused.
     with pytest.raises(ConfigError, match=r'inputs.corpora:notes: '):
         pretrained(opened(prepared, tmp_path / 'run', **alone, **{'corpora.notes.run': prepared / 'own'}))
