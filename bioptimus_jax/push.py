@@ -15,9 +15,10 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.predict.model import model_in
 
-CARD, CARDS, ABOUT, SUMS = 'README.md', 'cards', 'export.json', 'sha256sums'
+CARD, CARDS, SUMS = 'README.md', 'cards', 'sha256sums'
 DEPTH = 5  # of a fine-tuned model below its stage
 SECRET = re.compile(
     rb'\bhf_[A-Za-z0-9]{30,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|-----BEGIN [A-Z ]*PRIVATE KEY-----'

@@ -9,6 +9,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import bytes_below, intact_jsonl, is_held, read_json
+from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Column, Table, missing
@@ -119,7 +120,7 @@ def _cells(run: Run) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
     manifest, folder = run.manifest('finetune'), stage_folder(run, 'finetune')
     asked = manifest or read_record(folder, STARTED) or {}
-    settings, done = _settings(asked), sum(1 for _ in folder.glob('*/*/*/seed-*/scores.json'))
+    settings, done = _settings(asked), sum(1 for _ in folder.glob(CELLS))
     if settings.halving or settings.tuned_on:
         return {'cells_done': done, 'cells': done if manifest else None}
     return {'cells_done': done, 'cells': _asked_for(run, settings, asked)}

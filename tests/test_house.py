@@ -1,6 +1,7 @@
 """House rules that can be checked: order of floors, who imports what, configs that load, no stray paths."""
 
 import ast
+import collections
 import os
 import re
 import subprocess
@@ -396,6 +397,17 @@ def test_no_test_module_imports_another():
         if name.startswith('test_')
     ]
     assert not wrong
+
+
+def test_the_name_of_a_file_of_records_stands_in_two_modules_at_most():
+    """Others import it from the lowest that has to know it; config.json is the name that transformers gives."""
+    naming = collections.defaultdict(set)
+    for module, file in MODULES.items():
+        literals = (getattr(node, 'value', '') for node in ast.walk(ast.parse(file.read_text('utf-8'))))
+        for text in (text for text in literals if isinstance(text, str)):
+            if name := re.fullmatch(r'(?:\S*/)?([\w.-]+\.jsonl?)', text):
+                naming[name[1]].add(module)
+    assert {name for name, modules in naming.items() if len(modules) > 2} == {'config.json'}
 
 
 def test_no_file_is_named_for_being_a_drawer():

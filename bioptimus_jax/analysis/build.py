@@ -27,6 +27,7 @@ from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import INITIAL, SOURCE, Experiment, phase_of
+from bioptimus_jax.surgery.account import TOKENS
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import lists, subwords
 
@@ -59,7 +60,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
-    tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
+    tokens = read_jsonl(run.folder('surgery') / TOKENS)
     new = NewTokens.of(
         next(c.speller for c in candidates if c.name == INITIAL),
         frozenset(r['token'] for r in tokens if r['kind'] != 'copied'),

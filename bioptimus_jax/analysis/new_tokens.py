@@ -42,7 +42,7 @@ class NewTokens:
     def of(cls, speller: Speller, new: frozenset[str], listed: str, vocab: Path) -> 'NewTokens':
         """With what stage vocab counted; `listed`: config.analysis.tokens. Raises InputError."""
         words, counts_W = frequency.read(vocab)
-        running = (read_json(vocab / 'frequency.json') or {}).get('domain', {}).get('words', 0)
+        running = (read_json(vocab / frequency.FILE) or {}).get('domain', {}).get('words', 0)
         tokens = frozenset(lists.read(listed) if listed else ())
         return cls(speller, new, tokens, dict(zip(words, counts_W.tolist(), strict=True)), running)
 

@@ -18,6 +18,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.curriculum import finished_phases
@@ -26,7 +27,7 @@ from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
-ABOUT, SUMS, CARD = 'export.json', 'sha256sums', card.NAME
+SUMS, CARD = 'sha256sums', card.NAME
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:

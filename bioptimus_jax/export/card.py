@@ -19,6 +19,7 @@ from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import masking_of, objective_of
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
+from bioptimus_jax.vocab.subwords import SETTINGS
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
@@ -171,7 +172,7 @@ def known_of(folder: Path) -> dict[str, Any]:
 
 def _widget(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | None:
     """What the hub shows beside the model to try it, where it can be tried in a browser."""
-    mask = (read_json(folder / 'tokenizer_config.json') or {}).get('mask_token') if folder else None
+    mask = (read_json(folder / SETTINGS) or {}).get('mask_token') if folder else None
     mask = mask.get('content') if isinstance(mask, dict) else mask
     return [{'text': EXAMPLE.format(mask=mask)}] if purpose.pipeline and mask else None
 

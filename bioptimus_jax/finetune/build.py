@@ -11,6 +11,7 @@ from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.crossed import cross
+from bioptimus_jax.finetune.finished import RESULTS
 from bioptimus_jax.finetune.grams import in_corpus
 from bioptimus_jax.finetune.loading import check_positions
 from bioptimus_jax.finetune.look import keep_looks
@@ -126,7 +127,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         write_json(folder / search.FILE, searched)
     else:
         (folder / search.FILE).unlink(missing_ok=True)
-    write_jsonl(folder / 'results.jsonl', map(_result, ordered))
+    write_jsonl(folder / RESULTS, map(_result, ordered))
     failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.

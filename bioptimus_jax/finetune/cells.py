@@ -12,6 +12,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError, Stopped, printable
 from bioptimus_jax.files import digest, read_sealed, remove_folder, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
+from bioptimus_jax.finetune.finished import SCORES
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
@@ -29,7 +30,7 @@ NOT_OF_MEMORY = frozenset(
 ).union(NOT_OF_A_SETTING)
 """Keys that a cell takes the same memory with, whatever they say."""
 LESS = 'lower config.finetune.batch_sentences or config.finetune.max_pieces'
-MODEL, SCORES = 'model', 'scores.json'  # in a cell's folder
+MODEL = 'model'  # in a cell's folder
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,11 @@ from bioptimus_jax.sets.blurb import true_name
 
 BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""
-NEEDED = ('model', 'dataset', 'seed')  # of scores.json
+SCORES = 'scores.json'
+"""Of a cell: its record."""
+CELLS = f'*/*/*/seed-*/{SCORES}'
+"""All of a stage: of models, sets, settings and seeds."""
+NEEDED = ('model', 'dataset', 'seed')  # of such a record
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
 RESULTS = 'results.jsonl'
 """Of a stage: a record for every cell of its last configuration."""
@@ -63,10 +67,10 @@ def read_model(name: str) -> Model:
         raise InputError(
             f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`'
         )
-    every = [(file.parent, _record(file)) for file in sorted(folder.rglob('scores.json'))]
+    every = [(file.parent, _record(file)) for file in sorted(folder.rglob(SCORES))]
     if not every:
         raise InputError(
-            f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus finetune` first'
+            f'{folder}: holds no finished fine-tuning (seed-N/{SCORES}); run `bioptimus finetune` first'
         )
     found = _asked_for(folder, every)
     models = sorted({record['model'] for _, record in found})

@@ -7,7 +7,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import absolute, read_json, sha256, write_sealed
-from bioptimus_jax.finetune.finished import OUTSIDE, SEEDLESS
+from bioptimus_jax.finetune.finished import OUTSIDE, SCORES, SEEDLESS
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
@@ -104,7 +104,7 @@ class Scored:
         """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""
         chosen, task = self.gold.chosen, self.gold.task
         cell = folder / name / chosen.name / STANDARD / f'seed-{seed or 0}'
-        before = read_json(cell / 'scores.json')
+        before = read_json(cell / SCORES)
         if before is not None and OUTSIDE not in before:
             raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
         _check_seeds(cell, seed)
@@ -121,13 +121,13 @@ class Scored:
             **self.detail,
             'files': {file: sha256(cell / file) for file in task.files},
         }
-        write_sealed(cell / 'scores.json', record)
+        write_sealed(cell / SCORES, record)
         return cell
 
 
 def _check_seeds(cell: Path, seed: int | None) -> None:
     """Raise ConfigError where a set would get predictions with a seed and others without one."""
-    for file in sorted(cell.parent.glob('seed-*/scores.json')):
+    for file in sorted(cell.parent.glob(f'seed-*/{SCORES}')):
         seedless = (read_json(file) or {}).get(SEEDLESS)
         if seed is None and not seedless:
             raise ConfigError(

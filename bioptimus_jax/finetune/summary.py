@@ -13,6 +13,7 @@ from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
 from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.surgery.account import TOKENS
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -148,7 +149,7 @@ class Known:
 
 def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
     """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
-    tokens = read_jsonl(surgery / 'tokens.jsonl')
+    tokens = read_jsonl(surgery / TOKENS)
     contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)

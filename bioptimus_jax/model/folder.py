@@ -13,6 +13,9 @@ from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
 from bioptimus_jax.schema import FAMILIES, INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
 from bioptimus_jax.vocab import subwords
 
+ABOUT = 'export.json'
+"""Of an exported model: where it comes from."""
+
 
 def config_values(folder: Path) -> dict[str, Any]:
     """What config.json says. Raises InputError where there is no folder or no such file, or it is damaged."""
@@ -42,9 +45,7 @@ def files_for_transformers(folder: Path) -> list[Path]:
     if not (folder / 'config.json').is_file():
         raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); export the model first')
     endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
-    return sorted(
-        p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != 'export.json'
-    )
+    return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != ABOUT)
 
 
 def source_folder(

@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
+"""Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,11 +12,16 @@ from typing import Any, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune import search
+from bioptimus_jax.finetune.finished import CELLS, RESULTS
 from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.pretrain import goodput
+from bioptimus_jax.pretrain.curriculum import PHASES
+from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
+from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
 PROBE = 'probe.json'
 DIFFICULTY = 'difficulty.json'
@@ -27,7 +32,6 @@ OF_BASELINES = (
     'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as training'
     ' gives them.'
 )
-KEPT = 'phases.json'
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 NAMED = 3
 """Missing files of a stage that are named."""
@@ -59,7 +63,7 @@ class Measures:
     tokens: Rows = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
     comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)
-    frequency: dict[str, Any] = _of('vocab', 'frequency.json', dict)
+    frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
     entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
     difficulty: Rows = dataclasses.field(default_factory=list)
@@ -70,8 +74,8 @@ class Measures:
     lint: Rows = _of('finetune', 'lint.json', list)
     labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
     search: dict[str, Any] = _of('finetune', search.FILE, dict)
-    kept_steps: dict[str, int] = _of('pretrain', KEPT, dict)
-    curriculum: Rows = _of('pretrain', 'curriculum.json', list, 'name', 'stop')
+    kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
+    curriculum: Rows = _of('pretrain', CURRICULUM, list, 'name', 'stop')
     manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     begun: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     """The configuration of every stage that has begun and not ended."""
@@ -268,7 +272,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
         clock=stage_metrics(run, 'pretrain', goodput.STAGE),
         finetuned=_cells(folders['finetune']),
-        tokens=_lines(folders['surgery'] / 'tokens.jsonl') if details else [],
+        tokens=_lines(folders['surgery'] / TOKENS) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
@@ -326,10 +330,10 @@ def _difficulty(run: Run) -> Rows:
 
 
 def _cells(folder: Path) -> Rows:
-    if (folder / 'results.jsonl').exists():
-        return [{'setting': STANDARD, **record} for record in _lines(folder / 'results.jsonl')]
+    if (folder / RESULTS).exists():
+        return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]
     cells = []
-    for file in sorted(folder.glob('*/*/*/seed-*/scores.json')):  # unfinished: the cells that are done
+    for file in sorted(folder.glob(CELLS)):  # unfinished: the cells that are done
         model, dataset, setting, seed = file.parts[-5:-1]
         place = {'model': model, 'dataset': dataset, 'setting': setting}
         cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | _read(file, dict, 'devel', 'test'))

@@ -15,6 +15,7 @@ from bioptimus_jax.export import card
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions
+from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.objective import masking_of
@@ -131,7 +132,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     written = 0
     for model in m.models:
         exported = stage_folder(m.run, 'export') / model
-        about = read_json(exported / 'export.json') if phase_of(model) in m.run.config.phases else None
+        about = read_json(exported / ABOUT) if phase_of(model) in m.run.config.phases else None
         results = [
             card.scored(m.task(dataset), dataset, statistics.fmean(scores), len(scores))
             for dataset in m.datasets

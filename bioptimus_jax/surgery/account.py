@@ -16,6 +16,8 @@ from bioptimus_jax.trees import flatten
 
 COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
 NEIGHBOURS = 10
+TOKENS = 'tokens.jsonl'
+"""Of stage surgery: a record for every token."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,7 +61,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
-    write_jsonl(folder / 'tokens.jsonl', records)
+    write_jsonl(folder / account.TOKENS, records)
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
@@ -233,9 +233,9 @@ def _origins(source: Loaded) -> dict[str, str]:
 def _write_model(folder: Path, architecture: Architecture, parameters: Any, tokenizer_folder: Path) -> None:
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, parameters, tokenizer_folder)
-        settings = read_json(hidden / 'tokenizer_config.json') or {}
+        settings = read_json(hidden / subwords.SETTINGS) or {}
         positions = architecture.positions
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
         if settings.get('model_max_length', positions) != positions:
-            write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
+            write_json(hidden / subwords.SETTINGS, {**settings, 'model_max_length': positions})
         agreement.check_written(hidden, subwords.load(tokenizer_folder))

@@ -17,6 +17,7 @@ import pyarrow.parquet
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, write_json
 
+FILE = 'frequency.json'
 PER_MILLION = (100, 10, 1)
 """Lower bounds of the classes, occurrences in a million running words; the last class is what is left."""
 
@@ -44,7 +45,7 @@ def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int], s
     table = pyarrow.table(dict(zip(WORDS.names, map(list, columns), strict=True)), schema=WORDS)
     with atomic(folder / 'words.parquet', 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')
-    write_json(folder / 'frequency.json', {'share_counted': share, **classify(domain, general)})
+    write_json(folder / FILE, {'share_counted': share, **classify(domain, general)})
 
 
 def read(folder: Path) -> tuple[list[str], np.ndarray]:
