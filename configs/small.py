@@ -45,15 +45,15 @@ ARMS: dict[str, dict] = {
     'no_nsp': {'layout': 'two_segments', 'objective': 'mlm'},
     'single': {'layout': 'documents', 'objective': 'mlm'},
 }
-ARGUMENTS = (
-    '',
-    'source',
-    'wide-source',
-    'fitted-source',
-    'detour',
-    *ARMS,
-    *(f'{family}{part}' for family in list(SHAPES)[1:] for part in ('', '-source')),
-)
+ARGUMENTS: dict[str, str] = {  # and the model family of each
+    **dict.fromkeys(('', 'source', 'wide-source', 'fitted-source', 'detour', *ARMS), 'bert'),
+    'roberta': 'roberta',
+    'roberta-source': 'roberta',
+    'electra': 'electra',
+    'electra-source': 'electra',
+    'modernbert': 'modernbert',
+    'modernbert-source': 'modernbert',
+}
 
 
 def get_config(argument: str = '') -> ConfigDict:
@@ -62,8 +62,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(
             f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'
         )
-    family = 'bert' if argument in ARMS else argument.removesuffix('source').removesuffix('detour')
-    family = family.removesuffix('-').removeprefix('fitted').removeprefix('wide') or 'bert'
+    family = ARGUMENTS[argument]
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.model.update(family=family, layers=2, hidden=128, heads=2, **SHAPES[family])
