@@ -451,7 +451,11 @@ def run_role(role: str, place: Place) -> None:
 
     from bioptimus_jax.pretrain.checkpoint import Checkpoints, checksums
 
-    training, checkpoints = Training.begin(*place.rows('base-512')), Checkpoints(place.work, 1, ())
+    # Of two processes each would measure attention for itself, and might choose another one.
+    attention = 'xla' if place.quick else 'pallas_gpu'
+    shape, folder = place.rows('base-512')
+    training = Training.begin(shape, folder, deterministic=True, attention=attention)
+    checkpoints = Checkpoints(place.work, 1, ())
     if role == WHOLE:
         training.steps(RESUMED_AFTER)
         checkpoints.save(RESUMED_AFTER, training.state)

@@ -162,8 +162,9 @@ class Training:
     window: Window = dataclasses.field(default_factory=Window)
 
     @classmethod
-    def begin(cls, shape: Shape, folder: Path) -> 'Training':
-        objective, table, batches, mesh, params = parts(shape, folder)
+    def begin(cls, shape: Shape, folder: Path, **runtime: Any) -> 'Training':
+        """With keys of config.runtime that are other than the defaults."""
+        objective, table, batches, mesh, params = parts(shape, folder, **runtime)
         train_step, state = sharded_step(objective, mesh, params)
         return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
 
@@ -223,9 +224,10 @@ def planned_bytes(compiled: Any) -> int:
     return needed
 
 
-def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any]:
+def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, Batches, Any, Any]:
     """Objective, table, batches, mesh and weights of our side."""
     run, rows = opened(shape, folder)
+    run.config = dataclasses.replace(run.config, runtime=dataclasses.replace(run.config.runtime, **runtime))
     model, mesh = architecture(shape), make_mesh()
     words = subwords.load(run.folder('vocab'))
     part = shape.batch_rows // shape.micro_batches

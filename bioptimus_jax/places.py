@@ -19,7 +19,9 @@ LOG, LOCK = 'log.txt', '.arm.lock'
 PACKAGES = ('jax', 'torch', 'transformers')
 """What must be the same on all workers for the same results, beside what the corpus stages need."""
 SECONDS_BETWEEN_LOOKS = 0.2
-PREALLOCATE, MEM_FRACTION = 'XLA_PYTHON_CLIENT_PREALLOCATE', 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+PREALLOCATE, MEM_FRACTION = 'XLA_PYTHON_CLIENT_PREALLOCATE', 'XLA_CLIENT_MEM_FRACTION'
+FORMER_FRACTION = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+"""jax's former name of the same; with both it ends at once."""
 JAX_TAKES = 0.75
 """Share of a GPU's memory that jax takes at once: the second program on a card would find nothing left."""
 COMPILED = 'JAX_COMPILATION_CACHE_DIR'
@@ -47,14 +49,16 @@ class Here:
     def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
         """Begin `bioptimus ARGUMENTS`, which appends what it prints to the log in `folder`."""
         environment = {COMPILED: str(self.compiled), **os.environ}
-        every = ','.join(p.name.removeprefix('nvidia') for p in sorted(Path('/dev').glob('nvidia[0-9]*')))
+        # CUDA counts from 0 those that it sees: in a container nvidia3 may be the only one, and is number 0.
+        every = ','.join(map(str, range(len([*Path('/dev').glob('nvidia[0-9]*')]))))
         # Set, but empty: they are hidden on purpose.
         gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', every).split(',') if gpu]
         if gpus and self.number > 1:
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, self.number))
-        if 0 < len(gpus) < self.number and PREALLOCATE not in environment:
-            share = JAX_TAKES / -(-self.number // len(gpus))
-            environment.setdefault(MEM_FRACTION, f'{share:.3f}')
+        if 0 < len(gpus) < self.number and environment.get(PREALLOCATE, '').lower() not in ('false', '0'):
+            name = FORMER_FRACTION if environment.get(FORMER_FRACTION) else MEM_FRACTION
+            whole = float(environment.get(name) or JAX_TAKES)
+            environment[name] = f'{whole / -(-self.number // len(gpus)):.3f}'
         return _started(arguments, folder, share_of(cores(), place, self.number), env=environment)
 
     def stop(self, running: Sequence[Any]) -> None:

@@ -749,7 +749,10 @@ class Runtime:
     torch_threads: int = key(
         1, 'threads of PyTorch in fine-tuning, at most one per core', low=1, high=MOST_WORKERS
     )
-    deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
+    deterministic: bool = key(
+        False,
+        'GPU: deterministic kernels, for bit-identical resuming; slower: no cuDNN attention, no autotuning',
+    )
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
     until: float = key(
         1.0,

@@ -26,7 +26,7 @@ from bioptimus_jax.model import kernels
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
 from bioptimus_jax.model.kernels import parts_of_rows
 from bioptimus_jax.pretrain import backends
-from bioptimus_jax.pretrain.fastest import Way, fastest
+from bioptimus_jax.pretrain.fastest import Measured, Way, fastest
 
 OPTIONS = {'cudnn': {'implementation': 'xla'}, 'cudnn_packed': {}}
 INTERPRETED = {
@@ -460,10 +460,10 @@ def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in backends.BY_CUDNN
     ]
-    with pytest.raises(
-        ConfigError, match=r'cudnn cannot be used here \(XLA .* config\.runtime\.deterministic'
-    ):
+    with pytest.raises(ConfigError, match=r'cudnn cannot be used here \(with config\.runtime\.deterministic'):
         choose('cudnn', repeatable=True)
+    with pytest.raises(ConfigError, match='runtime.deterministic'):  # before the first stage
+        backends.check_kernel('cudnn', 0.0, 'gpu', repeatable=True)
 
 
 def test_an_unknown_attention_is_named():
@@ -567,6 +567,23 @@ def test_measuring_takes_no_longer_than_it_may():
         'broken': 'RuntimeError: no shared memory left',
         'late': 'not measured, 2 s had passed',
     }
+
+
+def test_where_nothing_could_be_measured_the_first_that_passes_is_taken_and_not_remembered(
+    candidates, monkeypatch
+):
+    candidates(splash=raising, cudnn=attend)
+    monkeypatch.setattr(backends, 'fastest', lambda ways: Measured('', {}, dict.fromkeys(ways, 'no memory')))
+    choices = backends.Choices(2, plain_fits=False)
+    assert choose('auto', choices=choices)[0] == backends.Sharded(attend, mesh_of(data=2))
+    assert not choices.made
+
+
+def test_the_compiler_has_our_options_but_those_that_the_user_sets(monkeypatch):
+    monkeypatch.setenv('XLA_FLAGS', '--xla_gpu_enable_triton_gemm=true --other=1')
+    assert backends.options_here() is None  # on a CPU
+    monkeypatch.setattr('jax.default_backend', lambda: 'gpu')
+    assert backends.options_here() == {'xla_gpu_dot_merger_threshold_mb': 0}
 
 
 def test_plain_attention_is_not_measured_where_its_scores_do_not_fit(candidates):

@@ -455,7 +455,7 @@ def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
 
 @pytest.mark.parametrize(('visible', 'given'), [(None, ['0', '1']), ('5,3', ['5', '3']), ('', ['', ''])])
 def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp_path, monkeypatch):
-    for device in ('nvidia0', 'nvidia1', 'nvidiactl'):
+    for device in ('nvidia3', 'nvidia12', 'nvidiactl'):  # of a container: CUDA counts them from 0
         (tmp_path / device).touch()
     monkeypatch.setattr('bioptimus_jax.places.Path', lambda place: tmp_path)
     monkeypatch.setattr('bioptimus_jax.places._started', lambda *_, env: env['CUDA_VISIBLE_DEVICES'])
@@ -465,27 +465,32 @@ def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp
     assert [Here(2, tmp_path).start([], tmp_path, place) for place in range(2)] == given
 
 
+NEW, FORMER = 'XLA_CLIENT_MEM_FRACTION', 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+
+
 @pytest.mark.parametrize(
     ('places', 'said', 'given'),
     [
-        (2, {}, None),  # a card each
-        (4, {}, '0.375'),
-        (5, {}, '0.250'),  # three on one card, two on the other
-        (4, {'XLA_PYTHON_CLIENT_MEM_FRACTION': '.4'}, '.4'),
-        (4, {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}, None),
+        (2, {}, {}),  # a card each
+        (4, {}, {NEW: '0.375'}),
+        (5, {}, {NEW: '0.250'}),  # three on one card, two on the other
+        (4, {NEW: '.9'}, {NEW: '0.450'}),
+        (4, {FORMER: '.9'}, {FORMER: '0.450'}),  # jax refuses both names together
+        (4, {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}, {}),
+        (4, {'XLA_PYTHON_CLIENT_PREALLOCATE': 'true'}, {NEW: '0.375'}),
     ],
 )
 def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_path, monkeypatch):
     """Else jax takes three quarters of it in the first program, and the second one finds too little."""
-    for name in ('XLA_PYTHON_CLIENT_MEM_FRACTION', 'XLA_PYTHON_CLIENT_PREALLOCATE'):
+    for name in (NEW, FORMER, 'XLA_PYTHON_CLIENT_PREALLOCATE'):
         monkeypatch.delenv(name, raising=False)
     for name, value in {'CUDA_VISIBLE_DEVICES': '0,1', **said}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(
-        'bioptimus_jax.places._started', lambda *_, env: env.get('XLA_PYTHON_CLIENT_MEM_FRACTION')
-    )
+    monkeypatch.setattr('bioptimus_jax.places._started', lambda *_, env: env)
     here = Here(places, tmp_path)
-    assert {here.start([], tmp_path, place) for place in range(places)} == {given}
+    for place in range(places):
+        environment = here.start([], tmp_path, place)
+        assert {name: environment[name] for name in (NEW, FORMER) if name in environment} == given
 
 
 def test_programs_find_what_others_have_compiled_and_nothing_is_left_of_it(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import functools
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ KERNELS: dict[str, Attend] = {
 KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn', 'cudnn_packed'), 'tpu': ('splash',)}
 PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'cudnn_packed': 'gpu', 'splash': 'tpu'}
 BY_CUDNN = ('cudnn', 'cudnn_packed')
+WITHOUT_CUDNN = 'with config.runtime.deterministic a step that has it ends with an error of XLA'
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
 CHOICES = ('auto', PLAIN, *KERNELS)
 RECORD = 'attention.json'
@@ -48,6 +50,12 @@ DOCUMENTS = 4  # of a row that a kernel is checked and timed with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
+    # are merged, that is a pass over memory of its own.
+    'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
+}
+"""For the compiler, by platform; measured with BERT-base on an H100."""
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
 
 
@@ -118,6 +126,13 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
     if settings.dtype != 'auto':
         return settings.dtype
     return 'float32' if platform == 'cpu' else 'bfloat16'
+
+
+def options_here() -> dict[str, Any] | None:
+    """Those of `OPTIONS` for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+    said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}
+    options = OPTIONS.get(jax.default_backend(), {})
+    return {name: value for name, value in options.items() if name not in said} or None
 
 
 def remat_of(runtime: Runtime, layers: int) -> str:
@@ -203,8 +218,9 @@ class Needed:
     def flaw(self, name: str) -> str | None:
         """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""
         if self.repeatable and name in BY_CUDNN:
-            # On an H200 with jax 0.11.2 the check passes, and the step ends with an error of XLA's.
-            return 'XLA does not find it in a step that config.runtime.deterministic has compiled'
+            # On an H200 with jax 0.11.2 the check passes, which has one backward call, and a step with several ends so.
+            # XLA makes the first of equal calls deterministic, and does not find the others, which stay as they were.
+            return WITHOUT_CUDNN
 
         def first() -> str | None:
             kernel, shape = Sharded(KERNELS[name], self.mesh), (self.heads, self.head_size)
@@ -229,7 +245,7 @@ class Needed:
                     ranges = _ranges(segments_BxL, window, self.causal)
                     return _with_gradients(self.attend(name), ranges, *others)
 
-                return jax.jit(both)
+                return jax.jit(both, compiler_options=options_here())
 
             shape = (choices.rows, max(self.widths), self.heads, self.head_size)
             *arrays, segments_BxL = _sample(self.mesh, shape, self.dtype, self.causal)
@@ -238,7 +254,10 @@ class Needed:
 
         def work() -> None:
             each, inputs = prepared()
-            jax.block_until_ready([one(*inputs) for one, layers in each for _ in range(layers)])
+            for one, layers in each:
+                for _ in range(layers):
+                    done = one(*inputs)  # of a layer at a time: those of all may be more than the memory
+            jax.block_until_ready(done)  # the device computes in order
 
         return Way(check, work)
 
@@ -263,7 +282,7 @@ def choose(
         return attend
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
-        check_kernel(name, attention_dropout)
+        check_kernel(name, attention_dropout, repeatable=needed.repeatable)
         if flaw := needed.flaw(name):
             raise ConfigError(
                 f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
@@ -308,18 +327,23 @@ def _fastest(needed: Needed, choices: Choices, warn: Callable[[str], None]) -> t
     if not names:
         return PLAIN, {}
     found = fastest({name: needed.way(name, choices) for name in (PLAIN, *names)})
-    chosen = found.chosen or PLAIN
-    choices.made[sides] = {**dataclasses.asdict(found), 'chosen': chosen}
-    return chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
+    if not found.chosen:  # none was measured in time, or in this memory
+        return _first_sound(needed)
+    choices.made[sides] = dataclasses.asdict(found)
+    return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
 
 
-def check_kernel(name: str, attention_dropout: float, platform: str = '') -> None:
+def check_kernel(name: str, attention_dropout: float, platform: str = '', repeatable: bool = False) -> None:
     """Raise ConfigError where a kernel cannot do what is wanted, or is of another platform (gpu, tpu)."""
     of_kernel = PLATFORM_OF_KERNEL.get(name)
     if of_kernel and platform and platform != of_kernel:
         raise ConfigError(
             f'config.runtime.attention: {name} is for {of_kernel}, but jax computes on {platform} here; choose xla or '
             'auto'
+        )
+    if repeatable and name in BY_CUDNN:
+        raise ConfigError(
+            f'config.runtime.attention: {name} cannot be used here ({WITHOUT_CUDNN}); choose xla or auto'
         )
     if of_kernel and attention_dropout > 0:
         raise ConfigError(
@@ -341,12 +365,12 @@ def find_flaw(
 
     It compares outputs and the gradients of queries, keys and values, and sees whether other keys and values
     in one segment change a bit of the output of another, or of what is before them where it is `causal`. All on the
-    devices, jitted like the train step.
+    devices, compiled like the train step.
     """
     to_ranges = functools.partial(_ranges, window=window, causal=causal)
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=options_here())
     def forward(query: jax.Array, key: jax.Array, value: jax.Array, segments_BxL: jax.Array) -> jax.Array:
         return kernel(query, key, value, to_ranges(segments_BxL))
 
@@ -355,7 +379,7 @@ def find_flaw(
     jax.eval_shape(forward, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, segments)
     whole = NamedSharding(kernel.mesh, PartitionSpec())
 
-    @functools.partial(jax.jit, out_shardings=whole)
+    @functools.partial(jax.jit, out_shardings=whole, compiler_options=options_here())
     def differences(
         query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
     ) -> jax.Array:

@@ -2,8 +2,9 @@
 
 The output matrix is most of a small BERT's work and its logits most of the memory. So slots are taken a few columns
 at a time; the forward pass computes a chunk's logits, its losses and, while they are at hand, its share of the
-gradients. Slots are filled from the first on: a chunk that no row reaches is not computed, so a phase that predicts
-15 % does not pay for the slots of one that predicts 20 %. On GPUs all are: what they would save is less than the wait.
+gradients. Slots are filled from the first on. On CPUs and TPUs a chunk that no row reaches is not computed, so a phase
+that predicts 15 % does not pay for the slots of one that predicts 20 %. On GPUs it is: with BERT-base and these shares
+it costs 1.4 %, and the wait for the number of chunks cost more.
 
 B rows, M slots, C slots of a chunk, D hidden size, V padded vocabulary, S parts that the rows are split into.
 """

@@ -25,6 +25,8 @@ from bioptimus_jax.schema import Experiment
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 # By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
 KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
+# More of a layer in a loop, in float32: there XLA computes nothing again that it would rather not keep.
+KEPT_SCANNED = 4
 # remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
 KEPT_DOTS = 5
 # What a layer that is computed anew has at once: less, but more of attention.
@@ -160,30 +162,32 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
     length, split = experiment.rows.row_pieces, runtime.tensor
     states, wide = rows * length * a.hidden, rows * length * a.wide / split
-    # The softmax, before its division too unless dropout comes after it; and what the values are weighted with.
     keys = [
         0 if _fused(experiment, a, platform, window) else attended_keys(length, window)
         for window in a.windows
     ]
     shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
-    softmax = 2 if low == FLOAT and not a.attention_dropout else 1
-    remat = remat_of(runtime, a.layers)
-    # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
-    if remat == 'none' or (platform == 'cpu' and not scans(runtime, a.layers)):
-        kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low
-        return a.layers * (kept + shares * (softmax * FLOAT + low))
-    kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
+    # The softmax, again in the products' type, and of dropout the result and in a byte each what it keeps.
+    of_share = FLOAT + (low if low != FLOAT else 0) + (low + 1 if a.attention_dropout else 0)
     anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
+    remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
     # Layers that one turn of the loop has.
-    at_once = repetition(a.kinds)[1] if scans(runtime, a.layers) else 1
+    at_once = repetition(a.kinds)[1] if scanned else 1
+    # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
+    if remat == 'none' or (platform == 'cpu' and not scanned):
+        kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
+        return a.layers * kept + scanned * (a.layers * KEPT_SCANNED * states * FLOAT + at_once * anew)
+    kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     return a.layers * kept + at_once * anew
 
 
 def _fused(experiment: Experiment, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
-    name = experiment.runtime.attention
+    name, low = experiment.runtime.attention, dtype_of(experiment.pretrain, platform) != 'float32'
     if name == PLAIN or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
         return False
+    if name == 'auto' and (experiment.runtime.deterministic or not low):  # cuDNN can neither
+        name = 'pallas_gpu'
     if window is None or name == 'splash' or platform == 'tpu':
         return True
     return name not in WITHOUT_WINDOWS and experiment.rows.row_pieces <= LONGEST_MASK

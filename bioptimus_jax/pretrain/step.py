@@ -14,18 +14,13 @@ from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import curriculum, sharding
+from bioptimus_jax.pretrain.backends import options_here
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.schema import Pretrain
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
-    # are merged, that is a pass over memory of its own.
-    'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
-}
-"""For the compiler, by platform."""
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
 
@@ -75,7 +70,7 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
         donate_argnums=0,
         in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
         out_shardings=(shardings, everywhere),
-        compiler_options=OPTIONS.get(jax.default_backend()),
+        compiler_options=options_here(),
     )
 
 

@@ -12,7 +12,7 @@ from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.memory import Memory, step_memory
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
-# Of a GPU's memory JAX takes three quarters at once unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise.
+# Of a GPU's memory JAX takes three quarters at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
 USABLE = {'gpu': 0.9, 'tpu': 0.95}
 
 
@@ -88,7 +88,7 @@ def _memory(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     note = (
         'GiB. Peak: parameters and optimiser beside the larger of two moments, the turn to the backward '
         'pass\n(gradients, activations, output layer) and the update. Above 75 % a GPU needs '
-        'XLA_PYTHON_CLIENT_MEM_FRACTION=.95.'
+        'XLA_CLIENT_MEM_FRACTION=.95.'
     )
     return Table.of(f'Memory of one device of {number}', columns, devices, note=note)
 
@@ -123,6 +123,8 @@ def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
         Column('cost', lambda device: fixed(hours[device] * number * (price or 0), 2), when=bool(price)),
     ]
     note = f'At {plan.assumed.mfu:.0%} of the dense bfloat16 peak (--mfu); pre-training steps alone.'
+    if plan.architecture.attention_dropout:
+        note += ' With attention dropout a GPU has no kernel for attention: expect about half of it.'
     if price:
         note += f' {price:g} a device-hour, for every device.'
     return Table.of(f'Time on {number} device{"s" * (number > 1)}', columns, devices, note=note)
