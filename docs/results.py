@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bioptimus_jax.files import read_jsonl
-from bioptimus_jax.forecast.curves import curve_of
+from bioptimus_jax.forecast.curves import curves_of
 from bioptimus_jax.forecast.short import shorts
 from bioptimus_jax.forecast.tables import checks
 from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
@@ -137,9 +137,9 @@ def tables() -> list[Table]:
             first = training.objective(next(iter(seeds.values())))
             made.append(dataclasses.replace(first, title=recorded))
     schedules = named(read_runs([SCHEDULES]))
-    finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
-    found = shorts(schedules, named(read_runs([SHORT[SCHEDULES]])))
-    told = ended(schedules), *checks(finished, SHARES, found), followed(arms.grouped(schedules))
+    finished = curves_of(schedules)  # all of them have ended
+    found = shorts(schedules, finished, named(read_runs([SHORT[SCHEDULES]])))
+    told = ended(schedules), *checks([*finished.values()], SHARES, found), followed(arms.grouped(schedules))
     made += under('Forecasts', told)
     for folder, (control, *more), title in LAST_MODELS:
         runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
@@ -151,9 +151,9 @@ def tables() -> list[Table]:
             *(make(compared, arm) for arm in (control, *more) for make in (arms.ends, arms.held_out)),
         )
         if folder == MASKING:  # these differ in what a forecast looks at
-            finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
-            found = shorts(runs, named(read_runs([SHORT[MASKING]])))
-            told = *told, checks(finished, SHARES, found)[1], followed(compared), *refined(runs)
+            finished = curves_of(runs)  # all of them have ended
+            found = shorts(runs, finished, named(read_runs([SHORT[MASKING]])))
+            told = *told, checks([*finished.values()], SHARES, found)[1], followed(compared), *refined(runs)
         made += under(title, told)
     compared = arms.grouped(named(read_runs([LONGER])))
     told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
