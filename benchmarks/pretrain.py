@@ -231,7 +231,8 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
     model, mesh = architecture(shape), make_mesh()
     words = subwords.load(run.folder('vocab'))
     part = shape.batch_rows // shape.micro_batches
-    choices = Choices(part, plain_fits(run.config, model, present(), mesh.size))  # measured, as in the loop
+    # Measured, as in the loop.
+    choices = Choices(part, plain_fits(run.config, model, present(), mesh.size), rows.segments)
 
     def warn(text: str) -> None:
         print(text, file=sys.stderr)

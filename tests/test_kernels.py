@@ -462,7 +462,7 @@ def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
     ]
     with pytest.raises(ConfigError, match=r'cudnn cannot be used here \(with config\.runtime\.deterministic'):
         choose('cudnn', repeatable=True)
-    with pytest.raises(ConfigError, match='runtime.deterministic'):  # before the first stage
+    with pytest.raises(ConfigError, match=r'runtime\.deterministic'):  # before the first stage
         backends.check_kernel('cudnn', 0.0, 'gpu', repeatable=True)
 
 
@@ -567,6 +567,18 @@ def test_measuring_takes_no_longer_than_it_may():
         'broken': 'RuntimeError: no shared memory left',
         'late': 'not measured, 2 s had passed',
     }
+
+
+def test_a_kernel_is_timed_with_as_many_places_for_documents_as_the_rows_have(candidates):
+    seen = set()
+
+    def noting(query, key, value, ranges, dropped=None):
+        seen.add(ranges.lengths_BxG.shape[1])
+        return attend(query, key, value, ranges, dropped)
+
+    candidates(cudnn=noting)
+    choose('auto', choices=backends.Choices(2, documents=9))
+    assert seen == {backends.DOCUMENTS, 9}
 
 
 def test_where_nothing_could_be_measured_the_first_that_passes_is_taken_and_not_remembered(

@@ -46,7 +46,7 @@ CHOICES = ('auto', PLAIN, *KERNELS)
 RECORD = 'attention.json'
 """In the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
-DOCUMENTS = 4  # of a row that a kernel is checked and timed with
+DOCUMENTS = 4  # of a row that a kernel is checked with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
@@ -64,10 +64,12 @@ class Choices:
     """What auto has measured and chosen in a run, by the sides that are attended to.
 
     `rows`: of a step's part, on all devices. `plain_fits`: whether memory suffices for the scores of plain attention.
+    `documents`: places for documents in a row, of which most rows fill only some.
     """
 
     rows: int
     plain_fits: bool = True
+    documents: int = DOCUMENTS
     made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, folder: Path) -> None:
@@ -242,7 +244,7 @@ class Needed:
         def prepared() -> tuple[list[Any], tuple[jax.Array, ...]]:
             def passes(window: int | None) -> Callable[..., list[jax.Array]]:
                 def both(segments_BxL: jax.Array, *others: jax.Array) -> list[jax.Array]:
-                    ranges = _ranges(segments_BxL, window, self.causal)
+                    ranges = _ranges(segments_BxL, window, self.causal, max(choices.documents, DOCUMENTS))
                     return _with_gradients(self.attend(name), ranges, *others)
 
                 return jax.jit(both, compiler_options=options_here())
@@ -434,8 +436,8 @@ def _replaced(segments_BxL: jax.Array, causal: bool) -> jax.Array:
     return (segments_BxL == 2) | ((segments_BxL == 1) & late_1xL & causal)
 
 
-def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool) -> Ranges:
-    ids_1x1xG = jnp.arange(1, DOCUMENTS + 1)[None, None]
+def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool, documents: int = DOCUMENTS) -> Ranges:
+    ids_1x1xG = jnp.arange(1, documents + 1)[None, None]
     lengths_BxG = (segments_BxL[:, :, None] == ids_1x1xG).sum(1, dtype=jnp.int32)
     return dataclasses.replace(Ranges.of(segments_BxL, window, lengths_BxG), one_sided=causal)
 

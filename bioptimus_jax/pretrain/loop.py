@@ -167,7 +167,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    objectives, choices = _objectives(run, folder, architecture, subwords, rows.pieces, mesh)
+    objectives, choices = _objectives(run, folder, architecture, subwords, rows, mesh)
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
     record = curriculum.read_record(folder)
@@ -212,7 +212,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
 
 
 def _objectives(
-    run: Run, folder: Path, architecture: Architecture, subwords: Subwords, row_pieces: int, mesh: Mesh
+    run: Run, folder: Path, architecture: Architecture, subwords: Subwords, rows: Rows, mesh: Mesh
 ) -> tuple[dict[str, Objective], Choices]:
     """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
     config, here = run.config, present()
@@ -220,10 +220,10 @@ def _objectives(
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    choices = Choices(part, plain_fits(config, architecture, here, mesh.size))
+    choices = Choices(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
     choices.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, row_pieces, mesh, run.say, name, choices)
+        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
         for name in objectives_of(config)
     }
     own, *_ = objectives.values()
