@@ -62,8 +62,14 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
     ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers'),
     (MASKING, ('words_20',), 'Masking'),
 )
-LONGER, LONGER_CONTROL = 'docs/results/longer.jsonl', 'copy'
-"""Two arms of the fitted source with four times the words."""
+LONGER, LONGER_CONTROL = (
+    {
+        'docs/results/longer.jsonl': 'Four times the words',
+        'docs/results/longest.jsonl': 'Twelve times the words',
+    },
+    'copy',
+)
+"""Two arms of the fitted source with more words; records, and what the title says."""
 REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
@@ -155,9 +161,10 @@ def tables() -> list[Table]:
             found = shorts(runs, finished, named(read_runs([SHORT[MASKING]])))
             told = *told, checks([*finished.values()], SHARES, found)[1], followed(compared), *refined(runs)
         made += under(title, told)
-    compared = arms.grouped(named(read_runs([LONGER])))
-    told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
-    made += under('Four times the words', told)
+    for file, title in LONGER.items():
+        compared = arms.grouped(named(read_runs([file])))
+        told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+        made += under(title, told)
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     made += under('Fitted rows', told)
