@@ -163,7 +163,8 @@ def tables() -> list[Table]:
         made += under(title, told)
     for file, title in LONGER.items():
         compared = arms.grouped(named(read_runs([file])))
-        told = arms.scores(compared), *(f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+        differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+        told = arms.scores(compared), last_models.last_models(compared), *differences
         made += under(title, told)
     compared = arms.grouped(named(read_runs([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
