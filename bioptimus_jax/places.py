@@ -5,11 +5,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bioptimus_jax.errors import STOPPED
+from bioptimus_jax.errors import STOPPED, ConfigError
 from bioptimus_jax.files import locks
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.workers import Cluster, abandoned, cores
@@ -57,8 +57,7 @@ class Here:
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, self.number))
         if 0 < len(gpus) < self.number and environment.get(PREALLOCATE, '').lower() not in ('false', '0'):
             name = FORMER_FRACTION if environment.get(FORMER_FRACTION) else MEM_FRACTION
-            whole = float(environment.get(name) or JAX_TAKES)
-            environment[name] = f'{whole / -(-self.number // len(gpus)):.3f}'
+            environment[name] = f'{_fraction(environment, name) / -(-self.number // len(gpus)):.3f}'
         return _started(arguments, folder, share_of(cores(), place, self.number), env=environment)
 
     def stop(self, running: Sequence[Any]) -> None:
@@ -112,6 +111,14 @@ class _Remote:
         if self.returncode is None and self.future.done():
             self.returncode = self.future.result() if self.future.status == 'finished' else LOST
         return self.returncode
+
+
+def _fraction(environment: Mapping[str, str], name: str) -> float:
+    said = environment.get(name) or JAX_TAKES
+    try:
+        return float(said)
+    except ValueError as error:
+        raise ConfigError(f'{name}={said}: is no number; give a share of the memory, or unset it') from error
 
 
 def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:

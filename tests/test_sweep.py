@@ -491,6 +491,11 @@ def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_pat
     for place in range(places):
         environment = here.start([], tmp_path, place)
         assert {name: environment[name] for name in (NEW, FORMER) if name in environment} == given
+    monkeypatch.delenv(FORMER, raising=False)
+    monkeypatch.setenv(NEW, 'half')
+    if NEW in given:
+        with pytest.raises(ConfigError, match=f'{NEW}=half: is no number'):
+            here.start([], tmp_path, 0)
 
 
 def test_programs_find_what_others_have_compiled_and_nothing_is_left_of_it(tmp_path, monkeypatch):
