@@ -118,7 +118,9 @@ def _fraction(environment: Mapping[str, str], name: str) -> float:
     try:
         return float(said)
     except ValueError as error:
-        raise ConfigError(f'{name}={said}: is no number; give a share of the memory, or unset it') from error
+        raise ConfigError(
+            f'{name}={said}: is not a number; set it to a share of the memory, or unset it'
+        ) from error
 
 
 def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:

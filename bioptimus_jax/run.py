@@ -44,8 +44,8 @@ class Stage:
     `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
     `GROUP:NAME` -> a file, or a word about its group.
     `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
-    `grows` are beginnings of groups of inputs that may come and go as a whole, unchanged while they are there, with
-    `GROUP:` each name of a group by itself; and of entries of a section whose names the user chooses, which may come.
+    `grows` are beginnings of names. Groups of inputs that begin so may come and go as a whole, and may not change while
+    they are there; with `GROUP:` each name of the group may by itself. Entries of a section that begin so may be added.
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.

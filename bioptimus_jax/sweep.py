@@ -141,15 +141,9 @@ class Sweep:
         """Finished arms that are not chosen and were made with the same settings; of others a line says why not."""
         for name in self.earlier:
             try:
-                arm = self._arm(name)
-                stages = [STAGES[stage] for stage in arm.run.config.stages]
-                changes = [
-                    change for stage in stages for change in check_settings(arm.run, stage, replace=False)
-                ]
+                why = _why_left_out(arm := self._arm(name))
             except (ConfigError, InputError) as error:
-                print(f'sweep: {name} is not in the tables: {error}', flush=True)
-                continue
-            why = 'is not finished' if not arm.finished else '; '.join(changes)
+                why = str(error)
             if why:
                 print(f'sweep: {name} is not in the tables: {why}', flush=True)
             else:
@@ -276,6 +270,14 @@ class Sweep:
         if not _takes_reference(arm) or first.get('content') == own.get('content'):
             return arm.arguments
         return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
+
+
+def _why_left_out(arm: Arm) -> str:
+    """Why the tables are without an arm of an earlier call; '' where it is finished, with these settings."""
+    if not arm.finished:
+        return 'is not finished'
+    stages = (STAGES[name] for name in arm.run.config.stages)
+    return '; '.join(c for stage in stages for c in check_settings(arm.run, stage, replace=False))
 
 
 def _takes_reference(arm: Arm) -> bool:

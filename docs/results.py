@@ -62,14 +62,12 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
     ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers'),
     (MASKING, ('words_20',), 'Masking'),
 )
-LONGER, LONGER_CONTROL = (
-    {
-        'docs/results/longer.jsonl': 'Four times the words',
-        'docs/results/longest.jsonl': 'Twelve times the words',
-    },
-    'copy',
-)
-"""Two arms of the fitted source with more words; records, and what the title says."""
+LONGER = {
+    'docs/results/longer.jsonl': 'Four times the words',
+    'docs/results/longest.jsonl': 'Twelve times the words',
+}
+"""Records of two arms of the fitted source with more words, and what the title says."""
+LONGER_CONTROL = 'copy'
 REFIT, REFIT_CONTROL = 'docs/results/refit.jsonl', 'spelled'
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""

@@ -612,7 +612,7 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
     small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
     counts = _ner(work, e, **small)[1]['counts']
     assert (counts['cells'], counts['kept']) == (2, 2)
-    # Models are compared by what the stage asks for, though what was left out lies beside; outside of it by all.
+    # In the stage's folder only the cells that it asks for are compared; in a copy elsewhere all are.
     _holds(f'{work}/finetune/b:frozen', {'two': [1]}, left_out=6)
     earlier = r'finetune/a: all its cells are of an earlier configuration; '
     with pytest.raises(InputError, match=rf'{earlier}add a to config\.finetune\.models and run .bioptimus'):

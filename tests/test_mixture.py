@@ -130,7 +130,7 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     assert 'corpora:notes' in run.manifest('pretrain')['inputs']
     assert run.metrics('pretrain')[-1]['step'] == 12
     assert_same_bits(run, Run(tmp_path / 'before', first.config, quiet=True), '0.1')
-    # And then with those of a third one, whose name comes before that of the second.
+    # Then it goes on with a third corpus. Its name sorts before the second one's, which must not matter.
     third = {
         'phase.0.5.masking': 'words',
         'phase.0.5.corpora': 'more=1',

@@ -177,7 +177,7 @@ SHAPES = {
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),
-    'scanned, nothing anew': (
+    'scanned, nothing recomputed': (
         Bert(512, 64, 6, 4, 256, 128),
         16,
         128,

@@ -491,11 +491,14 @@ def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_pat
     for place in range(places):
         environment = here.start([], tmp_path, place)
         assert {name: environment[name] for name in (NEW, FORMER) if name in environment} == given
+
+
+def test_a_share_of_memory_that_is_not_a_number_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv(FORMER, raising=False)
     monkeypatch.setenv(NEW, 'half')
-    if NEW in given:
-        with pytest.raises(ConfigError, match=f'{NEW}=half: is no number'):
-            here.start([], tmp_path, 0)
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0')
+    with pytest.raises(ConfigError, match=f'{NEW}=half: is not a number'):
+        Here(2, tmp_path).start([], tmp_path, 0)
 
 
 def test_programs_find_what_others_have_compiled_and_nothing_is_left_of_it(tmp_path, monkeypatch):

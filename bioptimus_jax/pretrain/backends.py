@@ -48,14 +48,14 @@ RECORD = 'attention.json'
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DOCUMENTS = 4  # of a row that a kernel is checked with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
-# Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
-# GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 OPTIONS: dict[str, dict[str, Any]] = {
     # Every product by itself in cuBLAS, which adds its bias on the way: behind Triton's products, and behind those that
     # are merged, that is a pass over memory of its own.
     'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
 }
 """For the compiler, by platform; measured with BERT-base on an H100."""
+# Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
+# GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
 
 
@@ -284,7 +284,7 @@ def choose(
         return attend
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
-        check_kernel(name, attention_dropout, repeatable=needed.repeatable)
+        check_kernel(name, attention_dropout)
         if flaw := needed.flaw(name):
             raise ConfigError(
                 f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'

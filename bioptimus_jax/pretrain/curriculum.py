@@ -214,7 +214,7 @@ def write_record(folder: Path, schedule: Schedule) -> None:
 
 
 def finished_phases(folder: Path) -> list[str]:
-    """Names of the phases whose last checkpoint is on disk, and of the snapshots within phases, by step."""
+    """Names of the phases that have ended and of the snapshots within phases, in the order of their steps."""
     return list(recorded_phases(folder))
 
 

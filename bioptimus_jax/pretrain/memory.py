@@ -25,7 +25,7 @@ from bioptimus_jax.schema import Experiment
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 # By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
 KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
-# More of a layer in a loop, in float32: there XLA computes nothing again that it would rather not keep.
+# More states of a layer in a loop, in float32: unrolled, XLA recomputes these where that is cheap.
 KEPT_SCANNED = 4
 # remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
 KEPT_DOTS = 5
@@ -167,26 +167,30 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
         for window in a.windows
     ]
     shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
-    # The softmax, again in the products' type, and of dropout the result and in a byte each what it keeps.
+    # The softmax, and a copy in the products' type; with dropout its result, and a mask of one byte a value.
     of_share = FLOAT + (low if low != FLOAT else 0) + (low + 1 if a.attention_dropout else 0)
     anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
     remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
-    # Layers that one turn of the loop has.
-    at_once = repetition(a.kinds)[1] if scanned else 1
-    # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
+    # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
         kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
-        return a.layers * kept + scanned * (a.layers * KEPT_SCANNED * states * FLOAT + at_once * anew)
-    kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
+        if not scanned:
+            return a.layers * kept
+        kept += KEPT_SCANNED * states * FLOAT
+    else:
+        kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
+    # Layers that one turn of the loop has.
+    at_once = repetition(a.kinds)[1] if scanned else 1
     return a.layers * kept + at_once * anew
 
 
 def _fused(experiment: Experiment, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
-    name, low = experiment.runtime.attention, dtype_of(experiment.pretrain, platform) != 'float32'
+    name = experiment.runtime.attention
     if name == PLAIN or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
         return False
-    if name == 'auto' and (experiment.runtime.deterministic or not low):  # cuDNN can neither
+    float32 = dtype_of(experiment.pretrain, platform) == 'float32'
+    if name == 'auto' and (float32 or experiment.runtime.deterministic):  # neither is for cuDNN
         name = 'pallas_gpu'
     if window is None or name == 'splash' or platform == 'tpu':
         return True
