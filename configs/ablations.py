@@ -56,10 +56,11 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           random_rows; F1 of mapped_spelled 2 above random_rows, level with copy and within 1 of averaged_input. After
           600,000 words (one seed) spelled within 0.5 nats a hidden word of copy, where it was 1.07 behind, and within 1
           F1, where it was 1.97 behind. After 1,800,000 words (one seed) copy still ahead in F1, by 2 where it was 2.96,
-          and in words that are one piece in both vocabularies by 0.1 nats. From the source of 4 x 256 (small:wide-
-          source), which knows more than the small one and less than MiniLM, the order is between theirs:
-          mapped_spelled, averaged_input and random_rows within 1 F1 of one another, copy ahead of all three,
-          mapped_spelled first at step 0 by 0.1 nats a piece.
+          and in words that are one piece in both vocabularies by 0.1 nats. With seeds 1 and 2 as well copy ahead by 0.5
+          F1 there, and the interval contains 0. From the source of 4 x 256 (small:wide-source), which knows more than
+          the small one and less than MiniLM, the order is between theirs: mapped_spelled, averaged_input and
+          random_rows within 1 F1 of one another, copy ahead of all three, mapped_spelled first at step 0 by 0.1 nats a
+          piece.
           table5: F1 rises with the words seen, by 0.5 to 1 per phase. table7, orders: no order distinguishable from the
           best static setting in F1; in held-out loss words beat tokens under word masks, and the loss under a setting
           is lowest for the arm that was trained with it last. corruption: no difference in geometry beyond the seeds.
@@ -68,7 +69,9 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           words, spelled_centred between the two; from the small source no difference.
           forecast: one to four times the rate ahead of a quarter and a half, masked_20 ahead at every rate; from a
           tenth of the steps the final loss within 1 %, Kendall's tau of 0.8 with the final order, and 0.6 for the order
-          at that step, since high rates gain most at the end.
+          at that step, since high rates gain most at the end. From short runs of two lengths, 10 and 20 % of the steps,
+          the final loss within 1 %, tau of 0.9 and the winner in 80 % of the groups, over both the 25 schedules and the
+          masking orders; from 5 and 10 %, an error of 1.3 %, tau of 0.8, the winner in 75 %.
           masking: a falling rate ahead of a rising one by 0.05 nats or more in held-out loss, which hides 15 %, and
           level in hidden words; masked_20 first in hidden words, and last but for masked_16 and the detour in F1, by 1;
           at 16 % [MASK] the three corruptions within 0.1 nats a word; the detour 0.2 nats behind in hidden words and
