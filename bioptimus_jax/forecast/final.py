@@ -1,21 +1,26 @@
 """The final loss of a run from its first evaluations, by a regression over finished runs.
 
 What a run still gains after a share of its steps is regressed, over finished runs, on what can be known by then: its
-loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the settings of
-the second half of the steps. These are numbers, such as the share of the pieces that are masked, so that a setting that
-no finished run has may be near to one that a run has. The last steps decide more than the first. A high rate is behind
-until it falls, so the order at that step says little where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a
-law for this, of which no constant is needed here).
+loss, the area under the learning rate of all steps, and the settings of the second half of the steps. These are
+numbers, such as the share of the pieces that are masked, so that a setting that no finished run has may be near to one
+that a run has. The last steps decide more than the first. A high rate is behind until it falls, so the order at that
+step says little where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is
+needed here).
 
-Legend: R finished runs, F features.
+The regression is a Gaussian process: a line in all features, and what runs with similar features have in common beyond
+it (Rasmussen and Williams 2006, chapters 2 and 5). So a rate may suit one order and not another.
 """
 
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
@@ -23,10 +28,10 @@ from bioptimus_jax.student import reach
 
 FEWEST = 4
 """Finished runs that a forecast takes."""
-PENALTIES = tuple(10.0**power for power in range(-3, 4))
 POWERS = np.arange(0.05, 2.001, 0.05)
 CONSTANTS = 3
 """Of the curve that is fitted to one run."""
+KERNEL = ConstantKernel() * (Matern(nu=2.5) + DotProduct(0, 'fixed')) + WhiteKernel(0.01)
 SAME = 1e-3
 """Settings that differ by less are the same."""
 DRAWS = 20_000
@@ -61,22 +66,19 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
             f'a forecast takes {FEWEST} finished runs or more, and here are {len(finished)}; let more arms of the '
             'sweep end, those with the lowest and the highest learning rate first, or name other runs as well'
         )
+    fitted = _regression(tuple(finished), curve.share)
     planned_F = _planned(curve, settings_of(finished))
-    planned_RxF, groups_R = _plans(tuple(finished))
-    # A regression that knows a seed of an arm tells another one better than it would tell a new arm.
-    alone = bool((np.abs(planned_RxF - planned_F) < SAME).all(1).any())
-    if not alone and not groups_R.any():
+    # A seed of an arm tells another one as well as a run can.
+    seeds = int((np.abs(fitted.planned_RxF - planned_F) < SAME).all(1).sum())
+    if fitted.arms == 1 and not seeds:
         raise InputError(
             f'the {len(finished)} finished runs have the same settings and learning rates, and {curve.name} has '
             'others; let another arm end as well'
         )
-    fitted = _regression(tuple(finished), curve.share, alone)
-    own_F = (np.r_[_seen(curve, curve.share), planned_F] - fitted.centre_F) / fitted.scale_F
-    own_F = np.clip(own_F, fitted.low_F - 1, fitted.high_F + 1)  # further out a line says nothing
-    final = float(curve.losses_N[-1] + fitted.mean + own_F @ fitted.weights_F)
-    # An interval is wider for a run that is unlike the finished ones.
-    wider = math.sqrt((1 + own_F @ fitted.inverse_FxF @ own_F) / (1 + fitted.leverage))
-    return Forecast(curve, final, fitted.half * wider)
+    features_F = np.r_[curve.at(curve.share), planned_F]
+    [gain], [deviation] = fitted.process.predict(fitted.scaled(features_F[None]), return_std=True)
+    freedom = (len(finished) if seeds else fitted.arms) - 1
+    return Forecast(curve, float(curve.losses_N[-1] + gain), reach(float(deviation), freedom))
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
@@ -127,68 +129,34 @@ def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
     return np.array([size, size**2, *(math.sqrt(curve.settings.get(name, 0.0)) for name in names)])
 
 
-@functools.lru_cache(1000)  # a check asks for the same ones in every group
-def _seen(curve: Curve, share: float) -> tuple[float, ...]:
-    return curve.at(share), curve.at(share / 2) - curve.at(share)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Regression:
-    """Of gains on features, which are less their `centre` over their `scale`.
+    """A process of gains on features, which are less their `centre` over their `scale`; runs of so many `arms`."""
 
-    `half`: of the 95 % interval of an end, for a run with the mean `leverage` of the finished ones.
-    """
-
+    planned_RxF: np.ndarray
+    arms: int
     centre_F: np.ndarray
     scale_F: np.ndarray
-    low_F: np.ndarray
-    high_F: np.ndarray
-    mean: float
-    weights_F: np.ndarray
-    inverse_FxF: np.ndarray
-    leverage: float
-    half: float
+    process: GaussianProcessRegressor
+
+    def scaled(self, features_RxF: np.ndarray) -> np.ndarray:
+        return (features_RxF - self.centre_F) / self.scale_F
 
 
 @functools.lru_cache(16)  # the candidates of a group share what is known
-def _plans(finished: tuple[Curve, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What is planned of R finished runs, RxF, and for each the number of its arm: seeds of an arm have the same."""
+def _regression(finished: tuple[Curve, ...], share: float) -> _Regression:
+    """From R finished runs after a share of their steps."""
     names = settings_of(finished)
     planned_RxF = np.array([_planned(one, names) for one in finished])
-    return planned_RxF, np.unique(np.round(planned_RxF / SAME), axis=0, return_inverse=True)[1].reshape(-1)
-
-
-@functools.lru_cache(16)
-def _regression(finished: tuple[Curve, ...], share: float, alone: bool) -> _Regression:
-    """From R finished runs after a share of their steps. Errors are those of leaving out an arm, or one run `alone`."""
-    planned_RxF, groups_R = _plans(finished)
-    groups_R = np.arange(len(finished)) if alone else groups_R
-    features_RxF = np.c_[[_seen(one, share) for one in finished], planned_RxF]
-    gains_R = np.array([one.final for one in finished]) - features_RxF[:, 0]
-    # A feature that all finished runs share has no spread.
-    centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
-    known_RxF = (features_RxF - centre_F) / scale_F
-    fits = [ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
-    weights_F, left_R, inverse_FxF = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
-    leverage = float(np.einsum('RF,FG,RG->R', known_RxF, inverse_FxF, known_RxF).mean())
-    # Groups are numbered from 0: the largest number is how many there are less one, the degrees of freedom.
-    half = reach(float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()))
-    low_F, high_F, mean = known_RxF.min(0), known_RxF.max(0), float(gains_R.mean())
-    return _Regression(centre_F, scale_F, low_F, high_F, mean, weights_F, inverse_FxF, leverage, half)
-
-
-def ridge(
-    known_RxF: np.ndarray, gains_R: np.ndarray, groups_R: np.ndarray, penalty: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, for each run the error of the regression that leaves out its group, and the inverse behind both, FxF."""
-    centred_R = gains_R - gains_R.mean()
-    inverse_FxF = np.linalg.inv(known_RxF.T @ known_RxF + penalty * np.eye(known_RxF.shape[1]))
-    weights_F = inverse_FxF @ known_RxF.T @ centred_R
-    # With it the errors of all regressions that leave one group out follow from a single fit; 1 / R is the intercept's.
-    leverage_RxR = known_RxF @ inverse_FxF @ known_RxF.T + 1 / len(gains_R)
-    left_R = centred_R - known_RxF @ weights_F
-    for group in range(groups_R.max() + 1):
-        [of_group] = np.nonzero(groups_R == group)
-        rest = np.eye(len(of_group)) - leverage_RxR[np.ix_(of_group, of_group)]
-        left_R[of_group] = np.linalg.solve(rest, left_R[of_group])
-    return weights_F, left_R, inverse_FxF
+    seen_R = np.array([one.at(share) for one in finished])
+    features_RxF = np.c_[seen_R, planned_RxF]
+    spread_F = features_RxF.std(0)
+    # What all of them share tells nothing. Distances do not grow with the number of features.
+    scale_F = np.where(spread_F < SAME, np.inf, spread_F * math.sqrt((spread_F >= SAME).sum()))
+    arms = len(np.unique(np.round(planned_RxF / SAME), axis=0))
+    process = GaussianProcessRegressor(KERNEL, normalize_y=True)
+    fitted = _Regression(planned_RxF, arms, features_RxF.mean(0), scale_F, process)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ConvergenceWarning)  # of a part that these runs do not need
+        process.fit(fitted.scaled(features_RxF), np.array([one.final for one in finished]) - seen_R)
+    return fitted
