@@ -11,13 +11,13 @@ from scipy.stats import kendalltau
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
-from bioptimus_jax.forecast.final import FEWEST, extrapolated, forecast
+from bioptimus_jax.forecast.final import FEWEST, Forecast, extrapolated, forecast
 from bioptimus_jax.forecast.short import Shorts
 from bioptimus_jax.report.arms import grouped
 
 GROUP = 5
 """Arms that are held out at a time."""
-GROUPS = 200
+GROUPS = 100
 FORECAST, OWN, ORDER = 'forecast', "the run's own curve, extrapolated", 'the loss at that step'
 OF_SHORTS, ORDER_OF_SHORTS = 'forecast from short runs', 'the loss of short runs'
 
@@ -55,6 +55,16 @@ def check_shorts(found: Shorts, seed: int = 0) -> list[Checked]:
     """Of arms with a short and a finished long run. Raises InputError as `check` does."""
     ends = {ORDER_OF_SHORTS: {one: float(one.losses_N[-1]) for one in found.known}}
     return _check({one: one for one in found.known}, OF_SHORTS, ends, found.share, seed)
+
+
+def as_one_group(told: Sequence[Forecast], share: float) -> Checked:
+    """How well the ends of arms were told that have ended since; the curves have their `end`."""
+    arms = grouped({f.curve.name: f for f in told})
+    ranked = [(name, f) for name, seeds in arms.items() for f in seeds.values()]
+    runs, ends_R = [(name, f.curve) for name, f in ranked], np.array([f.final for _, f in ranked])
+    true_R = np.array([one.final for _, one in runs])
+    inside_R = np.abs(ends_R - true_R) <= [f.half for _, f in ranked]
+    return _mean(share, OF_SHORTS, np.array(_scores(ends_R, true_R, runs, list(arms), inside_R)))
 
 
 def _check(

@@ -31,18 +31,19 @@ FEWEST = 4
 POWERS = np.arange(0.05, 2.001, 0.05)
 CONSTANTS = 3
 """Of the curve that is fitted to one run."""
-KERNEL = ConstantKernel() * (Matern(nu=2.5) + DotProduct(0, 'fixed')) + WhiteKernel(0.01)
 SAME = 1e-3
 """Settings that differ by less are the same."""
 DRAWS = 20_000
+KERNEL = ConstantKernel() * (Matern(nu=2.5) + DotProduct(0, 'fixed')) + WhiteKernel(0.01)
+"""A line and what is beyond it, equally large, and noise; size, reach and noise are those of the largest likelihood."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
     """The final loss that is expected of a run, in nats a piece, and half of its 95 % interval.
 
-    `open`: whether the run has not ended. No interval tells it: that of a forecast is 0 wide where the regression errs
-    nowhere.
+    `open`: whether the run has not ended. No interval tells it: that of a forecast is nearly 0 wide where the
+    regression errs nowhere.
     """
 
     curve: Curve
@@ -68,17 +69,19 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
         )
     fitted = _regression(tuple(finished), curve.share)
     planned_F = _planned(curve, settings_of(finished))
-    # A seed of an arm tells another one as well as a run can.
-    seeds = int((np.abs(fitted.planned_RxF - planned_F) < SAME).all(1).sum())
-    if fitted.arms == 1 and not seeds:
+    another_seed = bool((np.abs(fitted.planned_RxF - planned_F) < SAME).all(1).any())
+    if fitted.arms == 1 and not another_seed:
         raise InputError(
             f'the {len(finished)} finished runs have the same settings and learning rates, and {curve.name} has '
             'others; let another arm end as well'
         )
-    features_F = np.r_[curve.at(curve.share), planned_F]
-    [gain], [deviation] = fitted.process.predict(fitted.scaled(features_F[None]), return_std=True)
-    freedom = (len(finished) if seeds else fitted.arms) - 1
-    return Forecast(curve, float(curve.losses_N[-1] + gain), reach(float(deviation), freedom))
+    own_F = fitted.scaled(np.r_[curve.at(curve.share), planned_F])
+    [gain], [deviation] = fitted.process.predict(own_F[None], return_std=True)
+    if another_seed:
+        half = reach(float(deviation), len(finished) - 1)
+    else:  # constants that suit the known arms best promise too much of another one
+        half = reach(max(float(deviation), fitted.error), fitted.arms - 1)
+    return Forecast(curve, float(curve.losses_N[-1] + gain), half)
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
@@ -131,16 +134,20 @@ def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Regression:
-    """A process of gains on features, which are less their `centre` over their `scale`; runs of so many `arms`."""
+    """A process of gains on features, which are less their `centre` over their `scale`.
+
+    Of runs of so many `arms`; `error`: root mean square, in nats, where each arm is told from the others.
+    """
 
     planned_RxF: np.ndarray
     arms: int
     centre_F: np.ndarray
     scale_F: np.ndarray
     process: GaussianProcessRegressor
+    error: float
 
-    def scaled(self, features_RxF: np.ndarray) -> np.ndarray:
-        return (features_RxF - self.centre_F) / self.scale_F
+    def scaled(self, features_F: np.ndarray) -> np.ndarray:
+        return (features_F - self.centre_F) / self.scale_F
 
 
 @functools.lru_cache(16)  # the candidates of a group share what is known
@@ -150,13 +157,26 @@ def _regression(finished: tuple[Curve, ...], share: float) -> _Regression:
     planned_RxF = np.array([_planned(one, names) for one in finished])
     seen_R = np.array([one.at(share) for one in finished])
     features_RxF = np.c_[seen_R, planned_RxF]
-    spread_F = features_RxF.std(0)
+    centre_F, spread_F = features_RxF.mean(0), features_RxF.std(0)
     # What all of them share tells nothing. Distances do not grow with the number of features.
     scale_F = np.where(spread_F < SAME, np.inf, spread_F * math.sqrt((spread_F >= SAME).sum()))
-    arms = len(np.unique(np.round(planned_RxF / SAME), axis=0))
     process = GaussianProcessRegressor(KERNEL, normalize_y=True)
-    fitted = _Regression(planned_RxF, arms, features_RxF.mean(0), scale_F, process)
+    gains_R = np.array([one.final for one in finished]) - seen_R
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ConvergenceWarning)  # of a part that these runs do not need
-        process.fit(fitted.scaled(features_RxF), np.array([one.final for one in finished]) - seen_R)
-    return fitted
+        # Of a constant that ends at its bound, where the runs need no such part.
+        warnings.simplefilter('ignore', ConvergenceWarning)
+        process.fit((features_RxF - centre_F) / scale_F, gains_R)
+    groups_R = np.unique(np.round(planned_RxF / SAME), axis=0, return_inverse=True)[1].reshape(-1)
+    left_R = left_out(process.kernel_(process.X_train_), process.y_train_, groups_R) * gains_R.std()
+    error, arms = float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()) + 1
+    return _Regression(planned_RxF, arms, centre_F, scale_F, process, error)
+
+
+def left_out(covariance_RxR: np.ndarray, values_R: np.ndarray, groups_R: np.ndarray) -> np.ndarray:
+    """For each run the error of the process that does not know its group, without a fit for each (equation 5.12)."""
+    inverse_RxR = np.linalg.inv(covariance_RxR)
+    weights_R, left_R = inverse_RxR @ values_R, np.empty(len(values_R))
+    for group in range(groups_R.max() + 1):
+        [of_group] = np.nonzero(groups_R == group)
+        left_R[of_group] = np.linalg.solve(inverse_RxR[np.ix_(of_group, of_group)], weights_R[of_group])
+    return left_R

@@ -1,8 +1,8 @@
 """Short runs in place of first steps: each arm through its whole schedule, on a small share of its steps.
 
 The first steps of a long run have a learning rate that the end does not have. A short run has seen the rate fall and
-all settings of its arm. Where arms have one learning rate, short runs tell the ends better than first steps do. Where
-they have several, worse: the best rate of a short run is lower (docs/results.md, Forecasts and frozen states).
+all settings of its arm, so short runs tell the ends better than first steps do. Their own order does not: the best rate
+of a short run is lower (docs/results.md, Forecasts and frozen states).
 """
 
 import dataclasses

@@ -36,7 +36,7 @@ def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[s
     finished = list(whole.values())
     found = shorts(runs, whole, named(read_runs(short))) if short else None
     if shares:
-        return Told(checks(finished, shares, found), '')
+        return Told(checks(finished, shares, [found] if found else []), '')
     if found and not found.candidates:
         raise InputError(
             f'every short run has a finished long one ({len(found.known)}), so there is nothing to forecast; '
@@ -65,12 +65,14 @@ def _told(
 
 
 def checks(
-    finished: Sequence[Curve], shares: Sequence[float], found: Shorts | None = None
+    finished: Sequence[Curve], shares: Sequence[float], short: Sequence[Shorts] = ()
 ) -> tuple[Table, Table]:
-    """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told."""
+    """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told.
+
+    `short`: their short runs, of one length or of several.
+    """
     rows = [row for share in shares for row in check(finished, share)]
-    if found:
-        rows += check_shorts(found)
+    rows += [row for found in short for row in check_shorts(found)]
     losses = [
         Column('run', lambda one: one.name),
         *each({share: f'after {share:.0%}' for share in shares}, lambda x, one: fixed(one.at(x)), 'low'),
