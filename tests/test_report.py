@@ -445,13 +445,22 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
 
 
 def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
+    """Those that it asks for, once it has said which; until then all of them, or the results of before."""
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
-    cell = ner_cell('0.1', 'drugs', 4, 1)
-    write_json(
-        run.workdir / 'finetune' / '0.1' / 'drugs' / 'standard' / 'seed-4' / 'scores.json',
-        {k: cell[k] for k in cell if k != 'seed'},
-    )
-    assert read_measures(run).scores('0.1', 'drugs') == pytest.approx([69.0])
+    stage = run.workdir / 'finetune'
+    cells = {seed: ner_cell('0.1', 'drugs', seed, 1) for seed in (4, 5, 6)}
+    for seed, cell in cells.items():
+        record = {**{k: cell[k] for k in cell if k != 'seed'}, 'print': f'of {seed}'}
+        write_json(stage / f'0.1/drugs/standard/seed-{seed}/scores.json', record)
+    of = {seed: pytest.approx(65 + seed) for seed in cells}
+    assert read_measures(run).scores('0.1', 'drugs') == [of[4], of[5], of[6]]
+    write_jsonl(stage / 'results.jsonl', [cells[6]])
+    assert read_measures(run).scores('0.1', 'drugs') == [of[6]]
+    names = {seed: f'0.1/drugs/standard/seed-{seed}' for seed in (4, 5, 7)}
+    # Seed 5 was made with other settings, 6 is not asked for, 7 is not done.
+    asked = {names[4]: 'of 4', names[5]: 'of another', names[7]: 'of 7'}
+    write_json(stage / STARTED, {'config': {}, 'inputs': {}, 'cells': asked})
+    assert read_measures(run).scores('0.1', 'drugs') == [of[4]]
 
 
 def test_empty_run_has_a_page_too(tmp_path):

@@ -129,14 +129,17 @@ def _cells_of(stage: Path) -> dict[Path, str | None] | None:
             stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}'): None
             for r in read_jsonl(stage / RESULTS)
         }
-    claim = read_record(stage, STARTED)
-    if claim is None:
-        return None
-    if 'cells' not in claim:
+    if (asked := claimed(stage)) is None and read_record(stage, STARTED) is not None:
         raise InputError(
             f'{stage}: was stopped before it said which cells it asks for; run `bioptimus finetune` again'
         )
-    return {stage / name: fingerprint for name, fingerprint in claim['cells'].items()}
+    return dict(asked) if asked is not None else None
+
+
+def claimed(stage: Path) -> dict[Path, str] | None:
+    """The cells that an unfinished stage asks for, with their fingerprints; None unless it has said which."""
+    cells = (read_record(stage, STARTED) or {}).get('cells')
+    return None if cells is None else {stage / name: fingerprint for name, fingerprint in cells.items()}
 
 
 def _remedy(asked: Iterable[Path], found: Sequence[Found]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune import search
-from bioptimus_jax.finetune.finished import CELLS, RESULTS
+from bioptimus_jax.finetune.finished import CELLS, RESULTS, claimed
 from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.pretrain import goodput
@@ -330,13 +330,17 @@ def _difficulty(run: Run) -> Rows:
 
 
 def _cells(folder: Path) -> Rows:
-    if (folder / RESULTS).exists():
+    """Of a finished stage its results; of an unfinished one the cells that it asks for and that are done."""
+    asked = claimed(folder)
+    if asked is None and (folder / RESULTS).exists():
         return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]
     cells = []
-    for file in sorted(folder.glob(CELLS)):  # unfinished: the cells that are done
-        model, dataset, setting, seed = file.parts[-5:-1]
-        place = {'model': model, 'dataset': dataset, 'setting': setting}
-        cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | _read(file, dict, 'devel', 'test'))
+    for file in sorted(folder.glob(CELLS)):
+        record = _read(file, dict, 'devel', 'test')
+        if asked is None or asked.get(file.parent) == record.get('print'):
+            model, dataset, setting, seed = file.parts[-5:-1]
+            place = {'model': model, 'dataset': dataset, 'setting': setting}
+            cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | record)
     return cells
 
 
