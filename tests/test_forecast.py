@@ -98,6 +98,17 @@ def test_a_forecast_is_that_of_the_formulas_of_a_gaussian_process():
     deviation = gains.std() * np.sqrt(kernel(own, own) + noise - weights @ kernel(x, own))
     assert told.final == pytest.approx(curve.losses_N[-1] + mean, rel=1e-9)
     assert told.half == pytest.approx(scipy.stats.t.ppf(0.975, 10) * deviation, rel=1e-6)
+    # Of another arm, in the middle of these: no less than where each of them is told from the others.
+    middle = ending('middle', {'masked': (root.mean()) ** 2}, 0)
+    centred = gains - gains.mean()
+    rest = [np.delete(np.arange(11), n) for n in range(11)]
+    left = [
+        centred[n] - known[n, r] @ np.linalg.solve(known[np.ix_(r, r)], centred[r])
+        for n, r in enumerate(rest)
+    ]
+    error = np.sqrt(np.square(left).mean())
+    told = forecast(middle.cut(0.3), finished)
+    assert told.half == pytest.approx(scipy.stats.t.ppf(0.975, 10) * error, rel=1e-6)
 
 
 @pytest.mark.parametrize('groups', [range(9), [0, 0, 1, 1, 1, 2, 3, 4, 4]])
