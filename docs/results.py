@@ -76,8 +76,13 @@ VOTES = '{}-votes.jsonl'
 REFINED = 'docs/results/frozen.jsonl'
 """Of the third seed of MASKING three fine-tunings of each last model, and of all models of some arms, with frozen
 states of 5,000 sentences."""
+SHORT_OF_SCHEDULES = 'docs/results/forecast-short.jsonl'
 SHORT = {
-    SCHEDULES: [f'docs/results/forecast-short{length}.jsonl' for length in ('-5', '', '-20')],
+    SCHEDULES: [
+        'docs/results/forecast-short-5.jsonl',
+        SHORT_OF_SCHEDULES,
+        'docs/results/forecast-short-20.jsonl',
+    ],
     MASKING: [f'docs/results/masking-short{length}.jsonl' for length in ('-5', '')],
 }
 """Runs through the same schedules on 5, 10 and 20 % of the words."""
@@ -154,6 +159,10 @@ def tables() -> list[Table]:
     made += under(
         'Forecasts', (ended(schedules), *checked, foretold(short[1]), followed(arms.grouped(schedules)))
     )
+    every = schedules | named(read_runs([FRESH]))
+    of_every = curves_of(every)
+    short = shorts(every, of_every, named(read_runs([SHORT_OF_SCHEDULES, FRESH_SHORT])))
+    made += under('Forecasts, all 41 schedules', checks([*of_every.values()], (0.1,), [short])[1:])
     for folder, (control, *more), title in LAST_MODELS:
         runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
         compared = arms.grouped(runs)
