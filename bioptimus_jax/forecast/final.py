@@ -9,6 +9,8 @@ needed here).
 
 The regression is a Gaussian process: a line in all features, and what runs with similar features have in common beyond
 it (Rasmussen and Williams 2006, chapters 2 and 5). So a rate may suit one order and not another.
+
+Legend: R finished runs, F features.
 """
 
 import dataclasses
@@ -173,7 +175,7 @@ def _regression(finished: tuple[Curve, ...], share: float) -> _Regression:
 
 
 def left_out(covariance_RxR: np.ndarray, values_R: np.ndarray, groups_R: np.ndarray) -> np.ndarray:
-    """For each run the error of the process that does not know its group, without a fit for each (equation 5.12)."""
+    """For each run the error of the process that does not know its group (Rasmussen and Williams, equation 5.12)."""
     inverse_RxR = np.linalg.inv(covariance_RxR)
     weights_R, left_R = inverse_RxR @ values_R, np.empty(len(values_R))
     for group in range(groups_R.max() + 1):
