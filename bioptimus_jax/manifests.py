@@ -113,7 +113,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def add_to_claim(folder: Path, **more: Any) -> None:
-    """Add `more` to the claim of an attempt. It is gone once the stage is finished, or begun again."""
+    """Add `more` to the claim of an attempt. A stage that ends, or starts again, removes the claim."""
     if claim := read_record(folder, STARTED):
         write_sealed(folder / STARTED, {**claim, **more})
 

@@ -122,18 +122,18 @@ def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
     return left
 
 
-def _cells_of(stage: Path) -> dict[Path, str | None] | None:
+def _cells_of(stage: Path) -> Mapping[Path, str | None] | None:
     """The cells that a stage lists, with their fingerprints if it is unfinished; None for another folder."""
     if _is_finished(stage):
         return {
             stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}'): None
             for r in read_jsonl(stage / RESULTS)
         }
-    if (asked := claimed(stage)) is None and read_record(stage, STARTED) is not None:
+    if (asked := claimed(stage)) is None and (stage / STARTED).is_file():
         raise InputError(
             f'{stage}: was stopped before it said which cells it asks for; run `bioptimus finetune` again'
         )
-    return dict(asked) if asked is not None else None
+    return asked
 
 
 def claimed(stage: Path) -> dict[Path, str] | None:

@@ -61,10 +61,9 @@ def as_one_group(told: Sequence[Forecast], share: float) -> Checked:
     """How well the ends of arms were told that have ended since; the curves have their `end`."""
     arms = grouped({f.curve.name: f for f in told})
     ranked = [(name, f) for name, seeds in arms.items() for f in seeds.values()]
-    runs, ends_R = [(name, f.curve) for name, f in ranked], np.array([f.final for _, f in ranked])
-    true_R = np.array([one.final for _, one in runs])
-    inside_R = np.abs(ends_R - true_R) <= [f.half for _, f in ranked]
-    return _mean(share, OF_SHORTS, np.array(_scores(ends_R, true_R, runs, list(arms), inside_R)))
+    runs = [(name, f.curve) for name, f in ranked]
+    scores = _scores([f.final for _, f in ranked], [f.half for _, f in ranked], runs)
+    return _mean(share, OF_SHORTS, np.array(scores))
 
 
 def _check(
@@ -86,30 +85,36 @@ def _check(
         told = [forecast(seen[one], known) for _, one in runs]
         ways = {way: [f.final for f in told]}
         ways |= {name: [of_runs[one] for _, one in runs] for name, of_runs in ends.items()}
-        true_R = np.array([one.final for _, one in runs])
-        inside_R = np.abs([f.final for f in told] - true_R) <= [f.half for f in told]
         for name, of_runs in ways.items():
-            scored[name].append(_scores(np.array(of_runs), true_R, runs, held, inside_R))
+            scored[name].append(_scores(of_runs, [f.half for f in told], runs))
     return [_mean(share, name, np.mean(scores, 0)) for name, scores in scored.items()]
 
 
 def _scores(
-    ends_R: np.ndarray,
-    true_R: np.ndarray,
-    runs: Sequence[tuple[str, Curve]],
-    held: Sequence[str],
-    inside_R: np.ndarray,
+    ends_R: Sequence[float], halves_R: Sequence[float], runs: Sequence[tuple[str, Curve]]
 ) -> tuple[float, ...]:
-    """Of one group: error, share within 1 %, tau, winner right, lost, share inside; over arms where they are ranked."""
-    errors_R = np.abs(ends_R - true_R) / true_R
+    """Of one group: error, share within 1 %, tau, winner right, lost, share inside; over arms where they are ranked.
+
+    `runs`: the arm of each, and its curve.
+    """
+    true_R = np.array([one.final for _, one in runs])
+    missed_R = np.abs(ends_R - true_R)
+    errors_R = missed_R / true_R
     units_R = np.array([one.unit for _, one in runs])
-    of_arm = np.array([[name == arm for name, _ in runs] for arm in held])
+    of_arm = np.array([[name == arm for name, _ in runs] for arm in dict.fromkeys(name for name, _ in runs)])
     told_A, known_A = ((of_arm @ (x * units_R)) / of_arm.sum(1) for x in (ends_R, true_R))
     # Exactly 0 where the lowest is taken: a number less itself.
     taken = known_A[told_A.argmin()] - known_A.min()
     # Where all are told to end alike no order is told: 0, where Kendall's formula divides 0 by 0.
     tau = kendalltau(told_A, known_A).statistic if np.ptp(told_A) and np.ptp(known_A) else 0.0
-    return float(errors_R.mean()), float((errors_R < 0.01).mean()), tau, taken == 0, taken, inside_R.mean()
+    return (
+        float(errors_R.mean()),
+        float((errors_R < 0.01).mean()),
+        tau,
+        taken == 0,
+        taken,
+        (missed_R <= halves_R).mean(),
+    )
 
 
 def _mean(share: float, way: str, means: np.ndarray) -> Checked:
