@@ -434,8 +434,11 @@ PAPER_PHASES = types.MappingProxyType(
 )
 
 
-ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
+SELF_PACED = 'self_paced'
+ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', SELF_PACED)
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
+HELDOUT, ENTITIES = 'heldout', 'entities'
+"""What self-pacing goes by."""
 MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
 INITIAL, SOURCE = 'initial', 'source'  # models that are no phases
@@ -449,7 +452,7 @@ class Curriculum:
     order: str = key(
         'given',
         'of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
-        'self_paced: as given, and a phase ends once the held-out loss is flat',
+        'self_paced: as given, and a phase ends once what `pace` names is flat',
         one_of=ORDERS,
     )
     probe: str = key(
@@ -476,8 +479,14 @@ class Curriculum:
         10, 'by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
     )
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
+    pace: str = key(
+        HELDOUT,
+        'self_paced: heldout: the held-out loss; entities: 1 - F1 from frozen states, mean of evaluation.entities',
+        one_of=(HELDOUT, ENTITIES),
+        only_with=('curriculum.order', (SELF_PACED,)),
+    )
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
-    min_improvement: float = key(0.005, 'self_paced: enough, as a share of the held-out loss', low=0, high=1)
+    min_improvement: float = key(0.005, 'self_paced: enough, as a share of what `pace` names', low=0, high=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -536,6 +545,16 @@ class Evaluation:
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
     settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
     per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
+    entities: tuple[str, ...] = key(
+        (),
+        'sets of entities in finetune.folder: each evaluation scores them from frozen states, without fine-tuning',
+    )
+    entity_sentences: int = key(
+        5000,
+        'training sentences of each of them, chosen by hash; devel and test are never read',
+        low=1,
+        high=LARGEST_SIZE,
+    )
     snapshots_per_phase: int = key(
         1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100
     )
@@ -1057,7 +1076,7 @@ def _wrong_corpora(e: Experiment, name: str) -> Iterator[str]:
         yield f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join(known)}{meant(unknown, known)}'
     if len(asked) > 1 and phase.duration_unit == 'epochs':
         yield f'config.phase.{name}.duration_unit: several corpora have no epochs; set words, tokens or steps'
-    if phase.corpora and e.curriculum.order == 'self_paced':
+    if phase.corpora and e.curriculum.order == SELF_PACED:
         yield (
             f'{where}: phases that end early do not go with it, as rows are read ahead; choose another '
             'config.curriculum.order'
@@ -1084,7 +1103,7 @@ def _wrong_continuation(e: Experiment, before: str, name: str) -> Iterator[str]:
 
 def _wrong_curriculum(e: Experiment) -> Iterator[str]:
     asked, others = e.curriculum, sorted(set(e.phases) - set(e.phases_under(e.pretrain.objective)))
-    if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
+    if asked.order in (*BY_DIFFICULTY, SELF_PACED) and others:
         yield (
             f'config.curriculum.order: {asked.order} compares phases by config.pretrain.objective='
             f'{e.pretrain.objective}, but phase {others[0]} has another, {e.objective_in(others[0])}; set given'
@@ -1095,8 +1114,13 @@ def _wrong_curriculum(e: Experiment) -> Iterator[str]:
                 yield f'config.curriculum.measure: {asked.measure!r}, but phase {name} has no [MASK]; set all'
     if len(set(e.phases)) != len(e.phases) or not e.phases:
         yield f'config.phases: one or more different names are needed, got {e.phases}'
+    if asked.pace == ENTITIES and not e.evaluation.entities:
+        yield (
+            f'config.curriculum.pace: {asked.pace!r}, but config.evaluation.entities names no set; name one of '
+            'config.finetune.folder, as ncbi-disease'
+        )
     least = asked.patience + 2  # one to compare with, `patience` that are flat, and the planned end
-    if asked.order == 'self_paced' and e.evaluation.per_phase < least:
+    if asked.order == SELF_PACED and e.evaluation.per_phase < least:
         yield (
             f'config.evaluation.per_phase: {e.evaluation.per_phase} evaluations cannot end a phase early with '
             f'config.curriculum.patience={asked.patience}; at least {least} are needed'

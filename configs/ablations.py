@@ -34,6 +34,9 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
                       One learning rate that rises and falls once, 60 evaluations each, ends scored under all settings.
           forecast    five orders under one learning rate that rises and falls once; 60 evaluations each, for `bioptimus
                       forecast`. With rates=5 its arms differ in the learning rate as well.
+          pace        the paper's order under one learning rate that rises and falls once: phases as planned (`given`),
+                      or ended once the held-out loss (`by_loss`) or F1 of entities from frozen states (`by_entities`)
+                      is flat, so that the last phase takes what they leave. Name the sets in evaluation.entities, too.
           refit       rows from spelling, as they are (`spelled`), after 150 steps of the gradient fit on all new tokens
                       (`fitted`), and on those of the list alone (`fitted_bad`), with up to 10 contexts of each; then
                       phase 0.1, without fine-tuning. Make the list with another seed, and give another evaluation.seed
@@ -84,6 +87,9 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           level in F1; no other arm distinguishable from words_20 in F1; across corpora 10 to 20 F1 less, and the same
           order. F1 from frozen states follows F1 of three fine-tunings with 0.6 over the ends of twelve arms, and with
           0.8 over step 0 and the four phases of six arms; a perfect measure would have 0.8 and 0.95.
+          pace: by_entities ends each of the first three phases after three or four of its eight evaluations, so most
+          words are hidden at 20 %, all [MASK], and by_loss ends one of them early; by_entities ahead of given in hidden
+          words by 0.1 nats, and level in F1, within 1, as by_loss is.
           refit: on the listed tokens, which the first run names no better than their frequency does, fitted_bad 0.3
           nats a word ahead of spelled at step 0 and 0.05 at the end, fitted between the two; on all hidden words no
           difference, since listed tokens are few.
@@ -157,6 +163,11 @@ FIRST_ENDS = ('words_15', 'words_20')
 """Arms of `orders` that have a phase of Table 3 as their first."""
 RESTART_FACTOR = 0.7
 RIVALS = 'rivals'
+PACED: dict[str, dict] = {
+    'given': {},
+    'by_loss': {'order': 'self_paced'},
+    'by_entities': {'order': 'self_paced', 'pace': 'entities'},
+}
 REFIT: dict[str, dict] = {'spelled': {}, 'fitted': {'fit_steps': 150}, 'fitted_bad': {'fit_steps': 150}}
 OF_A_LIST = 'fitted_bad'
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
@@ -173,6 +184,7 @@ ARMS: dict[str, tuple[str, ...]] = {
     'corruption': CORRUPTION,
     'masking': MASKING,
     'forecast': ('tokens_15', 'words_20', 'masked_20', CURRICULUM, 'hard_to_easy'),
+    'pace': tuple(PACED),
     'refit': tuple(REFIT),
     'curves': (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS),
 }
@@ -262,6 +274,11 @@ def get_config(argument: str = '') -> ConfigDict:
         _phases(config, order, options, restart=False)
         scored = tuple(PAPER_PHASES) if ablation == 'masking' else ()
         config.evaluation.update(rows=64, per_phase=15, settings=scored)
+        config.finetune.models = config.phases[-1:]
+    elif ablation == 'pace':
+        _phases(config, PAPER, options, restart=False)
+        config.curriculum.update(PACED[name])
+        config.evaluation.update(rows=64, per_phase=8, entities=config.finetune.datasets)
         config.finetune.models = config.phases[-1:]
     else:
         _phases(config, ORDERS[name], options)

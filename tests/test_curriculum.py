@@ -357,6 +357,10 @@ def test_snapshots_are_named_by_the_share_of_the_plan():
     [
         ({'curriculum__order': 'random'}, r'config\.curriculum\.order: \'random\' is not one of given, easy'),
         ({'curriculum__order': 'self_paced', 'evaluation__per_phase': '3'}, r'per_phase: 3 .* at least 4'),
+        (
+            {'curriculum__pace': 'entities'},
+            r"pace: 'entities', but config\.evaluation\.entities names no set",
+        ),
     ],
 )
 def test_curricula_that_cannot_be_are_refused(changes, message):

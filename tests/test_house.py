@@ -82,6 +82,7 @@ FLOORS = {
     'bioptimus_jax.analysis': 11,
     'bioptimus_jax.analysis.discriminant': 3,
     'bioptimus_jax.analysis.frozen': 8,
+    'bioptimus_jax.analysis.frozen_sets': 8,
     'bioptimus_jax.predict': 11,
     'bioptimus_jax.report': 12,
     'bioptimus_jax.forecast': 13,

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from toy_objectives import make_notes
-from toy_pretraining import copy_of, experiment
+from toy_pretraining import copy_of, experiment, write_vowels
 from toy_programs import environment
 
 from bioptimus_jax.errors import STOPPED
@@ -429,9 +429,10 @@ TINY = {
     'phase.0.4.corpora': 'own=1,notes=1',
     'pretrain.learning_rate': 1e-4,
     'evaluation.per_phase': 4,
+    'evaluation.entities': 'vowels,',
     'runtime.checkpoint_every_steps': 4,
 }
-NOTES = "c.corpora['notes'] = type(c)({{'run': '{notes}'}})"
+FOLDERS = "c.corpora['notes'] = type(c)({{'run': '{notes}'}}); c.finetune.folder = '{sets}'"
 # The real program; it leaves its process id behind.
 PROGRAM = """#!/bin/sh
 for last in "$@"; do :; done
@@ -476,8 +477,9 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(programs,
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
     process, with one set of records."""
-    config = (prepared / 'tiny.py').read_text().replace('return c', f'{NOTES}\n    return c')
-    (tmp_path / 'tiny.py').write_text(config.format(notes=make_notes(prepared)))
+    config = (prepared / 'tiny.py').read_text().replace('return c', f'{FOLDERS}\n    return c')
+    (tmp_path / 'tiny.py').write_text(config.format(notes=make_notes(prepared), sets=tmp_path / 'sets'))
+    write_vowels(tmp_path / 'sets')
     settings = experiment(tmp_path, **TINY)
     alone = Run(copy_of(prepared, tmp_path), settings, quiet=True)
     execute(alone, STAGES['pretrain'])
@@ -517,6 +519,8 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(programs,
     for two, one in zip(together.metrics('pretrain'), alone.metrics('pretrain'), strict=True):
         for key in {'loss', 'frozen_loss'} & one.keys():
             assert two[key] == pytest.approx(one[key], rel=1e-4)
+        for key in {'entities/vowels'} & one.keys():  # where a word is nearly of two tags, rounding decides
+            assert two[key] == pytest.approx(one[key], abs=0.02)
     for phase in settings.phases:
         weights = flatten(load_phase(together.workdir / 'pretrain', phase))
         for name, value in flatten(load_phase(alone.workdir / 'pretrain', phase)).items():

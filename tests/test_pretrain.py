@@ -17,9 +17,19 @@ import numpy as np
 import pytest
 from toy_attention import not_at_all, roughly
 from toy_compiler import EIGHT_DEVICES
-from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
+from toy_pretraining import (
+    assert_same_bits,
+    copy_of,
+    experiment,
+    killed_copy,
+    parameters,
+    pretrained,
+    write_vowels,
+)
 from toy_programs import environment
 
+from bioptimus_jax.analysis import frozen
+from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
 from bioptimus_jax.files import read_json
@@ -39,8 +49,9 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import Run, execute
+from bioptimus_jax.run import Run, check_ahead, execute
 from bioptimus_jax.schema import FAMILIES, Pretrain
+from bioptimus_jax.sets.corpora import read_split
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
@@ -372,25 +383,34 @@ def test_raising_the_last_phase_continues_and_other_changes_are_refused(undistur
 SELF_PACED = {
     'curriculum.order': 'self_paced',
     'curriculum.patience': '1',
-    'curriculum.min_improvement': '0.0035',
     'evaluation.per_phase': '6',
     'runtime.keep_checkpoints': '1',
     'pretrain.learning_rate': '3e-3',
 }
+ENOUGH = {'heldout': 0.0035, 'entities': 0.01}
 
 
-def self_paced(prepared):
-    return experiment(prepared, **SELF_PACED)
+def self_paced(prepared, pace):
+    """`entities`: by F1 on a set in the folder beside that of the run."""
+    changes = {**SELF_PACED, 'curriculum.min_improvement': str(ENOUGH[pace])}
+    if pace == 'entities':
+        changes |= {
+            'curriculum.pace': pace,
+            'evaluation.entities': 'vowels,',
+            'finetune.folder': prepared / 'ner',
+        }
+    return experiment(prepared, **changes)
 
 
-@pytest.fixture(scope='module')
-def paced(prepared, tmp_path_factory):
-    """A self-paced run that nobody disturbed: its folder and its final parameters.
+@pytest.fixture(scope='module', params=list(ENOUGH))
+def paced(request, prepared, tmp_path_factory):
+    """A self-paced run that nobody disturbed: its folder and its final parameters; and what it is paced by.
 
     Beside it what a kill leaves in the middle of a later phase, and one between a decision and its checkpoint.
     """
     folder = tmp_path_factory.mktemp('paced')
-    run = Run(copy_of(prepared, folder), self_paced(prepared), quiet=True)
+    write_vowels(prepared / 'ner')
+    run = Run(copy_of(prepared, folder), self_paced(prepared, request.param), quiet=True)
 
     def decided(step):
         record = curriculum.read_record(run.workdir / 'pretrain')
@@ -401,26 +421,62 @@ def paced(prepared, tmp_path_factory):
         killed_copy(run, folder / 'decided', decided),
     ):
         pretrained(run)
-    return run.workdir, parameters(run, '0.4')
+    return run.workdir, parameters(run, '0.4'), request.param
 
 
-def test_self_paced_phases_end_where_the_logged_loss_is_flat(paced, prepared):
-    run = Run(paced[0], self_paced(prepared))
+def test_self_paced_phases_end_where_what_was_logged_is_flat(paced, prepared):
+    pace = paced[2]
+    run = Run(paced[0], self_paced(prepared, pace))
+    of_record = {'heldout': lambda r: r['frozen_loss'], 'entities': lambda r: 1 - r['entities/vowels']}[pace]
     evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
     ends = run.manifest('pretrain')['counts']['phase_ends']
     start = 0
     for name in ('0.1', '0.2', '0.3'):
-        losses = [r['frozen_loss'] for r in evaluations if start < r['step'] <= ends[name]]
-        flat = [last > (1 - 0.0035) * min(losses[:n]) for n, last in enumerate(losses) if n]
+        losses = [of_record(r) for r in evaluations if start < r['step'] <= ends[name]]
+        flat = [last > (1 - ENOUGH[pace]) * min(losses[:n]) for n, last in enumerate(losses) if n]
         assert not any(flat[:-1])
         assert flat[-1] or len(losses) == 6
         start = ends[name]
     assert ends['0.4'] == STEPS
-    assert ends['0.3'] < 18, 'none ended early: raise min_improvement'
+    assert ends['0.3'] < 18, 'none ended early: raise what is enough'
+    assert len({of_record(r) for r in evaluations}) > 6
     assert read_json(paced[0] / 'pretrain' / 'phases.json') == ends
     assert set(Checkpoints(paced[0] / 'pretrain', 1, ends.values()).steps()) == set(ends.values())
     assert [r['step'] for r in evaluations if r['phase_end'] and r['step']] == list(ends.values())
     assert all(set(r['losses']) == set(ends) for r in evaluations if r['phase_end'])
+    if pace == 'entities':
+        assert_entities_of_the_model(run, prepared / 'ner' / 'vowels', evaluations[-1])
+
+
+def assert_entities_of_the_model(run, folder, evaluation):
+    """What is on record at the end is the F1 of the model that was saved there."""
+    model, params = run.folder('surgery') / 'model', load_phase(run.folder('pretrain'), '0.4')
+    sets = FrozenSets({folder.name: frozen.chosen(read_split(folder, 'train'), 5000)})
+    [record] = sets.records('0.4', subwords.load(model), load_folder(model)[0], params)
+    assert evaluation['step'] == STEPS
+    assert evaluation[f'entities/{folder.name}'] == pytest.approx(record['f1'], abs=1e-6)
+    assert 0.2 < record['f1'] < 1
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        (
+            {'evaluation__entities': 'vowls'},
+            r'ner: has no set vowls; found: hoc, vowels; did you mean vowels\?',
+        ),
+        ({'finetune__folder': ''}, r'config\.finetune\.folder: is empty'),
+        ({'finetune__folder': '/nowhere'}, r'/nowhere: no such folder'),
+        ({'evaluation__entities': 'hoc'}, r'config\.evaluation\.entities: hoc has no entities, its task is'),
+    ],
+)
+def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes, message, prepared):
+    write_vowels(prepared / 'ner')
+    shutil.copytree(prepared / 'ner' / 'vowels', prepared / 'ner' / 'hoc', dirs_exist_ok=True)
+    named = {'finetune__folder': prepared / 'ner', 'evaluation__entities': 'vowels,'}
+    run = Run(prepared / 'run', experiment(prepared, **named | changes), quiet=True)
+    with pytest.raises((ConfigError, InputError), match=message):
+        check_ahead(run, STAGES['pretrain'])
 
 
 @pytest.mark.parametrize('killed', ['in a phase', 'decided'])
@@ -429,7 +485,7 @@ def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepar
     if killed == 'decided':
         ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
         assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
-    pretrained(Run(workdir, self_paced(prepared), quiet=True))
+    pretrained(Run(workdir, self_paced(prepared, paced[2]), quiet=True))
     assert_same_course(workdir, paced)
 
 

@@ -735,11 +735,25 @@ def params_shape():
 
 def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
     m = read_measures(run)
-    for figure in (phases.heldout_loss(m), training.training_loss(m), page.FIGURES['checkpoint_f1'](m)):
+    curves = (phases.heldout_loss, phases.entities, training.training_loss, page.FIGURES['checkpoint_f1'])
+    for figure in (curve(m) for curve in curves):
         assert '>million tokens<' in figure.svg
         assert '>step<' in figure.svg
         for phase in PHASES:
             assert f'>{phase}<' in figure.svg
+
+
+def test_entities_from_frozen_states_are_beside_the_losses_of_phases(run):
+    m = read_measures(run)
+    table = phases.phases(m)
+    at = list(table.columns).index('ncbi-disease, frozen')
+    of_model = {row[0].text: row[at].text for row in table.rows}
+    assert [of_model[name] for name in PHASES] == ['32.00', '34.00', '36.00', '38.00']
+    assert 'F1 from frozen states' in table.note
+    bare = [{k: v for k, v in e.items() if not k.startswith('entities/')} for e in m.evaluations]
+    without = dataclasses.replace(m, evaluations=bare)
+    assert 'ncbi-disease, frozen' not in phases.phases(without).columns
+    assert 'config.evaluation.entities' in phases.entities(without).absent
 
 
 def test_entities_are_counted_in_pieces(run):

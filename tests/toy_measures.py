@@ -196,6 +196,7 @@ def fabricate(workdir, finished=True):
             frozen_accuracy=0.1 + step / 1000,
             losses=losses,
             phase_end=step % 100 == 0,
+            **{'entities/ncbi-disease': 0.3 + step / 5000},
         )
     tokens = [{'token': f'shared{i}', 'kind': 'copied', 'norm': 1.1 + i / 900} for i in range(90)]
     for i in range(60):

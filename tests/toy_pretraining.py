@@ -84,6 +84,17 @@ def prepare_pairs(folder):
     return folder
 
 
+def write_vowels(folder):
+    """The set `vowels`, in a folder of sets: its entities are the words that begin with a vowel."""
+    rng = np.random.default_rng(1)
+    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 6))) for _ in range(80)]
+    sentences = [rng.choice(words, rng.integers(4, 12)) for _ in range(60)]
+    lines = '\n\n'.join('\n'.join(f'{w}\t{"B-X" if w[0] in "aeio" else "O"}' for w in s) for s in sentences)
+    (folder / 'vowels').mkdir(parents=True, exist_ok=True)
+    for split in ('train', 'devel', 'test'):
+        (folder / 'vowels' / f'{split}.tsv').write_text(f'{lines}\n')
+
+
 def of_letters(folder, pieces, phases, **changes):
     """One small layer from random weights, on words of a letter each: `vocab.txt` and `corpus.jsonl` of a folder."""
     c = config.defaults()

@@ -67,7 +67,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         e.analysis.tokens,
         run.folder('vocab'),
     )
-    sets = FrozenSets.of(e)
+    sets = FrozenSets.of(e.finetune, e.analysis.frozen_sentences, e.analysis.frozen_layers)
     snapshots = _snapshots(e, run.folder('export'), exported_phases, candidates) if sets else []
     of_snapshot = len(chosen) + len(sets)
     per_model = of_snapshot + len(measured.passages)

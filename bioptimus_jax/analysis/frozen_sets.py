@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.analysis import frozen
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.schema import HALVES, Experiment
+from bioptimus_jax.schema import HALVES, Finetune
 from bioptimus_jax.sets.corpora import entity_sets, read_split
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import merged
@@ -21,18 +21,17 @@ class FrozenSets:
         self._tagged: dict[tuple[str, tuple[str, ...], int], frozen.Tagged] = {}
 
     @classmethod
-    def of(cls, e: Experiment) -> 'FrozenSets':
-        """The sets of entities in config.finetune.folder; none without a folder, or with frozen_sentences=0.
-
-        Raises InputError.
+    def of(cls, settings: Finetune, most: int, layers: str = HALVES) -> 'FrozenSets':
+        """At most `most` sentences of each set of entities in config.finetune.folder; no set without a folder, or with
+        `most` = 0. Raises InputError.
         """
-        most, found = e.analysis.frozen_sentences, {}
-        for one in entity_sets(e.finetune) if e.finetune.folder and most else ():
+        found = {}
+        for one in entity_sets(settings) if settings.folder and most else ():
             sentences = frozen.chosen(read_split(one.folder, 'train'), most)
             if one.reading:
                 sentences = [dataclasses.replace(s, tags=merged(s.tags)) for s in sentences]
             found[one.name] = sentences
-        return cls(found, e.analysis.frozen_layers)
+        return cls(found, layers)
 
     def __len__(self) -> int:
         """Sentences of all sets."""

@@ -126,6 +126,18 @@ def any_of(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.array(flag)).any())
 
 
+def of_first(numbers: Sequence[float]) -> list[float]:
+    """The first process's float32 numbers, in all of them; every process must ask at the same place."""
+    import jax
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    single = np.array(numbers, np.float32)
+    if jax.process_count() > 1:
+        single = multihost_utils.broadcast_one_to_all(single)
+    return [float(number) for number in single]
+
+
 def follow(run: Run, stages: Sequence[Stage]) -> None:
     """What a follower does for these stages: train with the leader, wait for it where it works alone."""
     assert _others is not None, 'follow comes after join'

@@ -21,10 +21,12 @@ from bioptimus_jax.manifests import again
 from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
+from bioptimus_jax.schema import BY_DIFFICULTY, HELDOUT, MOST_STEPS, SELF_PACED, SNAPSHOT, Experiment, Phase
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
+OF_SET = 'entities/'
+"""Of the record of an evaluation: before the name of a set, whose F1 from frozen states it is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,14 +139,14 @@ def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[st
 def after_evaluation(
     schedule: Schedule, done: int, losses: Mapping[int, float], experiment: Experiment
 ) -> Schedule:
-    """The phases after the evaluation at step `done`, given the frozen held-out `losses` by step.
+    """The phases after the evaluation at step `done`, given by step the `losses` that self-pacing goes by (`paced_by`).
 
     Under self-pacing the phase ends here if its evaluations so far have flattened; those after it move up, and the
     last one, which never ends early, takes the steps that are left. Otherwise `schedule` as it was.
     """
     settings = experiment.curriculum
     here = next(s for s in schedule if s.start < done <= s.stop)
-    if settings.order != 'self_paced' or here.ended:
+    if settings.order != SELF_PACED or here.ended:
         return schedule
     # Of this phase alone, and only losses at its own points: a resumed run must see what the first attempt saw.
     points = sorted(set(here.evenly(experiment.evaluation.per_phase)))
@@ -155,6 +157,18 @@ def after_evaluation(
     phases = [(s.name, s.phase, s.planned_stop - s.start) for s in schedule]
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
     return _consecutive(phases, schedule[-1].stop, ends)
+
+
+def paced_by(experiment: Experiment, evaluation: Mapping[str, Any]) -> float:
+    """What self-pacing goes by, the lower the better: the frozen held-out loss, or 1 - F1, the mean of the sets."""
+    if experiment.curriculum.pace == HELDOUT:
+        return float(evaluation['frozen_loss'])
+    return 1 - float(np.mean(list(f1_of(evaluation).values())))
+
+
+def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
+    """Set -> F1 of its entities from frozen states, by the record of an evaluation; empty where none is named."""
+    return {name.removeprefix(OF_SET): f1 for name, f1 in evaluation.items() if name.startswith(OF_SET)}
 
 
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:

@@ -22,11 +22,11 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
-from bioptimus_jax.pretrain import curriculum, mixture
+from bioptimus_jax.pretrain import curriculum, entities, mixture
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of, objectives_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.progress import Console
-from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
+from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, SELF_PACED, Corpus, Experiment, Source
 
 RECORD = 'difficulty.json'
 HELDOUT = 'held-out documents of this run'
@@ -46,7 +46,7 @@ def phase_order(
     `stage` gives the folder of an earlier stage. Writes difficulty.json into `folder` where the order is by difficulty.
     Raises ConfigError, InputError, Stopped.
     """
-    if e.curriculum.order in ('given', 'self_paced'):
+    if e.curriculum.order in ('given', SELF_PACED):
         return e.phases
     measured, by = {}, ''
     if e.curriculum.order in BY_DIFFICULTY:
@@ -72,10 +72,11 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
 
 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
-    """What outside the run decides the result: files of the objectives, rows of other corpora; of an order by
-    difficulty also texts, and the probe's configuration, weights, tokenizer."""
+    """What outside the run decides the result: files of the objectives, sets of entities, rows of other corpora; of an
+    order by difficulty also texts, and the probe's configuration, weights, tokenizer."""
     objectives = (objective_of(experiment, name) for name in objectives_of(experiment))
     files = [file for objective in objectives for file in objective.files(experiment)]
+    files += entities.files(experiment)
     if experiment.curriculum.order in BY_DIFFICULTY:
         files += input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
         folder = _probe_folder(experiment)

@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.energy import Meter
+from bioptimus_jax.pretrain.entities import with_entities
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
 from bioptimus_jax.pretrain.memory import check_memory, plain_fits
 from bioptimus_jax.pretrain.objective import (
@@ -63,7 +64,7 @@ class Session:
     checkpoints: Checkpoints
     evaluation: Evaluation
     clock: Clock
-    losses: dict[int, float]
+    paced_by: dict[int, float]
     tokens: int
     spent: dict[str, float | None]
     meter: Meter = dataclasses.field(default_factory=Meter)
@@ -185,7 +186,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {again(folder)}')
         curriculum.check_continues(record, schedule, step)
         run.say(f'pretrain: resuming after step {step}')
-    evaluation = objective.evaluation(heldout)
+    evaluation = with_entities(objective.evaluation(heldout), run, objective, subwords)
     if run.leads:
         choices.write(folder)
         # Before the first checkpoint: one without this record is refused at the next start.
@@ -206,7 +207,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         checkpoints,
         evaluation,
         clock,
-        **_recorded(run.metrics('pretrain'), step),
+        **_recorded(config, run.metrics('pretrain'), step),
     )
     return session, state
 
@@ -233,13 +234,13 @@ def _objectives(
     return objectives, choices
 
 
-def _recorded(metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
-    """What a session has behind it, up to the step that it goes on from: held-out losses, tokens, what was spent."""
+def _recorded(e: Experiment, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
+    """What a session has behind it, up to the step that it goes on from: evaluations, tokens, what was spent."""
     # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
     records = [r for r in metrics if r['step'] <= step]
     last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
     return {
-        'losses': {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'},
+        'paced_by': {r['step']: curriculum.paced_by(e, r) for r in records if r.get('kind') == 'evaluation'},
         'tokens': next((r['tokens'] for r in reversed(records)), 0),
         'spent': {name: last.get(name, None if last else 0.0) for name in SPENT},
     }
@@ -326,7 +327,7 @@ def _stopping(run: Run, done: int) -> bool:
 
 def _moved(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
-    schedule = curriculum.after_evaluation(session.schedule, done, session.losses, session.run.config)
+    schedule = curriculum.after_evaluation(session.schedule, done, session.paced_by, session.run.config)
     if schedule == session.schedule:
         return False
     session.schedule = schedule
@@ -377,11 +378,14 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
-    session.losses[step] = values['frozen_loss']
+    session.paced_by[step] = curriculum.paced_by(session.run.config, values)
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
     session.run.log('pretrain', step, **facts, **values, losses=losses)
     if phase_end:
+        f1s = [
+            f', {name} F1 {100 * f1:.2f} from frozen states' for name, f1 in curriculum.f1_of(values).items()
+        ]
         session.run.say(
-            f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}'
+            f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}{"".join(f1s)}'
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bioptimus_jax.errors import ConfigError
@@ -121,6 +122,13 @@ def place_state(state: Any, shardings: Any) -> Any:
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
     return jax.tree.map(place, state, shardings)
+
+
+def whole(params: Any) -> Any:
+    """Arrays on a mesh as they are on one device of this process; all processes must ask at the same place."""
+    if jax.process_count() > 1:
+        params = multihost_utils.process_allgather(params, tiled=True)
+    return jax.device_put(params, jax.local_devices()[0])
 
 
 @dataclasses.dataclass(frozen=True)

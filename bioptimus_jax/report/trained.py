@@ -293,7 +293,7 @@ def _planned(m: Measures) -> list[float]:
 def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
     per_step = words_per_step(m)
-    if m.run.config.curriculum.order != 'self_paced' or not per_step:
+    if m.run.config.curriculum.order != schema.SELF_PACED or not per_step:
         return list(planned)
     steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
     taken = []

@@ -1,5 +1,6 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
+from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
@@ -24,9 +25,14 @@ def phases(m: Measures) -> Table:
     shown = [x for x in m.models if x in (PHASE_INITIAL, *m.phases, *scored)] if m.trains else []
     shown = [*(m.baselines if shown else ()), *shown]
     ends = {x: m.phase_end(x) or {} for x in shown}
+    followed = _followed(m)
 
     def loss(setting: str, model: str) -> Cell:
         return fixed(ends[model].get('losses', {}).get(setting))
+
+    def from_frozen(dataset: str, model: str) -> Cell:
+        f1 = curriculum.f1_of(ends[model]).get(dataset)
+        return fixed(None if f1 is None else 100 * f1, 2)
 
     columns = [
         Column('phase', m.label),
@@ -35,10 +41,12 @@ def phases(m: Measures) -> Table:
         Column('held-out loss', lambda x: fixed(ends[x].get('frozen_loss')), 'low'),
         Column('accuracy', lambda x: percent(ends[x].get('frozen_accuracy')), 'high'),
         *each({s: f'loss {s}' for s in settings}, loss, 'low'),
+        *each({s: f'{s}, frozen' for s in followed}, from_frozen, 'high'),
         *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d) or m.baseline(x, d)), 'high'),
     ]
     note = f'Held-out loss: {objective_of(m.run.config).heldout_loss}.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
+    note += ' Frozen: F1 from frozen states on training sentences, percent.' if followed else ''
     note += (
         f' {score_names(m)}: test, percent, mean ± sd over seeds.'
         if m.datasets
@@ -69,10 +77,33 @@ def heldout_loss(m: Measures) -> Figure:
     )
 
 
+def entities(m: Measures) -> Figure:
+    """F1 of entities from frozen states (percent) against steps and tokens, a line for each set."""
+    scored = [(e['step'], curriculum.f1_of(e)) for e in m.evaluations]
+    lines = {
+        name: [spanned(step, [100 * f1[name]]) for step, f1 in scored if name in f1] for name in _followed(m)
+    }
+    return curves(
+        'entities_while_training',
+        'Entities while training',
+        {'': lines},
+        'step',
+        'F1 from frozen states',
+        finish=lambda axes, _: training_axis(axes, m),
+        caption='Without fine-tuning, on training sentences of each set. It compares steps; it is not test F1.',
+        absent='config.evaluation.entities names no set of entities to be scored while a model trains.',
+    )
+
+
+def _followed(m: Measures) -> list[str]:
+    """The sets that evaluations scored."""
+    return list(dict.fromkeys(name for e in m.evaluations for name in curriculum.f1_of(e)))
+
+
 SECTION = Section(
     'Phases',
     'Does pre-training on the new corpus help, and which phase does?',
     ('pretrain',),
     {'phases': phases},
-    (heldout_loss,),
+    (heldout_loss, entities),
 )

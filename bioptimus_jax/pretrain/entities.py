@@ -1,0 +1,76 @@
+"""F1 of entities at every evaluation, from frozen states: a measure of the task while a model still trains.
+
+The held-out loss tells how far a training is. F1 from frozen states follows F1 after fine-tuning more closely, at
+seconds an evaluation (docs/results.md, Forecasts and frozen states). `analysis/frozen.py` says how it is measured.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.analysis.frozen_sets import FrozenSets
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.processes import of_first
+from bioptimus_jax.pretrain.curriculum import OF_SET
+from bioptimus_jax.pretrain.objective import Evaluation, Objective
+from bioptimus_jax.pretrain.sharding import whole
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.sets.corpora import chosen_sets, split_files
+from bioptimus_jax.vocab.subwords import Subwords
+
+
+@dataclasses.dataclass(frozen=True)
+class WithEntities:
+    """An evaluation, and after it `entities/SET` for every set: F1 from frozen states, between 0 and 1.
+
+    `sets`: None where another process leads; only that one reads the sets.
+    """
+
+    evaluation: Evaluation
+    objective: Objective
+    subwords: Subwords
+    names: tuple[str, ...]
+    sets: FrozenSets | None
+
+    def save(self, folder: Path) -> None:
+        """As the evaluation alone does: sentences are chosen by hash, so nothing is drawn."""
+        self.evaluation.save(folder)
+
+    def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
+        """Those of the evaluation, and F1 of each set, of the model that would be exported."""
+        yield from self.evaluation.scores(params, frozen, every_setting)
+        architecture, model = self.objective.exports(params)['']
+        model = whole(model)
+        found = [0.0] * len(self.names)
+        if self.sets:
+            found = [r['f1'] for r in self.sets.records('', self.subwords, architecture, model)]
+        for name, f1 in zip(self.names, of_first(found), strict=True):
+            yield f'{OF_SET}{name}', f1
+
+
+def with_entities(evaluation: Evaluation, run: Run, objective: Objective, subwords: Subwords) -> Evaluation:
+    """An evaluation that scores the sets of config.evaluation.entities as well, if there are any."""
+    e = run.config
+    if not e.evaluation.entities:
+        return evaluation
+    sets = FrozenSets.of(_named(e), e.evaluation.entity_sentences) if run.leads else None
+    return WithEntities(evaluation, objective, subwords, e.evaluation.entities, sets)
+
+
+def files(e: Experiment) -> list[Path]:
+    """The training splits that it reads. Raises ConfigError, InputError for sets that cannot be."""
+    if not e.evaluation.entities:
+        return []
+    chosen = chosen_sets(_named(e))
+    for one in chosen:
+        if one.task != Finetune.task:
+            raise ConfigError(
+                f'config.evaluation.entities: {one.name} has no entities, its task is {one.task}; leave it out'
+            )
+    return [file for one in chosen for file in split_files(one.folder, 'train')]
+
+
+def _named(e: Experiment) -> Finetune:
+    return dataclasses.replace(e.finetune, datasets=e.evaluation.entities)
