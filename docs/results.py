@@ -5,13 +5,13 @@ Everything below TABLES in results.md is replaced; the text above is written by 
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.forecast.check import as_one_group
 from bioptimus_jax.forecast.curves import curves_of
-from bioptimus_jax.forecast.final import forecast
+from bioptimus_jax.forecast.final import Forecast, forecast
 from bioptimus_jax.forecast.short import Shorts, shorts
 from bioptimus_jax.forecast.tables import checks
 from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
@@ -87,7 +87,11 @@ SHORT = {
 }
 """Runs through the same schedules on 5, 10 and 20 % of the words."""
 FRESH_SHORT, FRESH = 'docs/results/fresh-short.jsonl', 'docs/results/fresh.jsonl'
-"""Short runs of other schedules, and the long ones, which were forecast before they were trained."""
+"""Short runs of schedules of other kinds, and the long ones, which were forecast before they were trained."""
+MORE_SHORT, MORE = 'docs/results/more-short.jsonl', 'docs/results/more'
+"""The same of these kinds at other learning rates and of one more kind; records, a file an order."""
+NEW_KIND = 'detour'
+"""The order among these that no schedule before them resembles."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Of the steps, after which the end is told."""
 ELECTRA = 'docs/results/electra.jsonl'
@@ -156,13 +160,18 @@ def tables() -> list[Table]:
     finished = curves_of(schedules)  # all of them have ended
     short = [shorts(schedules, finished, named(read_runs([file]))) for file in SHORT[SCHEDULES]]
     checked = checks([*finished.values()], SHARES, short)
-    every = schedules | named(read_runs([FRESH]))
+    fresh = named(read_runs([FRESH]))
+    every = schedules | fresh | named(read_runs(sorted(Path(MORE).glob('*.jsonl'))))
     of_every = curves_of(every)
-    short_of_every = shorts(every, of_every, named(read_runs([SHORT_OF_SCHEDULES, FRESH_SHORT])))
-    fresh = foretold(short_of_every, finished)
-    made += under('Forecasts', (ended(schedules), *checked, fresh, followed(arms.grouped(schedules))))
-    checked = checks([*of_every.values()], (0.1, 0.5), [short_of_every])
-    made += under('Forecasts, all 41 schedules', checked[1:])
+    short_runs = named(read_runs([SHORT_OF_SCHEDULES, FRESH_SHORT, MORE_SHORT]))
+    short_of_every = shorts(every, of_every, short_runs)
+    told = (
+        foretold(short_of_every, schedules, fresh, 'Schedules of other kinds'),
+        foretold(short_of_every, schedules | fresh, every, 'Schedules at other rates'),
+    )
+    made += under('Forecasts', (ended(schedules), *checked, *told, followed(arms.grouped(schedules))))
+    checked = checks([*of_every.values()], (0.1,), [short_of_every])
+    made += under(f'Forecasts, all {len(every)} schedules', checked[1:])
     for folder, (control, *more), title in LAST_MODELS:
         runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
         compared = arms.grouped(runs)
@@ -252,10 +261,11 @@ def ended(runs: Mapping[str, Measures]) -> Table:
     return Table.of('The ends of 25 schedules', columns, last, note=note)
 
 
-def foretold(found: Shorts, finished: Collection[str]) -> Table:
-    """Schedules that were forecast from short runs of those `finished`, before they were trained, and their ends."""
+def foretold(found: Shorts, finished: Collection[str], later: Collection[str], which: str) -> Table:
+    """Those of the `later` schedules that were forecast from short runs of those `finished`, before they were trained,
+    and their ends."""
     known = [one for one in found.known if one.name in finished]
-    told = [forecast(one, known) for one in found.known if one.name not in finished]
+    told = [forecast(one, known) for one in found.known if one.name in later and one.name not in finished]
     told.sort(key=lambda f: f.final)
     columns = [
         Column('run', lambda f: f.curve.name),
@@ -265,13 +275,19 @@ def foretold(found: Shorts, finished: Collection[str]) -> Table:
         Column('high', lambda f: fixed(f.final + f.half)),
         Column('at the end', lambda f: fixed(f.curve.final), 'low'),
     ]
-    of_all = as_one_group(told, found.share)
-    note = (
-        f'From short runs of {found.share:.0%} of the steps, by the 25 schedules. Error {of_all.error:.2%}, within '
-        f"1 % {of_all.within:.0%}, in the interval {of_all.inside:.0%}, Kendall's tau {of_all.tau:.2f}; the arm told "
-        f'lowest ends {of_all.lost:.3f} nats a word above the lowest.'
+    note = f'From short runs of {found.share:.0%} of the steps, by {len(known)} schedules. {_judged(told, found.share)}'
+    of_known_kinds = [f for f in told if not f.curve.name.startswith(NEW_KIND)]
+    if len(of_known_kinds) < len(told):
+        note += f' Without {NEW_KIND}: {_judged(of_known_kinds, found.share)}'
+    return Table.of(f'{which}, forecast before they were trained', columns, told, note=note)
+
+
+def _judged(told: Sequence[Forecast], share: float) -> str:
+    of_all = as_one_group(told, share)
+    return (
+        f'Error {of_all.error:.2%}, within 1 % {of_all.within:.0%}, in the interval {of_all.inside:.0%}, '
+        f"Kendall's tau {of_all.tau:.2f}; the arm told lowest ends {of_all.lost:.3f} nats a word above the lowest."
     )
-    return Table.of('Schedules that were forecast before they were trained', columns, told, note=note)
 
 
 def renewed(page: str) -> str:
