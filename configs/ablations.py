@@ -60,10 +60,10 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           600,000 words (one seed) spelled within 0.5 nats a hidden word of copy, where it was 1.07 behind, and within 1
           F1, where it was 1.97 behind. After 1,800,000 words (one seed) copy still ahead in F1, by 2 where it was 2.96,
           and in words that are one piece in both vocabularies by 0.1 nats. With seeds 1 and 2 as well copy ahead by 0.5
-          F1 there, and the interval contains 0; after 600,000 words by 1.5, without 0 in it. From the source of 4 x 256 (small:wide-source), which knows more than
-          the small one and less than MiniLM, the order is between theirs: mapped_spelled, averaged_input and
-          random_rows within 1 F1 of one another, copy ahead of all three, mapped_spelled first at step 0 by 0.1 nats a
-          piece.
+          F1 there, and the interval contains 0; after 600,000 words by 1.5, without 0 in it. From the source of 4 x 256
+          (small:wide-source), which knows more than the small one and less than MiniLM, the order is between theirs:
+          mapped_spelled, averaged_input and random_rows within 1 F1 of one another, copy ahead of all three,
+          mapped_spelled first at step 0 by 0.1 nats a piece.
           table5: F1 rises with the words seen, by 0.5 to 1 per phase. table7, orders: no order distinguishable from the
           best static setting in F1; in held-out loss words beat tokens under word masks, and the loss under a setting
           is lowest for the arm that was trained with it last. corruption: no difference in geometry beyond the seeds.
