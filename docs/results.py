@@ -63,6 +63,7 @@ LAST_MODELS = (  # records, a file an arm; the arms that the others are compared
     ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
     ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers'),
     (MASKING, ('words_20',), 'Masking'),
+    ('docs/results/pace', ('given',), 'Pace'),
 )
 LONGER = {
     'docs/results/longer.jsonl': 'Four times the words',
