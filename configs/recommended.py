@@ -16,8 +16,8 @@ Measured by us (docs/results.md; small models, three seeds):
                       that mean. surgery.strategy=spelled, the next best, saves 46 ± 17 and reads no contexts.
   vocabulary          from a weak source a new one of the domain is 2.2 F1 ahead of the source's own after 350,000
                       words; from MiniLM with a fitted head the source's own is 1.97 ahead after 150,000 (p = 0.13),
-                      2.17 after 600,000 (one seed), and 0.25 after 1,800,000 (p = 0.64), where the new one needs 17 %
-                      fewer FLOPs. `bioptimus advise` says what a new one would bring you.
+                      2.18 after 600,000 (p < 0.0001), and 0.25 after 1,800,000 (p = 0.64), where the new one needs
+                      17 % fewer FLOPs. `bioptimus advise` says what a new one would bring you.
   masking             whole words 20 % throughout: 0.80 F1 ahead of easy to hard (p = 0.22), and one phase is simpler.
                       [MASK] alone from the start loses 1.56 (p = 0.008). From a ModernBERT none of eleven others is
                       ahead, rising or falling; 90-0-10 loses 2.51 (p = 0.0014). A causal detour with twice the FLOPs
