@@ -5,7 +5,7 @@ Everything below TABLES in results.md is replaced; the text above is written by 
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.files import read_jsonl
@@ -22,7 +22,7 @@ from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
-from bioptimus_jax.report.sections.efficiency import effort_at
+from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -251,10 +251,7 @@ def ended(runs: Mapping[str, Measures]) -> Table:
         *each({d: f'frozen {d}' for d in scored}, lambda d, name, m, x: fixed(m.frozen_f1(x, d), 2), 'high'),
     ]
     spent = {name: effort_at(m, m.step_of(x) or 0) for name, m, x in last}
-    columns += [
-        Column('TFLOP', lambda name, m, x: fixed((spent[name].flops or 0) / 1e12, 1)),
-        Column('hours', lambda name, m, x: fixed((spent[name].seconds or 0) / 3600, 2)),
-    ]
+    columns += costs(lambda name, m, x: spent[name])
     note = (
         'F1 after fine-tuning on 1,500 sentences, one seed; frozen: from frozen states of 1,000 training sentences. '
         'Hours of one core, beside other work, surgery included.'
@@ -262,7 +259,15 @@ def ended(runs: Mapping[str, Measures]) -> Table:
     return Table.of('The ends of 25 schedules', columns, last, note=note)
 
 
-def foretold(found: Shorts, finished: Collection[str], later: Collection[str], which: str) -> Table:
+def costs(spent: Callable[..., Effort]) -> list[Column]:
+    """What a row's run took."""
+    return [
+        Column('TFLOP', lambda *row: fixed((spent(*row).flops or 0) / 1e12, 1)),
+        Column('hours', lambda *row: fixed((spent(*row).seconds or 0) / 3600, 2)),
+    ]
+
+
+def foretold(found: Shorts, finished: Collection[str], later: Mapping[str, Measures], which: str) -> Table:
     """Those of the `later` schedules that were forecast from short runs of those `finished`, before they were trained,
     and their ends."""
     known = [one for one in found.known if one.name in finished]
@@ -275,6 +280,7 @@ def foretold(found: Shorts, finished: Collection[str], later: Collection[str], w
         Column('low', lambda f: fixed(f.final - f.half)),
         Column('high', lambda f: fixed(f.final + f.half)),
         Column('at the end', lambda f: fixed(f.curve.final), 'low'),
+        *costs(lambda f: effort_at(later[f.curve.name], found.steps)),
     ]
     note = f'From short runs of {found.share:.0%} of the steps, by {len(known)} schedules. {_judged(told, found.share)}'
     of_known_kinds = [f for f in told if not f.curve.name.startswith(NEW_KIND)]
