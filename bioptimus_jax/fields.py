@@ -11,7 +11,7 @@ import functools
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -28,6 +28,16 @@ FORMER = types.MappingProxyType({'ner': 'finetune'})
 FORMER_FLAGS = types.MappingProxyType({'--ner': '--models, of lint --sets'})
 
 
+class _NotEmpty(Container):
+    """Every value that is not empty."""
+
+    def __contains__(self, value: object) -> bool:
+        return bool(value)
+
+
+NOT_EMPTY = _NotEmpty()
+
+
 def key(
     default: Any,
     doc: str,
@@ -37,7 +47,7 @@ def key(
     high: float | None = None,
     path: bool = False,
     before: Any = None,
-    only_with: tuple[str, Collection] | None = None,
+    only_with: tuple[str, Container] | None = None,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 

@@ -17,7 +17,7 @@ from bioptimus_jax.hosts.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture
-from bioptimus_jax.pretrain import mixture
+from bioptimus_jax.pretrain import entities, mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
@@ -159,6 +159,7 @@ def check(run: Run) -> None:
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
     mixture.check(experiment, run.manifest('vocab'))
+    entities.check(experiment)
     architecture, here = architecture_of(run), look()
     check_objectives(experiment, architecture)
     check_rows(experiment.rows, architecture)

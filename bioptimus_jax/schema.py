@@ -14,7 +14,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import MOST, field_of, key, meant, named, record_from, section, walk
+from bioptimus_jax.fields import MOST, NOT_EMPTY, field_of, key, meant, named, record_from, section, walk
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -437,8 +437,9 @@ PAPER_PHASES = types.MappingProxyType(
 SELF_PACED = 'self_paced'
 ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', SELF_PACED)
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
-HELDOUT, ENTITIES = 'heldout', 'entities'
-"""What self-pacing goes by."""
+ENTITIES = 'entities'
+PACES = ('heldout', ENTITIES)
+"""What self-pacing goes by (`pretrain.curriculum.PACE_VALUES`)."""
 MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
 INITIAL, SOURCE = 'initial', 'source'  # models that are no phases
@@ -480,9 +481,9 @@ class Curriculum:
     )
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     pace: str = key(
-        HELDOUT,
+        'heldout',
         'self_paced: heldout: the held-out loss; entities: 1 - F1 from frozen states, mean of evaluation.entities',
-        one_of=(HELDOUT, ENTITIES),
+        one_of=PACES,
         only_with=('curriculum.order', (SELF_PACED,)),
     )
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
@@ -552,8 +553,9 @@ class Evaluation:
     entity_sentences: int = key(
         5000,
         'training sentences of each of them, chosen by hash; devel and test are never read',
-        low=1,
+        low=2,
         high=LARGEST_SIZE,
+        only_with=('evaluation.entities', NOT_EMPTY),
     )
     snapshots_per_phase: int = key(
         1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100
@@ -1119,6 +1121,9 @@ def _wrong_curriculum(e: Experiment) -> Iterator[str]:
             f'config.curriculum.pace: {asked.pace!r}, but config.evaluation.entities names no set; name one of '
             'config.finetune.folder, as ncbi-disease'
         )
+    named = e.evaluation.entities
+    if len(set(named)) != len(named):
+        yield f'config.evaluation.entities: different ones are needed, got {", ".join(named)}'
     least = asked.patience + 2  # one to compare with, `patience` that are flat, and the planned end
     if asked.order == SELF_PACED and e.evaluation.per_phase < least:
         yield (

@@ -115,7 +115,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             'pretrain',
             'masked language modelling through the curriculum',
-            'surgery/, rows/, config.curriculum.probe and texts',
+            'surgery/, rows/, config.curriculum.probe and texts, the sets of config.evaluation.entities',
             'pretrain/checkpoints, curriculum.json, difficulty.json, metrics.jsonl',
             ('seed', 'phases', 'phase', 'curriculum', 'pretrain', 'objective', 'evaluation'),
             lambda run: ('surgery', 'rows'),
@@ -130,6 +130,7 @@ STAGES: dict[str, Stage] = {
                 *('source', 'corpus.heldout_fraction', 'vocab.kind', 'vocab.size', *TRACKED),
                 *keys('model', 'dropout attention_dropout'),
                 *keys('rows', 'row_pieces max_document_pieces layout'),
+                *keys('finetune', 'folder task'),
                 *keys(
                     'runtime', 'devices fsdp tensor attention remat scan_layers deterministic profile_steps'
                 ),

@@ -168,7 +168,7 @@ def tables() -> list[Table]:
     short_of_every = shorts(every, of_every, short_runs)
     told = (
         foretold(short_of_every, schedules, fresh, 'Schedules of other kinds'),
-        foretold(short_of_every, schedules | fresh, every, 'Schedules at other rates'),
+        foretold(short_of_every, schedules | fresh, every, 'More schedules'),
     )
     made += under('Forecasts', (ended(schedules), *checked, *told, followed(arms.grouped(schedules))))
     checked = checks([*of_every.values()], (0.1,), [short_of_every])

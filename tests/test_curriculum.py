@@ -357,6 +357,7 @@ def test_snapshots_are_named_by_the_share_of_the_plan():
     [
         ({'curriculum__order': 'random'}, r'config\.curriculum\.order: \'random\' is not one of given, easy'),
         ({'curriculum__order': 'self_paced', 'evaluation__per_phase': '3'}, r'per_phase: 3 .* at least 4'),
+        ({'evaluation__entities': 'a,b,a'}, r'evaluation\.entities: different ones are needed, got a, b, a'),
         (
             {'curriculum__pace': 'entities'},
             r"pace: 'entities', but config\.evaluation\.entities names no set",

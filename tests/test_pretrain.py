@@ -463,16 +463,31 @@ def assert_entities_of_the_model(run, folder, evaluation):
     [
         (
             {'evaluation__entities': 'vowls'},
-            r'ner: has no set vowls; found: hoc, vowels; did you mean vowels\?',
+            r'ner: has no set vowls; found: hoc, none, one, vowels; did you mean vowels\?',
         ),
-        ({'finetune__folder': ''}, r'config\.finetune\.folder: is empty'),
+        (
+            {'finetune__folder': ''},
+            r'evaluation\.entities: names sets, but config\.finetune\.folder is empty',
+        ),
         ({'finetune__folder': '/nowhere'}, r'/nowhere: no such folder'),
         ({'evaluation__entities': 'hoc'}, r'config\.evaluation\.entities: hoc has no entities, its task is'),
+        (
+            {'evaluation__entities': 'none,'},
+            r'entities: the 60 training sentences of none have no entity; raise',
+        ),
+        (
+            {'evaluation__entities': 'one,'},
+            r'entities: the 1 training sentences of one have a single document',
+        ),
     ],
 )
 def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes, message, prepared):
     write_vowels(prepared / 'ner')
-    shutil.copytree(prepared / 'ner' / 'vowels', prepared / 'ner' / 'hoc', dirs_exist_ok=True)
+    lines = (prepared / 'ner' / 'vowels' / 'train.tsv').read_text()
+    others = {'hoc': lines, 'none': lines.replace('B-X', 'O'), 'one': lines.partition('\n\n')[0] + '\n'}
+    for name, train in others.items():
+        shutil.copytree(prepared / 'ner' / 'vowels', prepared / 'ner' / name, dirs_exist_ok=True)
+        (prepared / 'ner' / name / 'train.tsv').write_text(train)
     named = {'finetune__folder': prepared / 'ner', 'evaluation__entities': 'vowels,'}
     run = Run(prepared / 'run', experiment(prepared, **named | changes), quiet=True)
     with pytest.raises((ConfigError, InputError), match=message):

@@ -436,6 +436,10 @@ def test_a_model_keeps_its_name_and_every_path_key_is_known(tmp_path):
     given = experiment(source__path=model, vocab__kind='file', vocab__file=f'{model}/config.json')
     local = with_local_inputs(given, ('pretrain',), tmp_path / 's', True)
     assert (local.source.path, local.vocab.file) == (str(folder), str(folder / 'config.json'))
+    # Sets are read there where evaluations score them.
+    for named, there in (('', model), ('ncbi-disease,', str(folder))):
+        given = experiment(finetune__folder=model, evaluation__entities=named)
+        assert with_local_inputs(given, ('pretrain',), tmp_path / 's', True).finetune.folder == there
 
 
 @pytest.mark.parametrize(

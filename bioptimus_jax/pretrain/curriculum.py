@@ -7,7 +7,7 @@ The order of the phases may be computed instead (`ordered`), and under self-paci
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from bioptimus_jax.manifests import again
 from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.schema import BY_DIFFICULTY, HELDOUT, MOST_STEPS, SELF_PACED, SNAPSHOT, Experiment, Phase
+from bioptimus_jax.schema import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, SNAPSHOT, Experiment, Phase
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
@@ -139,7 +139,7 @@ def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[st
 def after_evaluation(
     schedule: Schedule, done: int, losses: Mapping[int, float], experiment: Experiment
 ) -> Schedule:
-    """The phases after the evaluation at step `done`, given by step the `losses` that self-pacing goes by (`paced_by`).
+    """The phases after the evaluation at step `done`, given by step the `losses` that pacing goes by (`pace_value`).
 
     Under self-pacing the phase ends here if its evaluations so far have flattened; those after it move up, and the
     last one, which never ends early, takes the steps that are left. Otherwise `schedule` as it was.
@@ -159,11 +159,16 @@ def after_evaluation(
     return _consecutive(phases, schedule[-1].stop, ends)
 
 
-def paced_by(experiment: Experiment, evaluation: Mapping[str, Any]) -> float:
-    """What self-pacing goes by, the lower the better: the frozen held-out loss, or 1 - F1, the mean of the sets."""
-    if experiment.curriculum.pace == HELDOUT:
-        return float(evaluation['frozen_loss'])
-    return 1 - float(np.mean(list(f1_of(evaluation).values())))
+PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+    'heldout': lambda evaluation: float(evaluation['frozen_loss']),
+    ENTITIES: lambda evaluation: 1 - float(np.mean(list(f1_of(evaluation).values()))),
+}
+"""config.curriculum.pace -> what self-pacing goes by, of the record of an evaluation; the lower the better."""
+
+
+def pace_value(experiment: Experiment, evaluation: Mapping[str, Any]) -> float:
+    """What self-pacing goes by in this run."""
+    return PACE_VALUES[experiment.curriculum.pace](evaluation)
 
 
 def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:

@@ -64,7 +64,7 @@ class Session:
     checkpoints: Checkpoints
     evaluation: Evaluation
     clock: Clock
-    paced_by: dict[int, float]
+    pace_values: dict[int, float]
     tokens: int
     spent: dict[str, float | None]
     meter: Meter = dataclasses.field(default_factory=Meter)
@@ -240,7 +240,12 @@ def _recorded(e: Experiment, metrics: Sequence[dict[str, Any]], step: int) -> di
     records = [r for r in metrics if r['step'] <= step]
     last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
     return {
-        'paced_by': {r['step']: curriculum.paced_by(e, r) for r in records if r.get('kind') == 'evaluation'},
+        'pace_values': {
+            r['step']: curriculum.pace_value(e, r)
+            for r in records
+            if r.get('kind') == 'evaluation'
+            and r['step']  # at step 0 there may be one of a run that was replaced
+        },
         'tokens': next((r['tokens'] for r in reversed(records)), 0),
         'spent': {name: last.get(name, None if last else 0.0) for name in SPENT},
     }
@@ -327,7 +332,7 @@ def _stopping(run: Run, done: int) -> bool:
 
 def _moved(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
-    schedule = curriculum.after_evaluation(session.schedule, done, session.paced_by, session.run.config)
+    schedule = curriculum.after_evaluation(session.schedule, done, session.pace_values, session.run.config)
     if schedule == session.schedule:
         return False
     session.schedule = schedule
@@ -378,7 +383,7 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
-    session.paced_by[step] = curriculum.paced_by(session.run.config, values)
+    session.pace_values[step] = curriculum.pace_value(session.run.config, values)
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
     session.run.log('pretrain', step, **facts, **values, losses=losses)

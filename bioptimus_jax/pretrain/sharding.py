@@ -124,11 +124,10 @@ def place_state(state: Any, shardings: Any) -> Any:
     return jax.tree.map(place, state, shardings)
 
 
-def whole(params: Any) -> Any:
-    """Arrays on a mesh as they are on one device of this process; all processes must ask at the same place."""
-    if jax.process_count() > 1:
-        params = multihost_utils.process_allgather(params, tiled=True)
-    return jax.device_put(params, jax.local_devices()[0])
+def gathered(params: Any) -> Any:
+    """Arrays on a mesh of which this process has all: on the host if there are several processes, all of which must ask
+    at the same place."""
+    return multihost_utils.process_allgather(params, tiled=True) if jax.process_count() > 1 else params
 
 
 @dataclasses.dataclass(frozen=True)

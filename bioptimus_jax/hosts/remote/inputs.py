@@ -26,7 +26,7 @@ READ_BY = {
     'surgery.donor': ('surgery',),
     'curriculum.probe': ('pretrain', 'difficulty'),
     'curriculum.texts': ('pretrain', 'difficulty'),
-    'finetune.folder': ('finetune', 'analyze'),
+    'finetune.folder': ('finetune', 'analyze', 'pretrain'),
     'finetune.models': ('finetune',),
     'analysis.reference_vocab': ('analyze',),
     'analysis.tokens': ('analyze',),
@@ -75,8 +75,12 @@ def remote_inputs(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[t
 
 def _read_by(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for key, stages_of_key in READ_BY.items():
-        unread = key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts
-        if set(stages_of_key) & set(stages) and not unread:
+        others = set(stages) - {'pretrain'}
+        unread = {
+            'corpus.inputs': 'corpus' not in stages and not experiment.curriculum.texts,
+            'finetune.folder': not others & set(stages_of_key) and not experiment.evaluation.entities,
+        }
+        if set(stages_of_key) & set(stages) and not unread.get(key):
             yield key, operator.attrgetter(key)(experiment)
 
 
