@@ -735,7 +735,12 @@ def params_shape():
 
 def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
     m = read_measures(run)
-    curves = (phases.heldout_loss, phases.entities, training.training_loss, page.FIGURES['checkpoint_f1'])
+    curves = (
+        phases.heldout_loss,
+        phases.entities_while_training,
+        training.training_loss,
+        page.FIGURES['checkpoint_f1'],
+    )
     for figure in (curve(m) for curve in curves):
         assert '>million tokens<' in figure.svg
         assert '>step<' in figure.svg
@@ -753,7 +758,7 @@ def test_entities_from_frozen_states_are_beside_the_losses_of_phases(run):
     bare = [{k: v for k, v in e.items() if not k.startswith('entities/')} for e in m.evaluations]
     without = dataclasses.replace(m, evaluations=bare)
     assert 'ncbi-disease, frozen' not in phases.phases(without).columns
-    assert 'config.evaluation.entities' in phases.entities(without).absent
+    assert 'config.evaluation.entities' in phases.entities_while_training(without).absent
 
 
 def test_entities_are_counted_in_pieces(run):

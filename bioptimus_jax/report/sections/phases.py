@@ -77,7 +77,7 @@ def heldout_loss(m: Measures) -> Figure:
     )
 
 
-def entities(m: Measures) -> Figure:
+def entities_while_training(m: Measures) -> Figure:
     """F1 of entities from frozen states (percent) against steps and tokens, a line for each set."""
     scored = [(e['step'], curriculum.f1_of(e)) for e in m.evaluations]
     lines = {
@@ -105,5 +105,5 @@ SECTION = Section(
     'Does pre-training on the new corpus help, and which phase does?',
     ('pretrain',),
     {'phases': phases},
-    (heldout_loss, entities),
+    (heldout_loss, entities_while_training),
 )
