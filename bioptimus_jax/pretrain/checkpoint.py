@@ -24,7 +24,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.manifests import MANIFEST, again, read_record
 from bioptimus_jax.pretrain.curriculum import recorded_phases
-from bioptimus_jax.pretrain.sharding import place_state
+from bioptimus_jax.pretrain.sharding import gathered, place_state
 
 AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
@@ -96,7 +96,7 @@ class Checkpoints:
         sums = checksums(state)
         if self.own_copies:
             # Every process has to take part in this, although only the first one writes.
-            state = multihost_utils.process_allgather(state, tiled=True)
+            state = gathered(state)
             if jax.process_index():
                 return
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))

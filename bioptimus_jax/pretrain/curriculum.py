@@ -26,7 +26,7 @@ from bioptimus_jax.schema import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
 OF_SET = 'entities/'
-"""Of the record of an evaluation: before the name of a set, whose F1 from frozen states it is."""
+"""In the record of an evaluation OF_SET and the name of a set have its F1 from frozen states."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -240,11 +240,11 @@ def _recorded(e: Experiment, metrics: Sequence[dict[str, Any]], step: int) -> di
     records = [r for r in metrics if r['step'] <= step]
     last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
     return {
+        # At step 0 there may be one of a run that was replaced.
         'pace_values': {
             r['step']: curriculum.pace_value(e, r)
             for r in records
-            if r.get('kind') == 'evaluation'
-            and r['step']  # at step 0 there may be one of a run that was replaced
+            if r.get('kind') == 'evaluation' and r['step']
         },
         'tokens': next((r['tokens'] for r in reversed(records)), 0),
         'spent': {name: last.get(name, None if last else 0.0) for name in SPENT},

@@ -74,13 +74,13 @@ def remote_inputs(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[t
 
 
 def _read_by(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    asked = set(stages)
+    unread = {
+        'corpus.inputs': 'corpus' not in asked and not experiment.curriculum.texts,
+        'finetune.folder': asked.isdisjoint(('finetune', 'analyze')) and not experiment.evaluation.entities,
+    }
     for key, stages_of_key in READ_BY.items():
-        others = set(stages) - {'pretrain'}
-        unread = {
-            'corpus.inputs': 'corpus' not in stages and not experiment.curriculum.texts,
-            'finetune.folder': not others & set(stages_of_key) and not experiment.evaluation.entities,
-        }
-        if set(stages_of_key) & set(stages) and not unread.get(key):
+        if asked & set(stages_of_key) and not unread.get(key):
             yield key, operator.attrgetter(key)(experiment)
 
 
