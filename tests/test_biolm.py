@@ -18,6 +18,7 @@ from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.schema import Audit, Experiment, Finetune
 from bioptimus_jax.sets import published, texts
+from bioptimus_jax.sets.characters import CUT_OFF
 from bioptimus_jax.sets.corpora import read_dataset, set_at, set_files, sets_in
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
@@ -108,7 +109,8 @@ CONCEPTS = 'c="a high fever" 2:4 2:6||t="problem"\nc="5 mg warfarin" 3:2 4:0||t=
 TAGGED = [
     ('Admission Date :', 'O O O'),
     ('the patient had a high fever ,', 'O O O B-problem I-problem I-problem O'),
-    ('and got 5 mg warfarin daily', 'O O B-treatment I-treatment I-treatment O'),
+    ('and got 5 mg', 'O O B-treatment I-treatment'),
+    ('warfarin daily', 'B-treatment O'),
 ]
 
 
@@ -132,13 +134,19 @@ def test_notes_of_2010_are_read_where_they_lie(i2b2_2010, monkeypatch):
     dataset = read_dataset(i2b2_2010)
     assert [(' '.join(s.words), ' '.join(s.tags)) for s in dataset.test] == TAGGED
     assert dataset.types == ('problem', 'treatment')
-    assert dataset.repairs['test'] == {'sentences joined because a mention crosses their border': 1}
-    notes = {split: {s.words[-2:] for s in getattr(dataset, split) if 'got' in s.words} for split in SPLITS}
+    cut_off = f"{CUT_OFF} (first: '5 mg warfarin' in '5 mg warfarin', 0001)"
+    assert dataset.repairs['test'] == {cut_off: 1}
+    assert dataset.test[2].gold == ('O', 'O', 'B-treatment', 'I-treatment', 'I-treatment')
+    assert dataset.test[2].scored_words[-1] == 'warfarin'
+    assert dataset.test[3].gold == ('O', 'O')
+    notes = {
+        split: {s.words[-2:] for s in getattr(dataset, split) if 'warfarin' in s.words} for split in SPLITS
+    }
     assert {split: len(found) for split, found in notes.items()} == {'train': 20, 'devel': 2, 'test': 1}
     assert {place for place, _ in notes['devel']} == {'beth', 'partners'}
     assert not notes['train'] & notes['devel']
     assert len(set_files(i2b2_2010)) == 2 * 23
-    assert dataset.gold_in_file['train'] == 40 == sum(len(spans(s.tags)) for s in dataset.train)
+    assert dataset.gold_in_file['train'] == 40 == sum(len(spans(s.gold)) for s in dataset.train)
     monkeypatch.chdir(i2b2_2010)
     assert read_dataset(Path()) == dataset
 
@@ -202,7 +210,7 @@ def test_xml_notes_of_2012_and_2014_are_read_where_they_lie(tmp_path):
     dataset = read_dataset(folder)
     assert [len(getattr(dataset, split)) for split in SPLITS] == [18, 2, 2]
     assert dataset.train[1].words == ('B&W', 'film', 'showed', 'fever')
-    assert [t for s in dataset.train[:2] for t in s.tags] == ['O'] * 9 + ['B-PROBLEM']
+    assert [t for s in dataset.train[:2] for t in s.tags] == ['O'] * 11 + ['B-PROBLEM']
     assert dataset.test == dataset.train[:2]
 
     folder = tmp_path / 'i2b2-2014'
@@ -217,8 +225,8 @@ def test_xml_notes_of_2012_and_2014_are_read_where_they_lie(tmp_path):
     dataset = read_dataset(folder)
     # Five patients with notes in both folders: of each folder one patient is devel.
     assert [len(getattr(dataset, split)) // 2 for split in SPLITS] == [16, 4, 1]
-    assert dataset.test[0].words == ('Seen', 'by', 'Dr.', 'Smith', 'on', '3/4/99', '.')
-    assert dataset.test[0].tags == ('O', 'O', 'O', 'B-DOCTOR', 'O', 'B-DATE', 'O')
+    assert dataset.test[0].words == ('Seen', 'by', 'Dr', '.', 'Smith', 'on', '3/4/99', '.')
+    assert dataset.test[0].tags == ('O', 'O', 'O', 'O', 'B-DOCTOR', 'O', 'B-DATE', 'O')
     assert dataset.repairs['test'] == {'mentions that quote other words than their text has': 1}
     for wrong, message in (
         (

@@ -13,11 +13,11 @@ from toy_prepared import prepare
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb, columns, corpora, standoff
+from bioptimus_jax.sets import blurb, characters, columns, corpora, standoff
+from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions
 from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.standoff import Marked, Mention
 from bioptimus_jax.sets.tags import encode, from_spans, spans
 
 LETTERS = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
@@ -339,11 +339,8 @@ def test_brat_by_hand(tmp_path):
         ('Drug', 'Narcan'),
         ('Disease', 'breast cancer'),
     ]
-    assert reading.mentions == 5
-    assert reading.repairs == {
-        'annotations that are not mentions': 2,
-        'nested, overlapping or repeated mentions left out': 3,
-    }
+    assert (reading.mentions, reading.left_out) == (8, 3)
+    assert reading.repairs == {'annotations that are not mentions': 2}
 
 
 def test_a_discontinuous_mention_is_kept_with_what_lies_between_unless_it_hides_another(tmp_path):
@@ -356,18 +353,59 @@ def test_a_discontinuous_mention_is_kept_with_what_lies_between_unless_it_hides_
     assert reading.repairs == {'discontinuous mentions kept with what lies between': 1}
 
 
-def test_a_mention_is_never_cut(tmp_path):
+def test_words_and_sentences_come_from_the_text_alone(tmp_path):
+    """A mention within a word is learned as the word, one across a line as a part in each; both are scored whole."""
     text = 'It is seen. Type II. diabetes mellitus\nis common in p53-null and x5ABCy mice. Yes.'
     quoted = 'II. diabetes mellitus\nis'
     start = text.index(quoted)
     marks = f'T1\tDisease {start} {start + 21};{start + 22} {start + 24}\tII. diabetes mellitus is\n'
     marks += mark(2, 'Gene', 'ABC', text=text)
+    reading = standoff.read_brat(brat(tmp_path / 'marked', text=text, marks=marks))
+    bare = standoff.read_brat(brat(tmp_path / 'bare', text=text))
+    assert [s.words for s in reading.sentences] == [s.words for s in bare.sentences]
+    learned = [(k, s.words[a : b + 1]) for s in reading.sentences for k, a, b in spans(s.tags)]
+    assert learned == [
+        ('Disease', ('II', '.', 'diabetes', 'mellitus')),
+        ('Disease', ('is',)),
+        ('Gene', ('x5ABCy',)),
+    ]
+    scored = [(k, s.scored_words[a : b + 1]) for s in reading.sentences for k, a, b in spans(s.gold)]
+    assert scored == [('Disease', ('II', '.', 'diabetes', 'mellitus', 'is')), ('Gene', ('ABC',))]
+    assert reading.repairs == {
+        f"{characters.CUT_OFF} (first: 'II. diabetes mellitus is' in 'II. diabetes mellitus is', 1)": 1,
+        f"{characters.WITHIN} (first: 'ABC' in 'x5ABCy', 1)": 1,
+    }
+    # What is found of a word is found of all its parts, and nothing beyond the end of the sentence.
+    [within] = [s for s in reading.sentences if 'x5ABCy' in s.words]
+    found = within.laid_out([f'B-{word}' if word == 'x5ABCy' else 'O' for word in within.words])
+    assert [x for x in zip(within.scored_words, found, strict=True) if x[1] != 'O'] == [
+        ('x5', 'B-x5ABCy'),
+        ('ABC', 'I-x5ABCy'),
+        ('y', 'I-x5ABCy'),
+    ]
+    [across] = [s for s in reading.sentences if 'II' in s.words]
+    assert across.laid_out(across.tags) == (*across.tags, 'O') != across.gold
+
+
+def test_of_two_mentions_in_a_word_one_is_learned_and_both_are_scored(tmp_path):
+    text = 'The TNFαIL2 fusion.'
+    marks = mark(1, 'Gene', 'TNFα', text=text) + mark(2, 'Gene', 'IL2', text=text)
     reading = standoff.read_brat(brat(tmp_path, text=text, marks=marks))
-    found = [(k, s.words[a : b + 1]) for s in reading.sentences for k, a, b in spans(s.tags)]
-    assert found == [('Disease', ('II', '.', 'diabetes', 'mellitus', 'is')), ('Gene', ('ABC',))]
-    assert reading.repairs['sentences joined because a mention crosses their border'] >= 1
-    assert 'discontinuous mentions kept with what lies between' not in reading.repairs
-    assert any('x5' in s.words and 'y' in s.words for s in reading.sentences)
+    [sentence] = reading.sentences
+    assert sentence.tags == ('O', 'B-Gene', 'O', 'O')
+    assert (sentence.scored_words, sentence.gold) == (
+        ('The', 'TNFα', 'IL2', 'fusion', '.'),
+        ('O', 'B-Gene', 'B-Gene', 'O', 'O'),
+    )
+    assert reading.repairs[characters.SHARED] == 1
+
+
+def test_scripts_without_blanks_are_read_letter_by_letter(tmp_path):
+    text = '肝细胞癌是CT的疾病。'
+    reading = standoff.read_brat(brat(tmp_path, text=text, marks=mark(1, 'Disease', '肝细胞癌', text=text)))
+    assert [s.words for s in reading.sentences] == [(*'肝细胞癌是', 'CT', *'的疾病。')]
+    assert spans(reading.sentences[0].tags) == [('Disease', 0, 3)]
+    assert not reading.repairs
 
 
 PUBTATOR = """1|t|Naloxone | reverses it
@@ -500,7 +538,7 @@ def marked_documents(draw):
 
 @given(marked_documents())
 def test_no_character_and_no_mention_is_lost(document):
-    kept = standoff.without_overlaps(document.mentions)
+    kept = characters.without_overlaps(document.mentions)
     assert kept == sorted(kept, key=lambda m: m.start)
     assert not any(a.end > b.start for a, b in itertools.pairwise(kept))
     for left_out in set(document.mentions) - set(kept):  # only for a better one that overlaps it
@@ -510,11 +548,16 @@ def test_no_character_and_no_mention_is_lost(document):
             left_out.start - left_out.end,
             left_out.start,
         )
-    sentences_found = standoff.sentences_of(Marked(document.text, tuple(kept)), 0, Counter())
+    sentences_found = characters.sentences_of(document, kept, 0, 'prose', Counter(), {})
+    bare = characters.sentences_of(document, [], 0, 'prose', Counter(), {})
+    assert [s.words for s in sentences_found] == [s.words for s in bare]
     assert ''.join(''.join(s.words) for s in sentences_found) == ''.join(document.text.split())
     assert not any(word.split() != [word] for s in sentences_found for word in s.words)
-    found = [(k, ''.join(s.words[a : b + 1])) for s in sentences_found for k, a, b in spans(s.tags)]
-    assert found == [(m.kind, ''.join(document.text[m.start : m.end].split())) for m in kept]
+    found = [(k, ''.join(s.scored_words[a : b + 1])) for s in sentences_found for k, a, b in spans(s.gold)]
+    # Words with white space in them are what a mention has beyond its sentence.
+    assert [(k, ''.join(x.split())) for k, x in found] == [
+        (m.kind, ''.join(document.text[m.start : m.end].split())) for m in kept
+    ]
 
 
 def test_sets_in_standoff_form(tmp_path):

@@ -29,6 +29,7 @@ from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.entities.segments import LENGTHS, Segments
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.loading import save_model
 from bioptimus_jax.finetune.optimizer import slanted_triangle
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
@@ -469,7 +470,7 @@ def test_encoders_of_other_families(kind, drugs, tmp_path):
 @pytest.mark.parametrize('kind', ['roberta', 'modernbert'])
 def test_a_byte_level_word_is_spelled_with_its_space(tmp_path, kind):
     tokenizer, tagger = load_tagger(save_encoder(tmp_path / 'given', kind), TYPES, settings(), 0)
-    save_model(tokenizer, tagger, tmp_path / 'kept')
+    save_model(tokenizer, tagger, Reads(), tmp_path / 'kept')
     for known in (tokenizer, load_for_words(tmp_path / 'kept')):  # once, however often it is read and saved
         (window,) = align(known, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
         assert known.convert_ids_to_tokens(window.pieces) == ['<s>', 'Ġgot', 'Ġof', '</s>']

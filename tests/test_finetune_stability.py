@@ -17,6 +17,7 @@ from bioptimus_jax.finetune.entities.align import align, piece_labels
 from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.loading import load_head, save_model
 from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
@@ -270,7 +271,7 @@ def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drug
     states = whole[1].eval().encoder(**given, output_hidden_states=True).hidden_states
     after = getattr(tagger.encoder, 'final_norm', torch.nn.Identity())
     torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, after(states[2]))
-    save_model(tokenizer, tagger, tmp_path / 'kept')
+    save_model(tokenizer, tagger, Reads(), tmp_path / 'kept')
     again = load_tagger(tmp_path / 'kept', TYPES, settings(), 1)[1].eval()
     torch.testing.assert_close(again(batch), tagger(batch))
 

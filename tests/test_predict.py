@@ -15,7 +15,8 @@ from bioptimus_jax.predict.forms import FORMS, write
 from bioptimus_jax.predict.given import Given, read_given
 from bioptimus_jax.predict.kinds.tags import scheme_of
 from bioptimus_jax.predict.model import ANSWERS, KINDS, Loaded, model_in
-from bioptimus_jax.sets.standoff import LINES, read_brat, words_in
+from bioptimus_jax.sets.cutting import lines, prose
+from bioptimus_jax.sets.standoff import read_brat
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
 WORDS = 'aspirin causes severe headache in no patient'.split()
@@ -76,7 +77,7 @@ def test_entities_are_those_of_the_tags_of_transformers(models, capsys, tmp_path
     tagger = AutoModelForTokenClassification.from_pretrained(models['tagger'])
     tokenizer = AutoTokenizer.from_pretrained(models['tagger'])
     expected, sure = [], []
-    sentences = words_in(TEXT)
+    sentences = prose(TEXT)
     assert [TEXT[a:b] for a, b in sentences[0]] == ['Aspirin', 'causes', 'severe', 'headache', '.']
     for places in sentences:
         given = tokenizer(
@@ -231,7 +232,7 @@ def test_texts_have_names_of_their_own(tmp_path, monkeypatch):
 
 def test_lines_are_sentences_and_words_end_at_white_space():
     text = 'b.i.d. dose\n\n  10mg q.d.'
-    assert [[text[a:b] for a, b in words] for words in words_in(text, LINES)] == [
+    assert [[text[a:b] for a, b in words] for words in lines(text)] == [
         ['b.i.d.', 'dose'],
         ['10mg', 'q.d.'],
     ]

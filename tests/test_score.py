@@ -124,8 +124,12 @@ def gold(tmp_path):
     ('entities', 'tags', 'note'),
     [
         ([[2, 5, DRUG]], ['O', 'B-Drug', 'O'], '1 predicted entities that begin or end within a word'),
-        ([[9, 14, DRUG]], ['O', 'O', 'B-Drug', 'B-Drug', 'I-Drug'], '1 predicted entities cut at the end of'),
-        ([[2, 8, DRUG], [4, 10, DRUG]], ['O', 'B-Drug', 'I-Drug'], '1 predicted entities left out, since'),
+        ([[9, 14, DRUG]], ['O', 'O', 'O\tB-Drug'], '1 predicted entities that go on in the next sentence'),
+        (
+            [[2, 8, DRUG], [4, 10, DRUG]],
+            ['O', 'B-Drug\tB-Drug', 'O\tI-Drug'],
+            '1 predicted entities that overlap',
+        ),
         ([[2, 8, DRUG], [9, 10, 'Gene']], ['O', 'B-Drug', 'B-Gene'], '1 predicted entities of the type Gene'),
     ],
 )
@@ -137,6 +141,142 @@ def test_characters_are_laid_on_words_and_what_does_not_fit_is_counted(entities,
     found = [tag for example in scored.examples for tag in example.predicted]
     assert found == [*tags, *['O'] * (7 - len(tags))]
     assert [one for one in scored.notes if one.startswith(note)]
+
+
+def as_brat(folder, documents):
+    """Documents by their names, each a text and [start, end, type] of its mentions."""
+    folder.mkdir()
+    for name, (text, mentions) in documents.items():
+        (folder / f'{name}.txt').write_text(text, 'utf-8')
+        lines = [
+            f'T{n}\t{k} {a} {b}\t{" ".join(text[a:b].split())}\n' for n, (a, b, k) in enumerate(mentions)
+        ]
+        (folder / f'{name}.ann').write_text(''.join(lines), 'utf-8')
+    return folder
+
+
+def as_json(file, documents):
+    items = [{'id': n, 'text': text, 'entities': marks} for n, (text, marks) in documents.items()]
+    file.write_text(''.join(json.dumps(item) + '\n' for item in items))
+    return file
+
+
+def rates_of(gold, predicted, types=(), mode='default'):
+    found = score(gold, predicted, 'entities', dict(types)).measures()[mode]
+    return [round(100 * found[what], 2) for what in ('precision', 'recall', 'f1')]
+
+
+METFORMIN = 'Metformin lowers blood glucose in type 2 diabetes .'
+MARKED = [[0, 9, 'Chemical'], [17, 30, 'Test'], [34, 49, 'Disease']]
+NESTED = [[17, 22, 'Test'], [23, 30, 'Test'], [34, 40, 'Disease'], [41, 49, 'Disease']]
+ACROSS = 'He has cancer\nof the lung. It was seen.'
+
+
+@pytest.mark.parametrize(
+    ('text', 'marked', 'predicted', 'expected', 'relaxed'),
+    [
+        # Characters are compared with characters.
+        ('肝细胞癌是疾病', [[0, 4, 'D']], [[1, 2, 'D']], [0, 0, 0], 100),
+        ('the lung cancer', [[4, 15, 'D']], [[5, 13, 'D']], [0, 0, 0], 100),
+        (
+            'anti-tumor ERα p53mut',
+            [[11, 13, 'G'], [15, 18, 'G']],
+            [[11, 13, 'G'], [15, 21, 'G']],
+            [50, 50, 50],
+            100,
+        ),
+        # A mention across a line is right as a whole, and its parts are not.
+        (ACROSS, [[7, 25, 'D']], [[7, 25, 'D']], [100, 100, 100], 100),
+        (ACROSS, [[7, 25, 'D']], [[7, 13, 'D'], [21, 25, 'D']], [0, 0, 0], 66.67),
+        (ACROSS, [[7, 25, 'D']], [[7, 26, 'D']], [0, 0, 0], 100),
+        # All that is predicted counts, in whatever order.
+        (
+            METFORMIN,
+            MARKED,
+            [m for a, b, k in MARKED for m in ([a, b, 'X'], [a, b, k])],
+            [50, 100, 66.67],
+            66.67,
+        ),
+        (METFORMIN, MARKED, [*MARKED, *NESTED], [42.86, 100, 60], 60),
+        (METFORMIN, MARKED, [*MARKED, [0, 30, 'Disease'], [34, 51, 'Disease']], [60, 100, 75], 75),
+        (METFORMIN, MARKED, [*MARKED, *MARKED], [100, 100, 100], 100),
+    ],
+)
+def test_entities_are_compared_as_characters_and_all_predicted_ones_count(
+    text, marked, predicted, expected, relaxed, tmp_path
+):
+    gold = as_brat(tmp_path / 'gold', {'d': (text, marked)})
+    draw = random.Random(0)
+    for _ in range(4):
+        file = as_json(tmp_path / 'p.jsonl', {'d': (text, predicted)})
+        assert rates_of(gold, file) == expected
+        assert rates_of(gold, file, mode='strict') == expected
+        assert rates_of(gold, file, mode='relaxed')[2] == relaxed
+        draw.shuffle(predicted)
+
+
+def test_overlapping_predictions_are_kept_and_read_again(tmp_path):
+    gold = as_brat(tmp_path / 'gold', {'d': (METFORMIN, MARKED)})
+    file = as_json(tmp_path / 'p.jsonl', {'d': (METFORMIN, [*NESTED, *MARKED])})
+    scored = score(gold, file, 'entities', {})
+    cell = scored.keep(tmp_path / 'others', 'them', None)
+    assert tuple(scored.gold.task.written(cell)) == scored.examples
+    assert '4 predicted entities that overlap others, which count as wrong' in scored.notes
+    assert len((cell / 'predictions.ann').read_text().splitlines()) == 7
+
+
+def test_types_are_renamed_before_overlaps_are_decided_and_neighbours_stay_apart(tmp_path):
+    gold = as_brat(tmp_path / 'gold', {'d': ('lung cancer drug', [[0, 11, 'Disease']])})
+    theirs = [[0, 11, 'DISEASE'], [0, 16, 'CHEMICAL']]
+    file = as_json(tmp_path / 'p.jsonl', {'d': ('lung cancer drug', theirs)})
+    assert rates_of(gold, file, {'DISEASE': 'Disease', 'CHEMICAL': ''}) == [100, 100, 100]
+    (tmp_path / 'test.tsv').write_text('a\tB-Gene\nb\tB-Gene\nc\tO\n')
+    (tmp_path / 'p.tsv').write_text('a\tB-Gene\nb\tI-Protein\nc\tO\n')
+    assert rates_of(tmp_path / 'test.tsv', tmp_path / 'p.tsv', {'Protein': 'Gene'}) == [100, 100, 100]
+
+
+def test_gold_mentions_that_are_left_out_or_not_strict_are_said(tmp_path):
+    marked = [[0, 13, 'D'], [7, 13, 'D'], [14, 18, 'D']]
+    gold = as_brat(tmp_path / 'gold', {'d': ('breast cancer pain', marked)})
+    scored = score(
+        gold, as_json(tmp_path / 'p.jsonl', {'d': ('breast cancer pain', marked[::2])}), 'entities', {}
+    )
+    assert scored.document()['gold'] == [
+        'gold mentions in file 3, left out 1, scored 2 (those left out overlap or repeat others; recall over all in '
+        'the file 66.67)'
+    ]
+    assert scored.document()['gold'][0] in '\n'.join(scored.lines())
+    (tmp_path / 'test.tsv').write_text('a\tI-D\nb\tO\nc\tB-D\n')
+    scored = score(tmp_path / 'test.tsv', tmp_path / 'test.tsv', 'entities', {})
+    assert scored.document()['gold'] == [
+        'gold mentions in file 2, left out 0, scored 2',
+        'strict F1 is not defined for this set: 1 of 2 gold mentions begin with I- and are none in strict mode',
+    ]
+
+
+def test_documents_are_matched_by_name_or_else_taken_in_order(tmp_path):
+    documents = {
+        'note (1)': ('one drug', [[4, 8, DRUG]]),
+        'b': ('two drugs', []),
+        'a': ('three', [[0, 5, DRUG]]),
+    }
+    gold = as_brat(tmp_path / 'gold', documents)
+    turned = dict(reversed(documents.items()))
+    assert rates_of(gold, as_json(tmp_path / 'p.jsonl', turned)) == [100, 100, 100]
+    unnamed = {str(n): documents[name] for n, name in enumerate(sorted(documents))}
+    assert rates_of(gold, as_json(tmp_path / 'q.jsonl', unnamed)) == [100, 100, 100]
+    with pytest.raises(InputError, match='differs from sentence 1'):
+        score(gold, as_json(tmp_path / 'r.jsonl', {'x': documents['b'], 'y': documents['a']}), 'entities', {})
+
+
+def test_tags_of_a_models_words_and_of_scored_words_are_both_taken(tmp_path):
+    gold = as_brat(tmp_path / 'gold', {'d': ('antitumor drug', [[4, 9, 'D'], [10, 14, DRUG]])})
+    for words, tags in (
+        (['antitumor', 'drug'], ['B-D', 'B-Drug']),
+        (['anti', 'tumor', 'drug'], ['B-D', 'I-D', 'B-Drug']),
+    ):
+        (tmp_path / 'p.json').write_text(json.dumps([{'words': words, 'predicted': tags}]))
+        assert rates_of(gold, tmp_path / 'p.json') == [50, 50, 50]
 
 
 def line(**values):

@@ -1,6 +1,5 @@
 """Frozen states on the sets of entities of a run: their sentences, and the records of each model."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ class FrozenSets:
         for one in entity_sets(settings) if settings.folder and most else ():
             sentences = frozen.chosen(read_split(one.folder, 'train'), most)
             if one.reading:
-                sentences = [dataclasses.replace(s, tags=merged(s.tags)) for s in sentences]
+                sentences = [s.retagged(merged) for s in sentences]
             found[one.name] = sentences
         return cls(found, layers)
 

@@ -80,6 +80,8 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
         found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
         if chosen.reading:
             found[f'set {chosen.name}:types'] = chosen.reading
+        if rule := corpora.rule_of_words(chosen.folder):
+            found[f'set {chosen.name}:words'] = rule
     for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
         if folder is not None:
             found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}
@@ -311,7 +313,7 @@ def _cells(
     """Every model with every set, setting and seed. `common`: what all of them have."""
     datasets = {
         one: [checksums.sha256(f) for split in SPLITS for f in corpora.split_files(one.folder, split)]
-        + [*filter(None, (one.reading, *one.kind.values()))]
+        + [*filter(None, (one.reading, corpora.rule_of_words(one.folder), *one.kind.values()))]
         for one in corpora.chosen_sets(settings)
     }
     cells = []

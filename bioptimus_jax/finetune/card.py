@@ -1,6 +1,6 @@
 """The model card of a fine-tuned model that is kept, README.md: what it learned, how well, how it is loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ PIPELINES = {
     'AutoModelForSequenceClassification': 'text-classification',
 }
 """Of transformers, by the class that loads a model."""
-EXAMPLE = 'Torsade de pointes was induced by metoclopramide.'
 CARD = """---
 {data}
 ---
@@ -31,43 +30,44 @@ The epoch ({best_epoch}) was chosen on devel. Labels, as in `config.json`: {labe
 | measure | devel | test |
 |---|--:|--:|
 {scores}
-
+{said}
 Percent, of this one model: other seeds give other scores, and scores on other text may be lower. The licences of the
 set ({of_set}) and of the model that it began from ({of_base}) hold for this one, too.
 {code}"""
 CODE = """
-```python
-from transformers import pipeline
+`bioptimus predict . --text='...'` reads a text as this model was trained to (`reading.json`). {means}:
 
-model = pipeline('{pipeline}', '.')  # the path of this folder; two texts as {{'text': ..., 'text_pair': ...}}
+```python
+{code}
 ```
 """
 SHOWN = ('epochs', 'batch_sentences', 'learning_rate', 'max_pieces')
 
 
 def write_card(
-    folder: Path, base: Path, task: Task, labels: Sequence[str], settings: Finetune, record: Mapping[str, Any]
+    folder: Path, base: Path, task: Task, dataset: Any, settings: Finetune, record: Mapping[str, Any]
 ) -> None:
     """Leave the card in the folder of a kept model; `base`: what it began from, `record`: of its fine-tuning."""
+    labels, usage = task.labels(dataset, settings), task.usage(dataset, settings)
     pipeline = PIPELINES.get(task.hf_class, '')
     rows = []
     for key, metric in task.metrics.items():
         devel, test = (100 * record[split][key][metric.name] for split in ('devel', 'test'))
         rows.append(f'| {metric.title}{"" if key == DEFAULT else f", {key}"} | {devel:.2f} | {test:.2f} |')
-    known, dataset = known_of(base), record['dataset']
+    known, name = known_of(base), record['dataset']
     data = ModelCardData(
-        model_name=f'{record["model"]} on {dataset}',
+        model_name=f'{record["model"]} on {name}',
         library_name='transformers',
         pipeline_tag=pipeline or None,
         tags=['bioptimus-jax'],
-        datasets=[dataset],
-        widget=[{'text': EXAMPLE}] if pipeline else None,
-        eval_results=[scored(task, dataset, 100 * score_of(record, 'test'), 1)],
+        datasets=[name],
+        widget=[{'text': usage.example}] if pipeline and usage else None,
+        eval_results=[scored(task, name, 100 * score_of(record, 'test'), 1)],
         **known,
     )
     text = CARD.format(
         data=data.to_yaml(),
-        of_set=getattr(published.record_of(dataset), 'licence', '') or 'not on record',
+        of_set=getattr(published.record_of(name), 'licence', '') or 'not on record',
         of_base=known.get('license', 'not on record'),
         title=task.title,
         unit=task.unit,
@@ -75,7 +75,8 @@ def write_card(
         labels=', '.join(f'`{label}`' for label in labels),
         settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
         scores='\n'.join(rows),
-        code=CODE.format(pipeline=pipeline) if pipeline else '',
+        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in task.said(record)),
+        code=CODE.format(means=usage.means, code=usage.code) if usage else '',
         **{name: record[name] for name in ('model', 'dataset', 'setting', 'seed', 'best_epoch')},
     )
     with atomic(folder / NAME) as file:

@@ -13,6 +13,7 @@ from bioptimus_jax.errors import InputError, Stopped, printable
 from bioptimus_jax.files import digest, read_sealed, remove_folder, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.finished import SCORES
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
@@ -68,6 +69,11 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         return kept
     started = time.monotonic()
     task = task_for(cell.dataset)
+    beside: dict[str, Any] = {}
+
+    def keep(tokenizer: Any, head: Any) -> None:
+        _keep_model(cell, tokenizer, head, task.reads(dataset, cell.settings))
+        beside.update(task.applied(dataset, tokenizer, head, cell.settings))
 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
@@ -86,7 +92,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             threads=cell.threads,
             on_epoch=on_epoch,
             check=check,
-            save=functools.partial(_keep_model, cell) if cell.keep and not cell.until else None,
+            save=keep if cell.keep and not cell.until else None,
             until=cell.until,
         )
         tell_peak()
@@ -105,14 +111,14 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'devel': task.scores([task.answers(e) for e in devel], outcome.devel),
         'test': task.scores([task.answers(e) for e in dataset.test], outcome.test),
         **task.detail(dataset, outcome.test),
+        **beside,
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.fingerprint,
     }
     if cell.keep:
-        labels = task.labels(dataset, cell.settings)
-        write_card(cell.target / MODEL, cell.model_folder, task, labels, cell.settings, record)
+        write_card(cell.target / MODEL, cell.model_folder, task, dataset, cell.settings, record)
     else:  # one of other settings may be there
         remove_folder(cell.target / MODEL)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))
@@ -122,12 +128,12 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     return record
 
 
-def _keep_model(cell: Cell, tokenizer: Any, head: Any) -> None:
+def _keep_model(cell: Cell, tokenizer: Any, head: Any, reads: Reads) -> None:
     from bioptimus_jax.finetune.loading import save_model
 
     # Scores from before are of another training: beside this model a kill would leave a cell that looks finished.
     (cell.target / SCORES).unlink(missing_ok=True)
-    save_model(tokenizer, head, cell.target / MODEL)
+    save_model(tokenizer, head, reads, cell.target / MODEL)
 
 
 def place(cell: Cell) -> dict[str, str]:

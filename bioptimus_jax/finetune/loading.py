@@ -11,6 +11,7 @@ import torch
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.files import whole_folder
 from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
@@ -102,12 +103,13 @@ def computing_dtype(settings: Finetune, device: str) -> str:
     return ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
 
 
-def save_model(tokenizer: Any, head: Head, folder: Path) -> None:
+def save_model(tokenizer: Any, head: Head, reads: Reads, folder: Path) -> None:
     """Write a linear head with its encoder and tokenizer, for the class of transformers that the task names.
 
-    The labels are those that the model was taught (config.finetune.scheme), in `id2label`.
+    The labels are those that the model was taught (config.finetune.scheme), in `id2label`; how it reads is beside it.
     """
     with whole_folder(folder) as hidden:
+        reads.write(hidden)
         head.pretrained.save_pretrained(hidden)
         tokenizer.save_pretrained(hidden)
 

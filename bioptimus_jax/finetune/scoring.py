@@ -19,7 +19,8 @@ from bioptimus_jax.sets.sentences import NAMES
 
 @dataclasses.dataclass(frozen=True)
 class Gold:
-    """The test items of a set, and the whole set where its other splits are in the same folder."""
+    """The test items of a set, and the set for what a task says beside its metrics: whole where its other splits are
+    in the same folder, of entities also the test items alone."""
 
     chosen: NamedSet
     task: Task
@@ -81,6 +82,7 @@ class Scored:
             'drawn': drawn,
             'unit': unit,
             'reading_nothing': {name: 100 * self.detail[name] for name in BASELINES if name in self.detail},
+            'gold': task.said(self.detail),
             'notes': list(self.notes),
         }
 
@@ -98,7 +100,7 @@ class Scored:
             )
         if of_nothing := [f'{name} {score:.2f}' for name, score in found['reading_nothing'].items()]:
             said.append(f'  of {task.metric.title}, answers that read nothing: {", ".join(of_nothing)}')
-        return [*said, *(f'  note: {note}' for note in self.notes)]
+        return [*said, *(f'  {line}' for line in found['gold']), *(f'  note: {note}' for note in self.notes)]
 
     def keep(self, folder: Path, name: str, seed: int | None) -> Path:
         """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""
@@ -156,7 +158,8 @@ def gold_at(path: Path, task: str) -> Gold:
     if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
         dataset = learned.read(chosen)
         return Gold(chosen, learned, file, tuple(dataset.test), dataset)
-    return Gold(chosen, learned, file, tuple(learned.read_file(chosen, file)))
+    examples, dataset = learned.read_file(chosen, file)
+    return Gold(chosen, learned, file, tuple(examples), dataset)
 
 
 def score(path: Path, predictions: Path, task: str, types: Mapping[str, str]) -> Scored:

@@ -55,7 +55,9 @@ def line_of(name: str, record: dict[str, Any]) -> str:
     task = task_of(record)
     first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
-    return f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}{task.said(record)}'
+    return '; '.join(
+        [f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}', *task.said(record)]
+    )
 
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl, write_jsonl
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
@@ -31,6 +32,15 @@ BASELINES = ('majority', 'prior')
 
 LEARNED_DEVEL = 'learned_devel'
 """In records, where devel was learned: its scores choose nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """Lines of Python for a model card that give a model's answers to `example`; `means`: to what, in words."""
+
+    means: str
+    code: str
+    example: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +92,18 @@ class Task(abc.ABC):
     def windows(self, tokenizer: Any, examples: Sequence[Any], settings: Finetune) -> Encoded:
         """Windows of at most config.finetune.max_pieces. `tokenizer`: a fast one of transformers."""
 
+    def reads(self, dataset: Any, settings: Finetune) -> Reads:
+        """How a model of this set reads: what `windows` does, for whoever applies the model."""
+        return Reads(settings.max_pieces)
+
+    def applied(self, dataset: Any, tokenizer: Any, head: Any, settings: Finetune) -> dict[str, Any]:
+        """What a record holds where a kept model, applied to the bare texts of test, may say other things than here."""
+        return {}
+
+    def usage(self, dataset: Any, settings: Finetune) -> Usage | None:
+        """How a kept model is applied with transformers alone; None where no few lines say it."""
+        return None
+
     @abc.abstractmethod
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> 'Head':
         """What is trained, on a model that transformers has loaded as `hf_class`."""
@@ -103,7 +125,11 @@ class Task(abc.ABC):
     def predicted(self, examples: Sequence[Any], answers: Sequence[Sequence[Any]]) -> list[Predicted]:
         """Examples beside what was answered to them."""
         pairs = zip(examples, answers, strict=True)
-        return [Predicted(e.words, tuple(self.answers(e)), tuple(a), e.document) for e, a in pairs]
+        return [Predicted(self.shown(e), tuple(self.answers(e)), tuple(a), e.document) for e, a in pairs]
+
+    def shown(self, example: Any) -> tuple[str, ...]:
+        """The words or texts of an example that its answers are for."""
+        return example.words
 
     def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
         """The same as the model learns it."""
@@ -138,9 +164,9 @@ class Task(abc.ABC):
         """What a record holds beside the metrics, from the answers on test. Raises InputError."""
         return {}
 
-    def said(self, record: Mapping[str, Any]) -> str:
-        """What the line of a finished cell ends with."""
-        return ''
+    def said(self, record: Mapping[str, Any]) -> list[str]:
+        """Lines on the gold standard of a finished cell, or of predictions that were scored."""
+        return []
 
     def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
         """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
@@ -185,8 +211,9 @@ class Task(abc.ABC):
         """The answers to an example with these labels alone, by their other names."""
         return answers
 
-    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
-        """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""
+    def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Any], Any]:
+        """The examples of a test file, or of such a folder, without the other splits; and a set of these alone for
+        `detail`, None where this needs the other splits. Raises InputError."""
         raise InputError(f'{file}: this task reads only whole sets; give the folder of one')
 
     def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:

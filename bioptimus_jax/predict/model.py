@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.kept import Reads, read_reads
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.predict.answer import Answer
@@ -19,8 +20,9 @@ NAMED = 6
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How texts are read. `max_pieces`: of a window, or 0 for what the kind of model takes; `lines`: sentences are
-    lines, words end at white space; `best`: how many words are said for a [MASK]."""
+    """What a user asks for. `max_pieces`: of a window, or 0 for that of the model's training; `lines`: sentences are
+    lines and words end at white space, whatever the model was trained on; `best`: how many words are said for a
+    [MASK]."""
 
     max_pieces: int = 0
     lines: bool = False
@@ -29,12 +31,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """A model with its tokenizer. `limit`: pieces that it can number."""
+    """A model with its tokenizer. `limit`: pieces that it can number; `reads`: how it was trained to read."""
 
     folder: Path
     tokenizer: Any
     model: Any
     limit: int
+    reads: Reads = Reads()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -46,7 +49,7 @@ class Loaded:
         """How long a window is. Raises ConfigError for one that is longer than the model can number."""
         if wanted > self.limit:
             raise ConfigError(f'--max_pieces: {wanted}, but {self.folder} has {self.limit} positions')
-        return wanted or min(usual, self.limit)
+        return wanted or min(self.reads.max_pieces or usual, self.limit)
 
 
 ANSWERS = Plugins('bioptimus_jax.predict.kinds', 'answers')
@@ -129,4 +132,4 @@ def load(folder: Path, kind: Kind, threads: int) -> Loaded:
         raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')
     check_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
-    return Loaded(folder, tokenizer, model.eval().to(device_here()), limit)
+    return Loaded(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))

@@ -21,6 +21,7 @@ from bioptimus_jax.files import absolute
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.columns import first_lines, read_columns
+from bioptimus_jax.sets.cutting import cut_of_columns, prose
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
@@ -51,6 +52,8 @@ FORMS = {
     NOTES: Form(read_notes, note_files),
     'TFDS': Form(read_prepared, prepared_files),
 }
+MARKED = ('BRAT', 'PubTator', NOTES)
+"""Forms of texts with mentions by characters."""
 MERGED = 'merged into one'
 EXPECTED = (
     'train, devel (or dev, valid, validation) and test as .tsv, .conll, .parquet, PubTator or folders of BRAT'
@@ -79,9 +82,10 @@ class NamedSet:
 class Dataset:
     """The three splits of one set in IOB2, the labels of its training split, and what was counted while reading.
 
-    `gold_in_file`: mentions of each split, counted apart from its sentences. `unseen_labels`: tags that only devel or
-    test have. `form` and `scheme`: how the files are written. `repairs`: of each split, see sentences.Reading.
-    `merged_types`: those of the training split that were merged into one.
+    `gold_in_file`: mentions of each split, counted apart from its sentences; `gold_left_out` of them overlap or repeat
+    others and are in no sentence. `unseen_labels`: tags that only devel or test have. `form` and `scheme`: how the
+    files are written. `repairs`: of each split, see sentences.Reading. `merged_types`: types of the training split that
+    were merged into one. `cut`: the rule of `cutting.CUTS` that gives these words and sentences from text.
     """
 
     name: str
@@ -95,6 +99,8 @@ class Dataset:
     scheme: str = 'IOB2'
     repairs: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     merged_types: tuple[str, ...] = ()
+    gold_left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cut: str = prose.__name__
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -148,7 +154,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     if chosen.reading:
         splits = {name: _merged(sentences) for name, sentences in splits.items()}
     labels = labels_of(types_of(splits['train']), 'bio')
-    later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
+    later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.gold)
     return Dataset(
         chosen.name,
         **splits,
@@ -159,22 +165,46 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
         scheme=str(scheme),
         repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
         merged_types=types if chosen.reading else (),
+        gold_left_out={name: reading.left_out for name, reading in read.items()},
+        cut=read['train'].cut or cut_of_columns(s.words for s in splits['train']),
     )
 
 
 def types_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     """The entity types of sentences, sorted."""
-    return tuple(sorted({tag[2:] for s in sentences for tag in s.tags if tag != OUTSIDE}))
+    return tuple(sorted({tag[2:] for s in sentences for tag in s.gold if tag != OUTSIDE}))
+
+
+def read_test(chosen: NamedSet, source: Path) -> Dataset:
+    """A set of which there is only a test file, or such a folder. Raises InputError naming file and line."""
+    form = form_of(source)
+    reading = FORMS[form].read(source, 'test')
+    scheme = _scheme([reading], [source], source)
+    test = _in_iob2(reading, scheme)
+    test = _merged(test) if chosen.reading else test
+    return Dataset(
+        chosen.name,
+        (),
+        (),
+        test,
+        labels_of(types_of(test), 'bio'),
+        gold_in_file={'test': reading.mentions},
+        unseen_labels={},
+        form=form,
+        scheme=str(scheme),
+        gold_left_out={'test': reading.left_out},
+    )
 
 
 def require_all_mentions(folder: Path, dataset: Dataset) -> None:
     """Nothing, where every mention that the files mark is among those that are read. Raises InputError naming one."""
     for split in SPLITS:
-        marked, read = dataset.gold_in_file[split], sum(len(spans(s.tags)) for s in getattr(dataset, split))
-        if marked != read:
+        marked, left_out = dataset.gold_in_file[split], dataset.gold_left_out.get(split, 0)
+        read = sum(len(spans(s.gold)) for s in getattr(dataset, split))
+        if marked != read + left_out:
             raise InputError(
-                f'{split_source(folder, split)[1]}: marks {marked} mentions, but {read} are read from it; check its '
-                'tags and blank lines'
+                f'{split_source(folder, split)[1]}: marks {marked} mentions, but {read + left_out} are read from it; '
+                'check its tags and blank lines'
             )
 
 
@@ -282,6 +312,11 @@ def split_files(folder: Path, split: str) -> list[Path]:
     return FORMS[form].files(source, split)
 
 
+def rule_of_words(folder: Path) -> str:
+    """What decides the words of a set beside its files: '' where these hold words. Raises InputError."""
+    return 'from text alone' if split_source(folder, 'train')[0] in MARKED else ''
+
+
 def columns_file(folder: Path, split: str) -> Path | None:
     """The file of lines and columns that a split is read from; None for other forms. Raises InputError."""
     form, source = split_source(folder, split)
@@ -359,7 +394,7 @@ def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
 
 
 def _merged(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
-    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
+    return tuple(s.retagged(merged) for s in sentences)
 
 
 def _repairs(reading: Reading, scheme: Scheme) -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 2010: texts beside concepts, `c="a fever" 16:2 16:3||t="problem"`, lines from 1 and tokens between blanks from 0. 2012
 and 2014: XML of a text and tags with offsets in it. A line is a sentence and words end at white space, as Bio-LM and
-ClinicalBERT have it. There is no devel: a tenth of the notes of each folder of train (of the patients, where several
-notes have one) is drawn, by one seed from sorted names. Bio-LM draws them in the order of a set, so its own are lost.
+ClinicalBERT have it; the tags of 2012 and 2014 end anywhere, so there marks at the edges of words stand alone. There is
+no devel: a tenth of the notes of each folder of train (of the patients, where several notes have one) is drawn, by one
+seed from sorted names. Bio-LM draws them in the order of a set, so its own are lost.
 """
 
 import dataclasses
@@ -18,8 +19,10 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import absolute
+from bioptimus_jax.sets.characters import Marked, Mention, reading
+from bioptimus_jax.sets.cutting import lines, notes
 from bioptimus_jax.sets.sentences import Reading, text_of
-from bioptimus_jax.sets.standoff import LINES, OFFSET, Marked, Mention, are_offsets, mention, reading
+from bioptimus_jax.sets.standoff import OFFSET, are_offsets, mention
 
 SEED = 1
 DEVEL = 10
@@ -35,20 +38,24 @@ class Notes:
     """Where the owner's folders hold notes, in `train` and `test`: folder of texts -> folder of marks, '' for XML.
 
     `read`: text, file of marks and the count of repairs -> text and mentions. `patient`: what of a name says whose note
-    it is.
+    it is. `cut`: the rule of `cutting.CUTS` for words and sentences.
     """
 
     train: Mapping[str, str]
     test: Mapping[str, str]
     read: Callable[[Path, Path, Counter[str]], tuple[str, list[Mention]]]
     patient: re.Pattern[str] = re.compile(r'.*')
+    cut: str = notes.__name__
 
 
 def read_notes(folder: Path, split: str) -> Reading:
     """One split of a folder whose name is in LAYOUTS. Raises InputError naming file and line."""
     repairs: Counter[str] = Counter()
-    read = [LAYOUTS[_name(folder)].read(*pair, repairs) for pair in _files(folder, split)]
-    return reading(folder, [Marked(text, tuple(mentions)) for text, mentions in read], repairs, LINES)
+    layout, found = LAYOUTS[_name(folder)], []
+    for texts, marks in _files(folder, split):
+        text, mentions = layout.read(texts, marks, repairs)
+        found.append(Marked(text, tuple(mentions), str(texts), texts.stem))
+    return reading(folder, found, repairs, layout.cut)
 
 
 def note_files(folder: Path, split: str) -> list[Path]:
@@ -157,6 +164,7 @@ LAYOUTS = {
         {f'{TRAIN_2010}/{place}/txt': f'{TRAIN_2010}/{place}/concept' for place in ('beth', 'partners')},
         {'test_data': 'reference_standard_for_test_data/concepts'},
         _concepts,
+        cut=lines.__name__,
     ),
     'i2b2-2012': Notes(
         {'2012-07-15.original-annotation.release': ''},

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
@@ -14,29 +14,77 @@ WITHIN_LINE = re.compile(r'\r(?=[^\r\n])')
 
 
 @dataclasses.dataclass(frozen=True)
-class Sentence:
-    """Words with one tag each; `document` counts documents from 0 (all 0 where the files mark none).
+class Exact:
+    """The gold standard of a sentence by characters, where its words cannot hold it.
 
-    `line` of its file where it begins, 0 where the file has no line for it.
+    `words`: those of the sentence, cut where a mention begins or ends within one; the last one may be what a mention
+    has beyond the end of the sentence. `tags`: IOB2 of these. `word_of`: the number of the word that each is part of;
+    what is beyond the end has the number of words.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    word_of: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """Words with one tag each, as a model reads and learns them.
+
+    `document` counts documents from 0 (all 0 where the files mark none), `source` is the name of the document. `line`
+    of its file where it begins, 0 where the file has no line for it. `marked`: mentions were marked by characters, and
+    are compared by characters; `exact` says where they are, unless the tags say it.
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     document: int = 0
     line: int = dataclasses.field(default=0, compare=False)
+    marked: bool = dataclasses.field(default=False, compare=False)
+    exact: Exact | None = None
+    source: str = dataclasses.field(default='', compare=False)
+
+    @property
+    def scored_words(self) -> tuple[str, ...]:
+        """The words that answers are compared on."""
+        return self.exact.words if self.exact else self.words
+
+    @property
+    def gold(self) -> tuple[str, ...]:
+        """The IOB2 tags of `scored_words`: what answers are compared with."""
+        return self.exact.tags if self.exact else self.tags
+
+    def retagged(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> 'Sentence':
+        """The sentence with other tags, those by characters too."""
+        exact = self.exact and dataclasses.replace(self.exact, tags=change(self.exact.tags))
+        return dataclasses.replace(self, tags=change(self.tags), exact=exact)
+
+    def laid_out(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """Tags of `scored_words` from tags of `words`: the parts of a word go on with its tag."""
+        if self.exact is None:
+            return tuple(tags)
+        found, before = [], -1
+        for word in self.exact.word_of:
+            tag = tags[word] if word < len(tags) else 'O'
+            found.append(f'I{tag[1:]}' if word == before and tag != 'O' else tag)
+            before = word
+        return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
     """One split, its tags in the scheme of its files.
 
-    `mentions` are counted in the files, apart from any sentence. `repairs`: in words, what was not as it should be
-    -> how often. Nothing is left out that is not counted there.
+    `mentions` are counted in the files, apart from any sentence; `left_out` of them are in no sentence, since they
+    overlap or repeat others. `repairs`: in words, what was not as it should be -> how often. `cut`: the rule of
+    `cutting.CUTS` that gives these words from text, '' where the words themselves have to tell.
     """
 
     sentences: tuple[Sentence, ...]
     mentions: int
     repairs: Mapping[str, int]
+    left_out: int = 0
+    cut: str = ''
 
 
 def text_of(path: Path) -> str:

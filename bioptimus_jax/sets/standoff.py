@@ -1,60 +1,19 @@
-"""Mentions that are marked by character offsets in a text beside them: BRAT (.txt + .ann) and PubTator.
+"""Mentions that are marked by character offsets in a text beside them: BRAT (.txt + .ann) and PubTator."""
 
-From text to words: sentences of the project's splitter, joined again where a border would cut a mention; words end at
-white space, at punctuation and at the borders of mentions, so that every mention is made of whole words.
-"""
-
-import bisect
-import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
-from bioptimus_jax.sets.tags import from_spans
-from bioptimus_jax.splitting import split_sentences
+from bioptimus_jax.sets.characters import Marked, Mention, reading
+from bioptimus_jax.sets.sentences import Reading, text_of
 
-# Letters and digits with their accents and what is invisible among them; or any other single character.
-WORD = re.compile('(?:[^\\W_]|[\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\w\\s]|_')
 OFFSET = r'\d{1,18}'
 """A place in a text: none is longer, and of thousands of digits Python makes no number."""
 BRAT_MENTION = re.compile(rf'T\S+\t(\S+) ({OFFSET} {OFFSET}(?:;{OFFSET} {OFFSET})*)\t(.*)')
 PUBTATOR_TEXT = re.compile(r'(\S+?)\|([ta])\|(.*)')
-
-
-@dataclasses.dataclass(frozen=True)
-class Mention:
-    """Characters start..end of a document; `pieces` > 1 for one that is not all of them (BRAT's discontinuous)."""
-
-    kind: str
-    start: int
-    end: int
-    pieces: int = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Cut:
-    """What a word is, between the borders of mentions, and the sentences of a text, each as it stands there."""
-
-    word: re.Pattern[str]
-    sentences: Callable[[str], Sequence[str]]
-
-
-PROSE = Cut(WORD, split_sentences)
-LINES = Cut(re.compile(r'\S+'), lambda text: [line.strip() for line in text.split('\n') if line.strip()])
-"""Notes: a line is a sentence, and words end at white space."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Marked:
-    """One document with its mentions in the order of the file; `place`: its file, and the line where it begins."""
-
-    text: str
-    mentions: tuple[Mention, ...]
-    place: str = ''
 
 
 def read_brat(folder: Path) -> Reading:
@@ -64,7 +23,7 @@ def read_brat(folder: Path) -> Reading:
 
 
 def brat_documents(folder: Path, repairs: Counter[str]) -> list[Marked]:
-    """The same as they are marked, by their names."""
+    """The documents of a folder as they are marked, by their names. Raises InputError."""
     texts, marks = ({p.stem: p for p in sorted(folder.glob(f'*{end}'))} for end in ('.txt', '.ann'))
     for name in sorted(texts.keys() ^ marks.keys()):
         there, ending = (texts[name], 'ann') if name in texts else (marks[name], 'txt')
@@ -81,93 +40,11 @@ def read_pubtator(path: Path) -> Reading:
 
 
 def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
-    """The same as they are marked, in the order of the file."""
+    """The documents of a PubTator file as they are marked, in its order. Raises InputError."""
     lines = enumerate(text_of(path).removeprefix('\ufeff').split('\n'), 1)
     placed = ((f'{path}:{number}', line.rstrip('\r')) for number, line in lines)
     blocks = itertools.groupby(placed, lambda place_and_line: bool(place_and_line[1].strip()))
     return [_pubtator_document(list(block), repairs) for filled, block in blocks if filled]
-
-
-def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
-    """The mentions that tags can hold, by position: of those that share a character only one is kept.
-
-    Contiguous before discontinuous, then the longest, then the one that begins first, then the order of the file.
-    """
-    kept: list[Mention] = []
-    for one in sorted(mentions, key=lambda m: (m.pieces > 1, m.start - m.end, m.start)):
-        # `kept` is in order and free of overlaps, so only the neighbours of this place can be in the way.
-        at = bisect.bisect(kept, one.start, key=lambda m: m.start)
-        free = (not at or kept[at - 1].end <= one.start) and (at == len(kept) or one.end <= kept[at].start)
-        if free:
-            kept.insert(at, one)
-    return kept
-
-
-def sentences_of(document: Marked, number: int, repairs: Counter[str], cut: Cut = PROSE) -> list[Sentence]:
-    """Words and IOB2 tags of a document whose mentions do not overlap; every mention stays whole."""
-    text, mentions = document.text, document.mentions
-    edges = sorted({edge for m in mentions for edge in (m.start, m.end)})
-    found = []
-    for start, end in _sentence_spans(text, mentions, repairs, cut):
-        words: list[str] = []
-        # By edge: the first word behind it, the last one before it.
-        first_word: dict[int, int] = {}
-        last_word: dict[int, int] = {}
-        inner = edges[bisect.bisect(edges, start) : bisect.bisect_left(edges, end)]
-        for a, b in itertools.pairwise((start, *inner, end)):
-            for match in cut.word.finditer(text, a, b):
-                first_word.setdefault(a, len(words))
-                last_word[b] = len(words)
-                words.append(match.group())
-        here = [m for m in mentions if start <= m.start < end]
-        # Between the two edges of a mention lies no other edge: they do not overlap.
-        spans = [(m.kind, first_word[m.start], last_word[m.end]) for m in here]
-        if words:
-            found.append(Sentence(tuple(words), from_spans(spans, len(words)), number))
-    return found
-
-
-def words_in(text: str, cut: Cut = PROSE) -> list[list[tuple[int, int]]]:
-    """The words of every sentence of a text: first character and the one behind the last."""
-    sentences = _sentence_spans(text, (), Counter(), cut)
-    found = ([match.span() for match in cut.word.finditer(text, *span)] for span in sentences)
-    return list(filter(None, found))
-
-
-def reading(path: Path, documents: Sequence[Marked], repairs: Counter[str], cut: Cut = PROSE) -> Reading:
-    """Documents as sentences, numbered from 0. Raises InputError where there is no text."""
-    sentences: list[Sentence] = []
-    marked = 0
-    for number, document in enumerate(documents):
-        kept = tuple(without_overlaps(document.mentions))
-        left_out = Counter(document.mentions) - Counter(kept)
-        repairs['nested, overlapping or repeated mentions left out'] += left_out.total()
-        repairs['discontinuous mentions kept with what lies between'] += sum(m.pieces > 1 for m in kept)
-        marked += len(kept)
-        sentences += sentences_of(Marked(document.text, kept), number, repairs, cut)
-    if not sentences:
-        raise InputError(f'{path}: holds no text')
-    return Reading(tuple(sentences), marked, +repairs)
-
-
-def _sentence_spans(
-    text: str, mentions: tuple[Mention, ...], repairs: Counter[str], cut: Cut
-) -> Iterator[tuple[int, int]]:
-    """Stretches that cover the whole text, each a sentence or several that a mention ties together."""
-    # The splitter takes NUL for a blank, so its sentences would not be found in the text as it is.
-    plain, starts, position = text.replace('\0', ' '), list[int](), 0
-    for sentence in cut.sentences(text):
-        starts.append(plain.index(sentence, position))
-        position = starts[-1] + len(sentence)
-    ends = [m.end for m in mentions]  # by position, as they do not overlap
-    borders = []
-    for start in starts[1:]:
-        at = bisect.bisect(ends, start)
-        if at < len(mentions) and mentions[at].start < start:
-            repairs['sentences joined because a mention crosses their border'] += 1
-        else:
-            borders.append(start)
-    yield from itertools.pairwise((0, *borders, len(text)))
 
 
 def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> Marked:
@@ -192,7 +69,7 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
         gaps = sum(bool(text[a:b].strip()) for (_, a), (b, _) in itertools.pairwise(offsets))
         where = f'{marks_file}:{number}'
         mentions.append(mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
-    return Marked(text, tuple(mentions), str(text_file))
+    return Marked(text, tuple(mentions), str(text_file), text_file.stem)
 
 
 def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> Marked:
@@ -215,7 +92,7 @@ def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> M
         text = _title_and_abstract(parts)
         start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
         mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
-    return Marked(_title_and_abstract(parts), tuple(mentions), lines[0][0])
+    return Marked(_title_and_abstract(parts), tuple(mentions), lines[0][0], name)
 
 
 def are_offsets(*given: str) -> bool:

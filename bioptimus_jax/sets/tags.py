@@ -12,6 +12,8 @@ from bioptimus_jax.errors import ConfigError, InputError
 
 NAMELESS = 'entity'  # the type of tags that have none
 OUTSIDE = 'O'
+BESIDE = '\t'
+"""Between the tags of a word that is in several mentions (`with_beside`): the columns of a file stand apart so, too."""
 # The letters of each family, in the order begin, inside, end, single.
 CLOSED = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
 LEARNED = {'bio': 'BI', 'io': 'I', 'bioul': 'BILU'}
@@ -83,16 +85,21 @@ def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
 
 
 def merged(tags: Sequence[str]) -> tuple[str, ...]:
-    """IOB2 tags with one type for all; no mention is lost: a tag that goes on with another type begins one."""
-    pairs = itertools.pairwise((OUTSIDE, *tags))
-    letters = ('B' if tag[0] == 'I' and before[1:] not in ('', tag[1:]) else tag[0] for before, tag in pairs)
-    return tuple(letter if letter == OUTSIDE else f'{letter}-{NAMELESS}' for letter in letters)
+    """IOB2 tags with one type for all; no mention is lost."""
+    return renamed(tags, lambda _: NAMELESS)
 
 
 def renamed(tags: Sequence[str], name_of: Callable[[str], str]) -> tuple[str, ...]:
-    """Tags whose types have other names; a mention of a type that is called '' is none."""
-    names = [name_of(tag[2:]) if tag != OUTSIDE else '' for tag in tags]
-    return tuple(f'{tag[:2]}{name}' if name else OUTSIDE for tag, name in zip(tags, names, strict=True))
+    """IOB2 tags whose types have other names; a mention of a type that is called '' is none.
+
+    Neighbours stay apart: a tag that went on with another type begins a mention.
+    """
+    found = []
+    for before, tag in itertools.pairwise((OUTSIDE, *tags)):
+        name = '' if tag == OUTSIDE else name_of(tag[2:])
+        letter = 'B' if before[1:] not in ('', tag[1:]) else tag[0]
+        found.append(f'{letter}-{name}' if name else OUTSIDE)
+    return tuple(found)
 
 
 def broken(tags: Sequence[str], scheme: Scheme) -> int:
@@ -118,7 +125,7 @@ def broken(tags: Sequence[str], scheme: Scheme) -> int:
 
 
 def spans(tags: Sequence[str], orphans_open: bool = True) -> list[Span]:
-    """The mentions of IOB2 tags. Raises InputError for a tag that is none of O, B-TYPE and I-TYPE.
+    """The mentions of IOB2 tags, but for those `beside`. Raises InputError for another tag than O, B-TYPE and I-TYPE.
 
     A mention begins at B-, and at an I- that does not continue one of its type, as seqeval's default mode and conlleval
     read it; without `orphans_open` such an I- belongs to no mention, as in seqeval's strict mode.
@@ -139,7 +146,30 @@ def spans(tags: Sequence[str], orphans_open: bool = True) -> list[Span]:
     return found
 
 
+def with_beside(tags: Sequence[str], mentions: Sequence[Span]) -> tuple[str, ...]:
+    """Tags with more mentions, which may overlap: in further columns of a word, as many as are needed."""
+    columns = [list(tags)]
+    for kind, first, last in mentions:
+        own = next((c for c in columns[1:] if set(c[first : last + 1]) == {OUTSIDE}), None)
+        if own is None:
+            own = [OUTSIDE] * len(tags)
+            columns.append(own)
+        own[first : last + 1] = from_spans([(kind, 0, last - first)], last - first + 1)
+    rows = (BESIDE.join(row) for row in zip(*columns, strict=True))
+    return tuple(row.removesuffix((BESIDE + OUTSIDE) * (len(columns) - 1)) for row in rows)
+
+
+def beside(tags: Sequence[str]) -> list[Span]:
+    """The mentions that `with_beside` has put beside others."""
+    if not any(BESIDE in tag for tag in tags):
+        return []
+    rows = [tag.split(BESIDE) for tag in tags]
+    columns = range(1, max(map(len, rows)))
+    return [one for at in columns for one in spans([(*row, *[OUTSIDE] * at)[at] for row in rows])]
+
+
 def _type_of(tag: str) -> str:
+    tag = tag.partition(BESIDE)[0] if BESIDE in tag else tag
     if tag == OUTSIDE:
         return ''
     if tag[:2] not in ('B-', 'I-') or len(tag) == 2:

@@ -1,4 +1,7 @@
-"""Predicted entities as files: `token TAB gold TAB predicted`, and BRAT standoff for annotation tools."""
+"""Predicted entities as files: `token TAB gold TAB predicted`, and BRAT standoff for annotation tools.
+
+Further columns of a line hold predicted mentions that overlap others (`tags.with_beside`).
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,7 +12,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.sets.columns import DOCUMENT
-from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.sets.tags import BESIDE, beside, spans
 
 COLUMNS = 'token TAB gold TAB predicted'
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
@@ -70,7 +73,7 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
             words = [word.translate(LINE_BREAKS) for word in sentence.words]
             line = ' '.join(words)
             starts = np.cumsum([offset, *(len(word) + 1 for word in words)])
-            for kind, first, last in spans(sentence.predicted):
+            for kind, first, last in (*spans(sentence.predicted), *beside(sentence.predicted)):
                 number += 1
                 start, end = int(starts[first]), int(starts[last + 1]) - 1
                 notes.write(brat_line(number, kind, start, end, line[start - offset : end - offset]))
@@ -100,12 +103,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _columns(path: Path, number: int, line: str) -> tuple[str, str, str]:
     columns = line.split('\t')
-    if len(columns) != 3 or not columns[0]:
+    if len(columns) < 3 or not columns[0]:
         raise InputError(
             f'{path}:{number}: expected {COLUMNS}, found {len(columns)} columns in {line[:60]!r}'
         )
-    word, gold, predicted = columns
-    for tag in (gold, predicted):
+    word, gold, *predicted = columns
+    for tag in (gold, *predicted):
         if tag != 'O' and (tag[:2] not in ('B-', 'I-') or len(tag) == 2):
             raise InputError(f'{path}:{number}: unknown tag {tag!r}; IOB2 has O, B-TYPE and I-TYPE')
-    return word, gold, predicted
+    return word, gold, BESIDE.join(predicted)

@@ -9,6 +9,7 @@ from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.sets.cutting import cut_otherwise
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, spans
 
@@ -39,6 +40,7 @@ def lint_dataset(
         elif mentions:
             found['published'] = mentions
         found['mentions_in_file'] = dataset.gold_in_file[split]
+        found['mentions_left_out'] = dataset.gold_left_out.get(split, 0)
         found['repairs'] = dict(dataset.repairs.get(split, {}))
     return {
         'dataset': dataset.name,
@@ -47,6 +49,8 @@ def lint_dataset(
         'scheme': dataset.scheme,
         'types': list(dataset.types),
         'merged_types': list(dataset.merged_types),
+        'cut': dataset.cut,
+        'cut_otherwise': len(cut_otherwise(dataset.test, dataset.cut)),
         'unseen_labels': dict(dataset.unseen_labels),
         'splits': splits,
         'repeated': _repeated(dataset),
@@ -79,12 +83,26 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():
-        if found['mentions'] != found['mentions_in_file']:
+        in_file, left_out, read = (found[f'mentions{what}'] for what in ('_in_file', '_left_out', ''))
+        if in_file != read + left_out:
+            said.append(f'{split}: the files mark {in_file:,} mentions, but others are read')
+        elif left_out:
             said.append(
-                f'{split}: the files mark {found["mentions_in_file"]:,} mentions, but others are read'
+                f'{split}: gold mentions in file {in_file:,}, left out {left_out:,} (they overlap or repeat others), '
+                f'scored {read:,}'
+            )
+        if gone := found['mentions_not_strict']:
+            said.append(
+                f'{split}: strict F1 is not defined, since {gone:,} of {read:,} mentions begin with I- and are none in '
+                'strict mode'
             )
         if found['sentences_without_mention'] == found['sentences']:
             said.append(f'{split}: has no mention at all')
+    if other := record['cut_otherwise']:
+        said.append(
+            f'test: {_counted(other, "sentence")} with other words than `predict` finds in the text (rule '
+            f'{record["cut"]}), so a second score stands beside that of a kept model'
+        )
     if record['unseen_labels']:
         counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
         said.append(f'not in train, cannot be learned from it: {counted}')
@@ -106,9 +124,10 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
     by_type: Counter[str] = Counter()
-    without = 0
+    without = strict = 0
     for sentence in sentences:
-        found = spans(sentence.tags)
+        found = spans(sentence.gold)
+        strict += len(spans(sentence.gold, orphans_open=False))
         without += not found
         by_type.update(kind for kind, _, _ in found)
     return {
@@ -116,6 +135,7 @@ def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
         'sentences': len(sentences),
         'words': sum(len(s.words) for s in sentences),
         'mentions': by_type.total(),
+        'mentions_not_strict': by_type.total() - strict,
         'mentions_by_type': dict(sorted(by_type.items())),
         'sentences_without_mention': without,
         'longest_sentence_words': max(len(s.words) for s in sentences),
@@ -142,7 +162,7 @@ def _repeated(dataset: Dataset) -> dict[str, dict[str, int]]:
 
 
 def _weight(sentences: Sequence[Sentence]) -> dict[str, int]:
-    return {'sentences': len(sentences), 'mentions': sum(len(spans(s.tags)) for s in sentences)}
+    return {'sentences': len(sentences), 'mentions': sum(len(spans(s.gold)) for s in sentences)}
 
 
 def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
@@ -150,7 +170,7 @@ def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
     ways: dict[tuple[str, ...], Counter[tuple[str, ...]]] = defaultdict(Counter)
     for split in SPLITS:
         for sentence in getattr(dataset, split):
-            ways[sentence.words][sentence.tags] += 1
+            ways[sentence.words][sentence.gold] += 1
     different = {words: found for words, found in ways.items() if len(found) > 1}
     order = sorted(different, key=lambda words: (-different[words].total(), words))
     examples = [' '.join(words)[:200] for words in order[:EXAMPLES]]

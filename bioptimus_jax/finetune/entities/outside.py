@@ -1,14 +1,16 @@
-"""Entities that were predicted elsewhere, as tags of the words of a test set.
+"""Entities that were predicted elsewhere, as tags of the words that a test set is scored on.
 
-Tags of words are taken as they stand. Mentions by character offsets are laid on the words of the test set, white space
-aside: one that begins or ends within a word is widened to the whole word, which is counted, since the sets are scored
-on words.
+Tags of words are taken as they stand. Mentions by character offsets are laid on the test set, white space aside: on its
+characters where its own mentions are marked by characters, otherwise on its words, and then one that begins or ends
+within a word is widened to the whole word. Everything that is predicted is counted: what cannot be a tag beside the
+others stands beside them (`tags.with_beside`) and is wrong.
 """
 
 import bisect
+import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.outside import (
@@ -21,35 +23,77 @@ from bioptimus_jax.finetune.outside import (
     words_of,
 )
 from bioptimus_jax.sets import standoff
+from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import form_of, read_iob2
 from bioptimus_jax.sets.sentences import Sentence
-from bioptimus_jax.sets.standoff import Marked, Mention
-from bioptimus_jax.sets.tags import Span, from_spans, is_tag, merged, recognise, renamed, spans, to_iob2
+from bioptimus_jax.sets.tags import (
+    NAMELESS,
+    Span,
+    beside,
+    from_spans,
+    is_tag,
+    merged,
+    recognise,
+    renamed,
+    spans,
+    to_iob2,
+    with_beside,
+)
 
 Tags = tuple[str, ...]
 WIDENED = 'predicted entities that begin or end within a word, widened to whole words'
-CUT = 'predicted entities cut at the end of a sentence'
-OVERLAPPING = 'predicted entities left out, since they overlap others'
+CUT = 'predicted entities that go on in the next sentence of the test set, which count as wrong'
+OVERLAPPING = 'predicted entities that overlap others, which count as wrong'
+REPEATED = 'predicted entities that are there before, counted once'
 
 
 def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
-    """IOB2 tags for every sentence of the test set, and what is odd about them, in words. Raises InputError.
+    """IOB2 tags of the words that each sentence is scored on, and what is odd about them. Raises InputError.
 
     `one_type`: the set's types are read as one.
     """
     counts: Counter[str] = Counter()
     documents = _documents(asked, counts)
     if documents is not None:
-        found = _laid_on(asked, documents, counts)
-    elif asked.in_json:
-        found = asked.answers(_tagged(asked))
+        named = [_renamed(document, asked.types, one_type) for document in documents]
+        found = laid_on(asked, _in_order(asked, named), counts)
     else:
-        found = asked.answers([Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)])
+        found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked)]
+        found = [merged(tags) for tags in found] if one_type else found
     notes = [f'{count:,} {what}' for what, count in counts.items() if count]
-    found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in found]
-    if one_type:
-        found = [merged(tags) for tags in found]
     return found, notes + _strange_types(asked, found)
+
+
+def _of_words(asked: Asked) -> list[Tags]:
+    """Tags that were predicted for words: those that a model reads, or those that the set is scored on."""
+    items = (
+        _tagged(asked) if asked.in_json else [Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)]
+    )
+    exact = [i.words == s.scored_words for i, s in zip(items, asked.gold, strict=False)]
+    exact += [False] * (len(items) - len(exact))
+    # Items of either kind of words are compared with the words that a model reads.
+    shown = [
+        dataclasses.replace(item, words=asked.gold[at].words) if exact[at] else item
+        for at, item in enumerate(items)
+    ]
+    answers = zip(asked.answers(shown), exact, asked.gold, strict=True)
+    return [tags if is_exact else sentence.laid_out(tags) for tags, is_exact, sentence in answers]
+
+
+def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Marked:
+    """The document with the set's names of types; mentions of a type that is called '' are left out."""
+    named = (dataclasses.replace(m, kind=types.get(m.kind, m.kind)) for m in document.mentions)
+    kept = [dataclasses.replace(m, kind=NAMELESS) if one_type else m for m in named if m.kind]
+    return dataclasses.replace(document, mentions=tuple(kept))
+
+
+def _in_order(asked: Asked, documents: Sequence[Marked]) -> Sequence[Marked]:
+    """Documents in the order of the test set, by their names where both sides name the same ones."""
+    places = {name: at for at, name in enumerate(dict.fromkeys(s.source for s in asked.gold))}
+    filled = [document for document in documents if document.text.strip()]
+    if '' in places or {document.name for document in filled} != set(places):
+        return documents
+    return sorted(filled, key=lambda document: places[document.name])
 
 
 def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
@@ -77,7 +121,7 @@ def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
                     f'{where}: the entity {one!r} is not within its text of {len(text):,} characters'
                 )
             mentions.append(Mention('_'.join(kind.split()), start, end))
-        documents.append(Marked(text, tuple(mentions), where))
+        documents.append(Marked(text, tuple(mentions), where, str(entry.get('id', ''))))
     return documents
 
 
@@ -102,58 +146,120 @@ def _tagged(asked: Asked) -> list[Item]:
     return [Item(item.words, to_iob2(item.answers, scheme), item.line) for item in items]
 
 
-def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) -> list[Tags]:
-    """Tags of the test set's words for mentions of documents, the same text in the same order, white space aside."""
-    gold: Sequence[Sentence] = asked.gold
-    letters = [''.join(word.split()) for sentence in gold for word in sentence.words]
-    edges = [0, *itertools.accumulate(map(len, letters))]  # of words, in characters that are no white space
-    firsts = [0, *itertools.accumulate(len(sentence.words) for sentence in gold)]
-    whole, begins = ''.join(letters), 0
-    mentions: list[Mention] = []
+def laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) -> list[Tags]:
+    """Tags of the scored words for mentions of documents, the same text in the same order, white space aside.
+
+    Raises InputError where the texts differ.
+    """
+    grid, begins = _Grid(asked.gold), 0
+    found: list[list[_Laid]] = [[] for _ in asked.gold]
     for document in documents:
-        places = [at for at, character in enumerate(document.text) if not character.isspace()]
         own = ''.join(document.text.split())
-        wanted = whole[begins : begins + len(own)]
-        if own != wanted:
-            at = first_difference(own, wanted)
-            if begins + at == len(whole):
-                raise InputError(f'{document.place}: continues after the last sentence of {asked.gold_file}')
-            # From the character to its word, from the word to its sentence.
-            sentence = bisect.bisect(firsts, bisect.bisect(edges, begins + at) - 1) - 1
-            raise InputError(
-                f'{document.place}: {from_difference(own, wanted)!r} differs from {asked.place(sentence)}, '
-                f'{from_difference(wanted, own)!r}; give the text of the test set in its order'
-            )
-        for one in document.mentions:
-            # `whole` has no white space, so a place in it counts the other characters before the offset.
-            start, end = (begins + bisect.bisect_left(places, edge) for edge in (one.start, one.end))
-            first, behind = bisect.bisect(edges, start) - 1, bisect.bisect_left(edges, end)
-            counts[WIDENED] += (edges[first], edges[behind]) != (start, end)
-            # From here on start and end count words.
-            mentions.append(Mention(one.kind, first, behind, one.pieces))
+        _check_text(asked, grid, document, own, begins)
+        places = [at for at, character in enumerate(document.text) if not character.isspace()]
+        mentions = list(dict.fromkeys((m.kind, m.start, m.end) for m in document.mentions))
+        counts[REPEATED] += len(document.mentions) - len(mentions)
+        for kind, first, behind in mentions:
+            # `text` has no white space, so a place in it counts the other characters before the offset.
+            start, end = (begins + bisect.bisect_left(places, edge) for edge in (first, behind))
+            at, laid = grid.laid(kind, start, end)
+            found[at].append(laid)
+            counts[WIDENED] += laid.widened
+            counts[CUT] += laid.cut
         begins += len(own)
-    if begins < len(whole):
-        at = bisect.bisect(firsts, bisect.bisect(edges, begins) - 1) - 1
+    if begins < len(grid.text):
+        at = grid.sentence(begins)
         raise InputError(
             f'{asked.file}: ends before the end of {asked.place(at)}; predict the whole test set'
         )
-    kept = standoff.without_overlaps(tuple(mentions))
-    counts[OVERLAPPING] += len(mentions) - len(kept)
-    parts: list[list[Span]] = [[] for _ in gold]
-    for one in kept:
-        touched = range(bisect.bisect(firsts, one.start) - 1, bisect.bisect_left(firsts, one.end))
-        counts[CUT] += len(touched) > 1
-        for at in touched:
-            start, end = max(one.start, firsts[at]), min(one.end, firsts[at + 1])
-            parts[at].append((one.kind, start - firsts[at], end - firsts[at] - 1))
-    return [from_spans(own, len(sentence.words)) for own, sentence in zip(parts, gold, strict=True)]
+    return [_tags_of(sentence, laid, counts) for sentence, laid in zip(asked.gold, found, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Laid:
+    """A predicted mention on the scored words of a sentence; unless `exact`, it equals no gold mention."""
+
+    span: Span
+    exact: bool
+    widened: bool = False
+    cut: bool = False
+
+
+class _Grid:
+    """The characters of a test set that are no white space, in one row, and where its words and sentences begin."""
+
+    def __init__(self, gold: Sequence[Sentence]) -> None:
+        self.gold = gold
+        letters: list[str] = []
+        self.firsts = [0]  # number of the first word of each sentence
+        for sentence in gold:
+            # What a mention has beyond its sentence stands in the next one.
+            inside = sentence.scored_words[: -1 if _goes_on(sentence) else None]
+            letters += (''.join(word.split()) for word in inside)
+            self.firsts.append(len(letters))
+        self.edges = [0, *itertools.accumulate(map(len, letters))]
+        self.text = ''.join(letters)
+
+    def sentence(self, place: int) -> int:
+        """The number of the sentence with this character."""
+        return bisect.bisect(self.firsts, bisect.bisect(self.edges, place) - 1) - 1
+
+    def laid(self, kind: str, start: int, end: int) -> tuple[int, _Laid]:
+        """The number of the sentence in which characters start..end begin, and the mention on its words."""
+        first, behind = bisect.bisect(self.edges, start) - 1, bisect.bisect_left(self.edges, end)
+        at = bisect.bisect(self.firsts, first) - 1
+        sentence, begin, stop = self.gold[at], self.firsts[at], self.firsts[at + 1]
+        fits = self.edges[first] == start
+        if behind > stop:
+            known = _goes_on(sentence)
+            beyond = len(''.join(sentence.scored_words[-1].split())) if known else 0
+            same = known and fits and end == self.edges[stop] + beyond
+            return at, _Laid((kind, first - begin, stop - begin - (not same)), same, cut=not same)
+        fits = fits and self.edges[behind] == end
+        span = kind, first - begin, behind - begin - 1
+        return at, _Laid(span, fits or not sentence.marked, widened=not (fits or sentence.marked))
+
+
+def _goes_on(sentence: Sentence) -> bool:
+    """Whether a mention of the sentence ends in a later one."""
+    return bool(sentence.exact and sentence.exact.word_of[-1] == len(sentence.words))
+
+
+def _tags_of(sentence: Sentence, laid: Sequence[_Laid], counts: Counter[str]) -> Tags:
+    """Tags for the mentions of a sentence that do not overlap, the right ones first, and the others beside them."""
+    gold = set(spans(sentence.gold))
+    free = [True] * len(sentence.scored_words)
+    kept, others = [], []
+    # What is right never overlaps, as gold does not; of the rest the longest come first. So their order says nothing.
+    for one in sorted(laid, key=lambda x: (not (x.exact and x.span in gold), x.span[1] - x.span[2], x.span)):
+        _, first, last = one.span
+        if one.exact and all(free[first : last + 1]):
+            kept.append(one.span)
+            free[first : last + 1] = [False] * (last + 1 - first)
+        else:
+            others.append(one.span)
+            counts[OVERLAPPING] += one.exact
+    return with_beside(from_spans(kept, len(free)), others)
+
+
+def _check_text(asked: Asked, grid: _Grid, document: Marked, own: str, begins: int) -> None:
+    wanted = grid.text[begins : begins + len(own)]
+    if own == wanted:
+        return
+    at = first_difference(own, wanted)
+    if begins + at == len(grid.text):
+        raise InputError(f'{document.place}: continues after the last sentence of {asked.gold_file}')
+    raise InputError(
+        f'{document.place}: {from_difference(own, wanted)!r} differs from {asked.place(grid.sentence(begins + at))}, '
+        f'{from_difference(wanted, own)!r}; give the text of the test set in its order'
+    )
 
 
 def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:
     """Of predicted types that gold does not have. Raises InputError where it has none of them."""
     ours, theirs = (
-        Counter(kind for tags in side for kind, _, _ in spans(tags))
-        for side in ([s.tags for s in asked.gold], found)
+        Counter(kind for tags in side for kind, _, _ in (*spans(tags), *beside(tags)))
+        for side in ([s.gold for s in asked.gold], found)
     )
     strange = sorted(set(theirs) - set(ours))
     if strange and ours and set(strange) == set(theirs):

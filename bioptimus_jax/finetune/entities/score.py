@@ -5,13 +5,14 @@ Shapes: U sentences; the three counts are mentions that are right, in gold, and 
 """
 
 import functools
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.metrics import micro_f1, rates
-from bioptimus_jax.sets.tags import Span, spans
+from bioptimus_jax.sets.tags import Span, beside, spans
 
 Tags = Sequence[Sequence[str]]
 
@@ -26,29 +27,30 @@ def untyped(found: Sequence[Span]) -> list[Span]:
     return [(ANY_TYPE, first, last) for _, first, last in found]
 
 
-def overlapping_pairs(gold: Sequence[Span], predicted: Sequence[Span]) -> int:
+def overlapping_pairs(gold: Sequence[Span], predicted: Sequence[Span], beside: Sequence[Span] = ()) -> int:
     """How many mentions, at most, can be paired one to one with an overlapping mention of the same type.
 
-    Mentions of one side do not overlap each other, so walking through both from the left and pairing at the
-    first overlap is optimal: of two that overlap, at most one reaches a later mention of the other side.
+    Mentions of gold do not overlap each other. So each gold mention, from the left, takes the free prediction that ends
+    first of those that overlap it: one that ends later can still serve a later mention.
     """
     found = 0
+    predicted = [*predicted, *beside]
     for kind in {m[0] for m in gold} & {m[0] for m in predicted}:
-        left = sorted(m[1:] for m in gold if m[0] == kind)
-        right = sorted(m[1:] for m in predicted if m[0] == kind)
-        i = j = 0
-        while i < len(left) and j < len(right):
-            if left[i][1] < right[j][0]:
-                i += 1
-            elif right[j][1] < left[i][0]:
-                j += 1
-            else:
-                found, i, j = found + 1, i + 1, j + 1
+        waiting = sorted((m[1:] for m in predicted if m[0] == kind), reverse=True)
+        begun: list[int] = []  # last words of free predictions that begin before the end of this gold mention
+        for first, last in sorted(m[1:] for m in gold if m[0] == kind):
+            while waiting and waiting[-1][0] <= last:
+                heapq.heappush(begun, waiting.pop()[1])
+            while begun and begun[0] < first:
+                heapq.heappop(begun)
+            if begun:
+                heapq.heappop(begun)
+                found += 1
     return found
 
 
-def equal_mentions(gold: Sequence[Span], predicted: Sequence[Span]) -> int:
-    """How many mentions both sides have."""
+def equal_mentions(gold: Sequence[Span], predicted: Sequence[Span], beside: Sequence[Span]) -> int:
+    """How many mentions both sides have; what is `beside` equals none (`outside.laid_on`)."""
     return len(set(gold) & set(predicted))
 
 
@@ -57,7 +59,7 @@ MODES: dict[str, tuple[Callable[[Sequence[str]], list[Span]], Callable[..., int]
     'strict': (functools.partial(spans, orphans_open=False), equal_mentions),
     'relaxed': (spans, overlapping_pairs),
 }
-"""Mode -> how mentions are read from tags, and how many of gold are right."""
+"""Mode -> how mentions are read from tags, and how many of gold are right, given gold, predicted and `beside`."""
 
 
 def score(
@@ -81,9 +83,10 @@ def counts(gold: Tags, predicted: Tags, mode: str = 'default', *, typed: bool = 
     for row, left, right in zip(counts_Ux3, gold, predicted, strict=True):
         if len(left) != len(right):
             raise InputError(f'a sentence of {len(left)} words has {len(right)} predicted tags')
-        pair = read(left), read(right)
-        if pair[0] or pair[1]:
-            row[:] = matched(*(pair if typed else map(untyped, pair))), len(pair[0]), len(pair[1])
+        sides = read(left), read(right), beside(right)
+        if any(sides):
+            ours, *theirs = sides if typed else map(untyped, sides)
+            row[:] = matched(ours, *theirs), len(ours), sum(map(len, theirs))
     return counts_Ux3
 
 
@@ -91,11 +94,11 @@ def by_type(gold: Tags, predicted: Tags, mode: str = 'default') -> dict[str, dic
     """The measure for every entity type of either side. Raises InputError."""
     found: dict[str, list[int]] = {}
     read, matched = MODES[mode]
-    for left, right in zip(map(read, gold), map(read, predicted), strict=True):
-        for kind in {m[0] for m in (*left, *right)}:
-            ours = [m for m in left if m[0] == kind]
-            theirs = [m for m in right if m[0] == kind]
-            new = matched(ours, theirs), len(ours), len(theirs)
+    for left, right in zip(gold, predicted, strict=True):
+        sides = read(left), read(right), beside(right)
+        for kind in {m[0] for side in sides for m in side}:
+            ours, *theirs = ([m for m in side if m[0] == kind] for side in sides)
+            new = matched(ours, *theirs), len(ours), sum(map(len, theirs))
             found[kind] = [a + b for a, b in zip(found.get(kind, (0, 0, 0)), new, strict=True)]
     return {kind: rates(*found[kind]) for kind in sorted(found)}
 
@@ -107,6 +110,8 @@ def check_with_seqeval(gold: Tags, predicted: Tags, scores: dict[str, float]) ->
     from seqeval.metrics import f1_score, precision_score, recall_score
 
     left, right = [list(tags) for tags in gold], [list(tags) for tags in predicted]
+    if any(map(beside, right)):
+        return  # seqeval knows no mentions that overlap
     if not scores['gold'] and not scores['predicted']:
         return  # seqeval cannot average over no types
     with warnings.catch_warnings():

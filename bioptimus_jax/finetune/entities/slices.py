@@ -64,7 +64,7 @@ def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
             list(words), is_split_into_words=True, add_special_tokens=False, verbose=False
         ).tokens()
 
-    return Material(training_mentions((s.words, s.tags) for s in dataset.train), pieces, known)
+    return Material(training_mentions((s.scored_words, s.gold) for s in dataset.train), pieces, known)
 
 
 class Classifier:

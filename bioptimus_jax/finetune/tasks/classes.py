@@ -34,6 +34,10 @@ class Classes(TextTask):
         """Whether the texts of an example are classified one by one."""
         return bool(self.known and self.known.layout.apart)
 
+    @property
+    def answer_kind(self) -> str:
+        return 'any' if self.several else 'one'
+
     def labels(self, dataset: Texts, settings: Finetune) -> Sequence[str]:
         return dataset.labels
 

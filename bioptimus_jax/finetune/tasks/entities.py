@@ -11,10 +11,12 @@ from bioptimus_jax.finetune.entities.files import read_predictions, write_predic
 from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
+from bioptimus_jax.finetune.entities.usage import usage_of
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import Known
-from bioptimus_jax.finetune.task import Encoded, Task
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage
 from bioptimus_jax.schema import ENTITY_HEADS, Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
@@ -31,8 +33,17 @@ class Entities(Task):
     heads = ENTITY_HEADS
     metrics = METRICS
     files = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
-    reported = ('test_untyped', 'test_by_type', 'gold_in_file', 'gold_scored')
-    summed = ('gold_in_file', 'gold_scored')
+    reported: tuple[str, ...] = (
+        'test_untyped',
+        'test_by_type',
+        'gold_in_file',
+        'gold_left_out',
+        'gold_scored',
+        'recall_in_file',
+        'gold_not_strict',
+        'applied',
+    )
+    summed = ('gold_in_file', 'gold_left_out', 'gold_scored')
 
     def scheme(self, settings: Finetune) -> str:
         """How tags are taught: a value of config.finetune.scheme."""
@@ -51,6 +62,18 @@ class Entities(Task):
     def windows(self, tokenizer: Any, examples: Sequence[Sentence], settings: Finetune) -> Encoded:
         return align(tokenizer, examples, settings.max_pieces, settings.overlap_pieces)
 
+    def reads(self, dataset: Dataset, settings: Finetune) -> Reads:
+        return Reads(settings.max_pieces, settings.overlap_pieces, dataset.cut)
+
+    def applied(self, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> dict[str, Any]:
+        from bioptimus_jax.finetune.entities.applied import applied
+
+        found = applied(self, dataset, tokenizer, head, settings)
+        return {} if found is None else {'applied': found}
+
+    def usage(self, dataset: Dataset, settings: Finetune) -> Usage:
+        return usage_of(dataset.cut)
+
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
         from bioptimus_jax.finetune.entities.tagger import Tagger
 
@@ -58,7 +81,10 @@ class Entities(Task):
         return Tagger(pretrained, labels, taught, dtype)
 
     def answers(self, example: Sentence) -> Sequence[str]:
-        return example.tags
+        return example.gold
+
+    def shown(self, example: Sentence) -> tuple[str, ...]:
+        return example.scored_words
 
     def mentions(self, answers: Sequence[str]) -> Sequence[Span]:
         return spans(answers)
@@ -75,30 +101,57 @@ class Entities(Task):
         self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[list[str]]:
         tags = tags_of_words(examples, windows, found, head.labels)
-        return [list(decode(sentence, self.scheme(settings))) for sentence in tags]
+        decoded = (decode(of_one, self.scheme(settings)) for of_one in tags)
+        return [list(one.laid_out(of_one)) for one, of_one in zip(examples, decoded, strict=True)]
 
     def look(
         self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int
     ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         found = lint.lint_dataset(dataset, tokenizers, max_pieces)
-        tags = {split: [s.tags for s in getattr(dataset, split)] for split in SPLITS}
+        tags = {split: [s.gold for s in getattr(dataset, split)] for split in SPLITS}
         return found, label_distribution(tags), lint.lines(found)
 
     def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
-        gold = [s.tags for s in dataset.test]
+        gold = [s.gold for s in dataset.test]
         scores = self.metric.scores(gold, predicted)
         check_with_seqeval(gold, predicted, scores)
+        in_file = dataset.gold_in_file['test']
         return {
             'test_untyped': score(gold, predicted, typed=False),
             'test_by_type': by_type(gold, predicted),
-            'gold_in_file': dataset.gold_in_file['test'],
+            'gold_in_file': in_file,
+            'gold_left_out': dataset.gold_left_out.get('test', 0),
             'gold_scored': int(scores['gold']),
+            'recall_in_file': scores['recall'] * scores['gold'] / in_file if in_file else 0.0,
+            'gold_not_strict': int(scores['gold'])
+            - sum(len(spans(tags, orphans_open=False)) for tags in gold),
             'merged_types': dataset.merged_types,
             'unseen_labels': dataset.unseen_labels,
         }
 
-    def said(self, record: Mapping[str, Any]) -> str:
-        return f', gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
+    def said(self, record: Mapping[str, Any]) -> list[str]:
+        lines = []
+        if 'gold_left_out' in record:
+            scored, left_out = record['gold_scored'], record['gold_left_out']
+            lines.append(
+                f'gold mentions in file {record["gold_in_file"]:,}, left out {left_out:,}, scored {scored:,}'
+            )
+            if left_out:
+                recall = 100 * record['recall_in_file']
+                lines[0] += (
+                    f' (those left out overlap or repeat others; recall over all in the file {recall:.2f})'
+                )
+            if gone := record['gold_not_strict']:
+                lines.append(
+                    f'strict F1 is not defined for this set: {gone:,} of {scored:,} gold mentions begin with I- and '
+                    'are none in strict mode'
+                )
+        if found := record.get('applied'):
+            label, score = self.metric.label, 100 * found[DEFAULT][self.metric.name]
+            lines.append(
+                f'`predict` cuts the text of this set into other words than its files, and so has {label} {score:.2f}'
+            )
+        return lines
 
     def slices(self, dataset: Dataset, predictions: Seeds, tokenizer: Any, known: Known) -> dict[str, Any]:
         return slices(predictions, material_of(dataset, tokenizer, known))
@@ -119,8 +172,9 @@ class Entities(Task):
     def narrowed(self, answers: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
         return renamed(answers, lambda kind: names.get(kind, ''))
 
-    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
-        return corpora.read_iob2(file, chosen.reading)
+    def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Sentence], Dataset]:
+        dataset = corpora.read_test(chosen, file)
+        return dataset.test, dataset
 
     def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))

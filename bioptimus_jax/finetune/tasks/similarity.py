@@ -17,6 +17,8 @@ class Similarity(TextTask):
     own_measures = ('pearson', 'spearman')
     numbers = True
 
+    answer_kind = 'number'
+
     def labels(self, dataset: Texts, settings: Finetune) -> Sequence[str]:
         return ['score']
 

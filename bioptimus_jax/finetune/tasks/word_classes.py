@@ -17,7 +17,7 @@ from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
-from bioptimus_jax.sets.tags import OUTSIDE, decode, encode
+from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
 
 SCHEME = 'io'
 """Where a mention of a class begins is not asked."""
@@ -29,12 +29,17 @@ def class_counts(types: Sequence[str], gold: Answers, predicted: Answers) -> np.
     place = {kind: at for at, kind in enumerate(types)}
     for of_one, left, right in zip(counts_NxKx3, gold, predicted, strict=True):
         for ours, theirs in zip(left, right, strict=True):
-            for at, tag in ((1, ours), (2, theirs)):
-                if tag != OUTSIDE and tag[2:] in place:
-                    of_one[place[tag[2:]], at] += 1
-            if ours != OUTSIDE and ours[2:] == theirs[2:] and ours[2:] in place:
-                of_one[place[ours[2:]], 0] += 1
+            for kind in classes_of(ours) & place.keys():
+                of_one[place[kind], 1] += 1
+                of_one[place[kind], 0] += kind in classes_of(theirs)
+            for kind in classes_of(theirs) & place.keys():
+                of_one[place[kind], 2] += 1
     return counts_NxKx3
+
+
+def classes_of(tag: str) -> set[str]:
+    """The classes of a word: one or none, or several where mentions that were predicted elsewhere overlap."""
+    return {one[2:] for one in tag.split(BESIDE) if one != OUTSIDE} if tag != OUTSIDE else set()
 
 
 @functools.cache
@@ -46,7 +51,9 @@ def macro(types: tuple[str, ...]) -> Metric:
 
 def any_class(gold: Answers, predicted: Answers) -> np.ndarray:
     """Words of every sentence that have a class: right, in gold, predicted: int64 [N, 3]."""
-    types = sorted({tag[2:] for side in (gold, predicted) for tags in side for tag in tags if tag != OUTSIDE})
+    types = sorted(
+        set[str]().union(*(classes_of(tag) for side in (gold, predicted) for tags in side for tag in tags))
+    )
     return class_counts(types, gold, predicted).sum(1)
 
 
@@ -63,7 +70,7 @@ class Words(Entities):
     types: tuple[str, ...] = ()
 
     title = 'Word classification'
-    reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored')
+    reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored', 'applied')
 
     def of(self, dataset: str) -> 'Words':
         known = words.published(dataset)
@@ -73,7 +80,7 @@ class Words(Entities):
         """Raises InputError for a class too, which the record of the set does not have."""
         dataset = super().read(chosen)
         for split in SPLITS if self.types else ():
-            kinds = {tag[2:] for s in getattr(dataset, split) for tag in s.tags if tag != OUTSIDE}
+            kinds = set(corpora.types_of(getattr(dataset, split)))
             for strange in sorted(kinds.difference(self.types)):
                 file = corpora.columns_file(chosen.folder, split)
                 where = line_of(file, strange) if file else chosen.folder / split
@@ -89,7 +96,7 @@ class Words(Entities):
         return SCHEME
 
     def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
-        gold = [s.tags for s in dataset.test]
+        gold = [s.gold for s in dataset.test]
         types = self.types or sorted(dataset.types)
         sums_Kx3 = class_counts(types, gold, predicted).sum(0)
         return {
@@ -102,9 +109,6 @@ class Words(Entities):
     def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
-
-    def said(self, record: Mapping[str, Any]) -> str:
-        return ''
 
     def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: Known) -> dict[str, Any]:
         return {}

@@ -10,13 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, of_setting
+from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.outside import read_answers
+from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import NamedSet, split_files
@@ -62,11 +64,27 @@ class TextTask(Task):
         files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
         return texts.read_texts(chosen.name, files, self.numbers, self.known)
 
-    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Text]:
-        return texts.read_file(file, self.known, self.numbers)
+    def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
+        return texts.read_file(file, self.known, self.numbers), None
 
     def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
+
+    def reads(self, dataset: Texts, settings: Finetune) -> Reads:
+        layout = self.known.layout if self.known else None
+        return Reads(
+            settings.max_pieces,
+            segment_ids=settings.segment_ids,
+            question=bool(layout and layout.question),
+            apart=bool(layout and layout.apart),
+        )
+
+    def usage(self, dataset: Texts, settings: Finetune) -> Usage:
+        return usage_of(self.answer_kind, 2 if self.pairs(dataset) else 1, settings)
+
+    def pairs(self, dataset: Texts) -> bool:
+        """Whether two texts are read together."""
+        return len(dataset.test[0].words) > 1 and not dataset.test[0].parts
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
         question = bool(self.known and self.known.layout.question)
@@ -125,6 +143,11 @@ class TextTask(Task):
         gold = [x.answers for x in dataset.test]
         same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
         return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
+
+    @property
+    @abc.abstractmethod
+    def answer_kind(self) -> str:
+        """What a text gets, in a word: a key of `usage.KINDS`."""
 
     @abc.abstractmethod
     def constant(self, dataset: Texts) -> tuple[Any, ...]:

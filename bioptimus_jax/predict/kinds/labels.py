@@ -1,6 +1,7 @@
 """Labels, or a number, that a classifier gives to a text or a pair of texts."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,22 @@ HEADS: dict[str, type[TextHead]] = {head.problem_type: head for head in (OneLabe
 
 def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """What the model says of every text. Of what is too long the end is cut, of two texts that of the longer one."""
-    config, labels = loaded.model.config, loaded.labels
+    config, labels, reads = loaded.model.config, loaded.labels, loaded.reads
     options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type
     head = HEADS[kind](loaded.model, labels, options, computing_dtype(options, loaded.model.device.type))
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
-        texts = [Text(one.texts, ()) for one in part]
-        found = outputs(head, windows(loaded.tokenizer, texts, options.max_pieces).windows, options)
-        for one, logits in zip(part, found, strict=True):
-            yield _of_logits(one, np.array(logits, np.float64), labels, kind)
+        texts = [Text(one.texts, (), parts=((),) * len(one.texts) * reads.apart) for one in part]
+        made = windows(
+            loaded.tokenizer, texts, options.max_pieces, reads.question, segment_ids=reads.segment_ids
+        ).windows
+        found: list[list[Any]] = [[] for _ in part]
+        for window, logits in zip(made, outputs(head, made, options), strict=True):
+            found[window.example].append(logits)
+        for one, own in zip(part, found, strict=True):
+            # A label of several texts that are read apart is as probable as in the text where it is most so.
+            yield _of_logits(one, np.max(np.array(own, np.float64), 0), labels, kind)
 
 
 def _of_logits(given: Given, logits_K: np.ndarray, labels: Sequence[str], kind: str) -> Answer:

@@ -15,7 +15,7 @@ from bioptimus_jax.predict.answer import Answer, Found
 from bioptimus_jax.predict.given import Given
 from bioptimus_jax.predict.model import Loaded, Settings
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import standoff
+from bioptimus_jax.sets.cutting import Cut, lines
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2
 
@@ -35,11 +35,13 @@ class Sure(Tagger):
 
 def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """The entities of every document, in its order. Raises InputError for labels that are not tags, and two texts."""
-    scheme = scheme_of(loaded)
+    scheme, reads = scheme_of(loaded), loaded.reads
     pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
-    options = Finetune(max_pieces=pieces, overlap_pieces=min(Finetune.overlap_pieces, pieces // 4))
+    # Windows of another length than in training share a quarter at most.
+    overlap = reads.overlap_pieces if pieces == reads.max_pieces else min(reads.overlap_pieces, pieces // 4)
+    options = Finetune(max_pieces=pieces, overlap_pieces=overlap)
     dtype = computing_dtype(options, loaded.model.device.type)
-    cut = standoff.LINES if settings.lines else standoff.PROSE
+    cut = lines if settings.lines else reads.words
     head = Sure(loaded.model, loaded.labels, options, dtype)
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
@@ -63,13 +65,13 @@ def scheme_of(loaded: Loaded) -> Scheme:
 
 
 def _tagged(
-    loaded: Loaded, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: standoff.Cut
+    loaded: Loaded, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
 ) -> Iterator[Answer]:
     sentences, places = [], []
     for number, one in enumerate(given):
         if len(one.texts) > 1:
             raise InputError(f'{one.place}: has two texts, but entities are looked for in one')
-        for words in standoff.words_in(one.texts[0], cut):
+        for words in cut(one.texts[0]):
             shown = tuple(one.texts[0][start:end] for start, end in words)
             sentences.append(Sentence(shown, (), number))
             places.append(words)

@@ -85,7 +85,15 @@ class Scored:
 
     def mentions(self) -> Cell:
         first = self.cells[0]
-        return Cell(f'{first["gold_scored"]:,} / {first["gold_in_file"]:,}', float(first['gold_scored']))
+        text = f'{first["gold_scored"]:,} / {first["gold_in_file"]:,}'
+        if left_out := first.get('gold_left_out', 0):
+            text += f' ({left_out:,} left out; recall over all {100 * first["recall_in_file"]:.2f})'
+        return Cell(text, float(first['gold_scored']))
+
+    def strict(self) -> Cell:
+        if any(r.get('gold_not_strict') for r in self.cells):
+            return Cell('not defined')
+        return self.score(mode='strict')
 
     def time(self) -> Cell:
         seconds = sum(r.get('seconds', 0) for r in self.cells)
@@ -125,7 +133,7 @@ def scores(m: Measures) -> Table:
         Column(
             'mean of their logits', lambda r: r.ensemble(of_mean=True), when=any(MEAN in v for v in votes)
         ),
-        Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
+        Column('strict F1', of_entities(lambda r: r.strict()), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
         Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
@@ -136,7 +144,7 @@ def scores(m: Measures) -> Table:
     ]
     note = (
         'Test, percent, mean ± sd over seeds; epoch chosen on devel. F1 is the default mode of seqeval, strict needs'
-        ' exact IOB2, relaxed counts an overlap of the same type'
+        ' exact IOB2 (and is not defined where gold mentions begin with I-), relaxed counts an overlap of the same type'
         + (', untyped any type' if untyped else '')
         + '. '
         + (_interval_note(m) if intervals else '')
