@@ -5,6 +5,7 @@ continues nothing of its type (as conlleval reads it, and seqeval by default).
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
@@ -161,13 +162,14 @@ def with_beside(tags: Sequence[str], mentions: Sequence[Span]) -> tuple[str, ...
 
 def beside(tags: Sequence[str]) -> list[Span]:
     """The mentions that `with_beside` has put beside others."""
-    if not any(BESIDE in tag for tag in tags):
+    if BESIDE not in ''.join(tags):
         return []
     rows = [tag.split(BESIDE) for tag in tags]
     columns = range(1, max(map(len, rows)))
     return [one for at in columns for one in spans([(*row, *[OUTSIDE] * at)[at] for row in rows])]
 
 
+@functools.lru_cache(4096)  # tags of a set are few, and scoring asks for each of them
 def _type_of(tag: str) -> str:
     tag = tag.partition(BESIDE)[0] if BESIDE in tag else tag
     if tag == OUTSIDE:

@@ -1,6 +1,7 @@
 """`bioptimus predict`: apply a finished model to text.
 
-What a finished model predicts for new text, on the GPU if there is one. Its config.json decides what that is:
+What a finished model predicts for new text, on the GPU if there is one. It reads text as it was trained to: its
+reading.json has the rule for words and sentences, and the length of windows. Its config.json decides what it says:
 
   a tagger        entities with their types; a plain file is one document
   a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab
@@ -67,7 +68,8 @@ VERB = Verb(
         switch('--lines', 'a line is a sentence and words end at white space, as in clinical notes'),
         count(
             '--max_pieces',
-            'of a window; default 128 for taggers, which read long sentences in several, 512 for classifiers',
+            'of a window; default as in training, else 128 for taggers, which read long sentences in several, '
+            'and 512 for classifiers',
             0,
         ),
         count('--best', 'words for a [MASK]', 5),

@@ -1,7 +1,8 @@
 r"""`bioptimus score`: score predictions that were made elsewhere.
 
 Scores what any program predicted for a test set, as stage finetune does: every measure of the set, and
-its interval over documents or test items. Each test item must be there once, in the order of the test file.
+its interval over documents or test items. Each test item must be there once, in the order of the test file;
+documents with the names of the test set (BRAT, PubTator, "id" in JSON) may have any order.
 
 GOLD:        folder of a set, or its test file, in any form that stage finetune reads
 PREDICTIONS: .tsv as the test file, with predicted tags or answers in its last column; our own predictions
@@ -12,8 +13,8 @@ PREDICTIONS: .tsv as the test file, with predicted tags or answers in its last c
                                                      be left out
              entities also as PubTator, or a folder of BRAT (.txt and .ann)
 
-Entities by characters are aligned to the words of the test set: one that begins or ends within a word is
-widened to the whole word, which is counted and reported.
+Entities by characters are compared with the characters of BRAT and PubTator sets. In columns one that begins
+or ends within a word is widened to the whole word, which is reported. One that overlaps others counts, too.
 
 writes: lines to the terminal; with --to a record in DIR/NAME, which `bioptimus compare --models` takes
 

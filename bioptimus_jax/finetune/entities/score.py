@@ -7,6 +7,7 @@ Shapes: U sentences; the three counts are mentions that are right, in gold, and 
 import functools
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +35,13 @@ def overlapping_pairs(gold: Sequence[Span], predicted: Sequence[Span], beside: S
     first of those that overlap it: one that ends later can still serve a later mention.
     """
     found = 0
-    predicted = [*predicted, *beside]
+    predicted = [*predicted, *beside] if beside else predicted
     for kind in {m[0] for m in gold} & {m[0] for m in predicted}:
-        waiting = sorted((m[1:] for m in predicted if m[0] == kind), reverse=True)
+        waiting = sorted((m for m in predicted if m[0] == kind), reverse=True)
         begun: list[int] = []  # last words of free predictions that begin before the end of this gold mention
-        for first, last in sorted(m[1:] for m in gold if m[0] == kind):
-            while waiting and waiting[-1][0] <= last:
-                heapq.heappush(begun, waiting.pop()[1])
+        for _, first, last in sorted(m for m in gold if m[0] == kind):
+            while waiting and waiting[-1][1] <= last:
+                heapq.heappush(begun, waiting.pop()[2])
             while begun and begun[0] < first:
                 heapq.heappop(begun)
             if begun:
@@ -73,21 +74,38 @@ def score(
     Table 11; type and one-to-one are this project's reading).
     Not `typed`: only the place of a mention counts. Neighbours of different types stay two mentions.
     """
-    return {mode: rates(*counts(gold, predicted, mode, typed=typed).sum(0).tolist()) for mode in modes}
+    found = _counts(gold, predicted, tuple(modes), typed)
+    return {mode: rates(*counts_Ux3.sum(0).tolist()) for mode, counts_Ux3 in found.items()}
 
 
 def counts(gold: Tags, predicted: Tags, mode: str = 'default', *, typed: bool = True) -> np.ndarray:
     """counts_Ux3: what `score` adds up, sentence by sentence. Raises InputError."""
-    read, matched = MODES[mode]
-    counts_Ux3 = np.zeros((len(gold), 3), np.int64)
-    for row, left, right in zip(counts_Ux3, gold, predicted, strict=True):
-        if len(left) != len(right):
-            raise InputError(f'a sentence of {len(left)} words has {len(right)} predicted tags')
-        sides = read(left), read(right), beside(right)
-        if any(sides):
-            ours, *theirs = sides if typed else map(untyped, sides)
-            row[:] = matched(ours, *theirs), len(ours), sum(map(len, theirs))
-    return counts_Ux3
+    return _counts(gold, predicted, (mode,), typed)[mode]
+
+
+def _counts(gold: Tags, predicted: Tags, modes: Sequence[str], typed: bool) -> dict[str, np.ndarray]:
+    """Mode -> counts_Ux3. A sentence is read once for all modes that read alike."""
+    found = {mode: np.zeros((len(gold), 3), np.int64) for mode in modes}
+    for at, sides in enumerate(zip(gold, predicted, strict=True)):
+        read: dict[Any, tuple[list[Span], ...]] = {}
+        for mode, counts_Ux3 in found.items():
+            reader, matched = MODES[mode]
+            if reader not in read:
+                mentions = _read(*sides, reader)
+                read[reader] = mentions if typed or not any(mentions) else tuple(map(untyped, mentions))
+            ours, theirs, others = read[reader]
+            if ours or theirs or others:
+                counts_Ux3[at] = matched(ours, theirs, others), len(ours), len(theirs) + len(others)
+    return found
+
+
+def _read(
+    gold: Sequence[str], predicted: Sequence[str], reader: Callable[[Sequence[str]], list[Span]]
+) -> tuple[list[Span], list[Span], list[Span]]:
+    """Gold mentions of a sentence, predicted ones, and those beside them. Raises InputError."""
+    if len(gold) != len(predicted):
+        raise InputError(f'a sentence of {len(gold)} words has {len(predicted)} predicted tags')
+    return reader(gold), reader(predicted), beside(predicted)
 
 
 def by_type(gold: Tags, predicted: Tags, mode: str = 'default') -> dict[str, dict[str, float]]:
@@ -95,11 +113,13 @@ def by_type(gold: Tags, predicted: Tags, mode: str = 'default') -> dict[str, dic
     found: dict[str, list[int]] = {}
     read, matched = MODES[mode]
     for left, right in zip(gold, predicted, strict=True):
-        sides = read(left), read(right), beside(right)
+        sides = _read(left, right, read)
         for kind in {m[0] for side in sides for m in side}:
-            ours, *theirs = ([m for m in side if m[0] == kind] for side in sides)
-            new = matched(ours, *theirs), len(ours), sum(map(len, theirs))
-            found[kind] = [a + b for a, b in zip(found.get(kind, (0, 0, 0)), new, strict=True)]
+            ours, theirs, others = [[m for m in side if m[0] == kind] if side else side for side in sides]
+            sums = found.setdefault(kind, [0, 0, 0])
+            sums[0] += matched(ours, theirs, others)
+            sums[1] += len(ours)
+            sums[2] += len(theirs) + len(others)
     return {kind: rates(*found[kind]) for kind in sorted(found)}
 
 
