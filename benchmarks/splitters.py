@@ -145,6 +145,6 @@ HARD = (
     ('Age was 45.3 +/- 2.1 years.', 'In 1998, 12 patients died.', '30% of them were men.'),
     ('The pH was 7.4.', '5-HT was added.', 'p53 was induced.'),
     ('Extracts of Ginkgo biloba L. were tested.', 'Arabidopsis thaliana (L.) Heynh. was the control.'),
-    ('We saw 20 adults (incl. 3 with asthma).', 'It took conc. 5 mM, refs. 12 and 13.', '5-HT rose.'),
+    ('We saw 20 adults (incl. 3 with asthma).', 'It took conc. 5 mM (refs. 12 and 13).', '5-HT rose.'),
     ('BACKGROUND: Asthma is common.', 'METHODS: We studied 20 children.', 'RESULTS: None improved.'),
 )
