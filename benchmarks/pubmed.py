@@ -94,6 +94,11 @@ def abstracts() -> Iterator[str]:
     return (record['abstract'] for record in _records())
 
 
+def other_abstracts() -> Iterator[str]:
+    """Every real abstract that belongs to no benchmark, on one line."""
+    return (' '.join(record['abstract'].split()) for record in _records() if 'benchmark' not in record)
+
+
 def titled_abstracts() -> Iterator[str]:
     """Every real abstract after its title and a line break, as the corpus stage joins them."""
     return (f'{record["title"]}\n{record["abstract"]}' for record in _records())

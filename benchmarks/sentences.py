@@ -6,8 +6,9 @@ Boundaries are known where an abstract stands, letter by letter, as a run of who
 (BIOPTIMUS_DATA). A boundary is the number of letters and digits before it; precision, recall and F1 are over all
 boundaries inside abstracts, which every splitter gets as one line. The sentences of JNLPBA were made by people (GENIA),
 those of BC5CDR by a program. Those of NCBI-disease are shown but not counted: they begin inside numbers ("0. 9 %") and
-names. In a hard case full stops mean something else; it counts if every sentence is right. Speed: one process per
-splitter, in turn, each splitting abstracts for a second.
+names. In a hard case full stops mean something else; it counts if every sentence is right. Places where splitters
+disagree in 2,000 other abstracts were read and judged one by one (judged.py). Speed: one process per splitter, in turn,
+each splitting abstracts for a second.
 The full run writes results/sentences.json; --quick takes texts made of the hard cases' sentences, and writes nothing.
 """
 
@@ -22,9 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from judged import HALVES, decisions, decisions_before, judged_abstracts, places
 from protocol import Variant, interleave, publish, ratio, serve, start, versions_of
-from pubmed import abstracts, data_folder
-from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, make
+from pubmed import abstracts, data_folder, other_abstracts
+from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, boundaries, make
 
 from bioptimus_jax.corpus.audit import reduced
 from bioptimus_jax.files import read_json, write_json
@@ -72,12 +74,22 @@ def measure(stored: Path, quick: bool, rounds: int) -> None:
         }
         for v in variants
     }
+    before = decisions_before(places())
     print_table(table)
+    print_judged(
+        {f'{OURS}, before': before, **{name: entry['judged'] for name, entry in table.items()}}, quick
+    )
     best = max((name for name in table if name != OURS), key=lambda name: table[name]['sets']['all']['f1'])
     ours = table[OURS]
     publish(
         'sentences',
-        {'peers': versions_of(*PACKAGES), 'hard_cases': len(HARD), 'table': table, 'rounds': rows},
+        {
+            'peers': versions_of(*PACKAGES),
+            'hard_cases': len(HARD),
+            'judged_before': before,
+            'table': table,
+            'rounds': rows,
+        },
         quick,
         f1=ours['sets']['all']['f1'],
         best_other_f1=table[best]['sets']['all']['f1'],
@@ -118,19 +130,21 @@ def run_variant(name: str, stored: Path, quick: bool) -> None:
             done += len(text.encode())
         return {'bytes': done}
 
-    serve(step, {'sets': sets, 'hard_right': len(HARD) - len(wrong), 'hard_wrong': wrong})
+    judged = decisions(split, facts['judged'])
+    serve(step, {'sets': sets, 'judged': judged, 'hard_right': len(HARD) - len(wrong), 'hard_wrong': wrong})
 
 
 def workload(quick: bool) -> dict[str, Any]:
-    """`texts` to be timed on, and trained on, none of them gold; by set, `gold` abstracts with their boundaries."""
+    """`texts` to be timed on, and trained on, none gold; by set, `gold` abstracts with boundaries; what is `judged`."""
     if quick:
         made = made_texts()
-        return {'texts': [text for text, _ in made], 'gold': {'made': made}}
+        return {'texts': [text for text, _ in made], 'gold': {'made': made}, 'judged': []}
     texts = [' '.join(text.split()) for text in abstracts()]
     gold = {name: known_boundaries(name, texts) for name in SETS}
     known = {text for pairs in gold.values() for text, _ in pairs}
     others = (text for text in texts if text not in known)
-    return {'texts': list(itertools.islice(others, OTHER_ABSTRACTS)), 'gold': gold}
+    judged = judged_abstracts(other_abstracts(), places())
+    return {'texts': list(itertools.islice(others, OTHER_ABSTRACTS)), 'gold': gold, 'judged': judged}
 
 
 def made_texts() -> Gold:
@@ -162,12 +176,6 @@ def known_boundaries(dataset: str, texts: Sequence[str]) -> Gold:
                     inside = starts[bisect.bisect_right(starts, begin) : bisect.bisect_left(starts, end)]
                     found[text] = [b - begin for b in inside]
     return list(found.items())
-
-
-def boundaries(sentences: Sequence[str]) -> set[int]:
-    """Letters and digits before every boundary inside the text that the sentences make up."""
-    ends = list(itertools.accumulate(len(reduced(sentence)) for sentence in sentences))
-    return {end for end in ends if 0 < end < ends[-1]}
 
 
 def scores(split: Splitter, gold: Gold) -> dict[str, Any]:
@@ -205,6 +213,19 @@ def print_table(table: dict[str, dict[str, Any]]) -> None:
             for s in entry['sets'].values()
         )
         print(f'{name:18}{cells}{entry["hard_right"]:5}/{len(HARD)}{entry["mb_per_second"]:9.2f}')
+
+
+def print_judged(table: dict[str, dict[str, Any]], quick: bool) -> None:
+    """How the judged places are decided, by half; nothing where made texts were taken."""
+    for half in () if quick else HALVES:
+        print(
+            f'\njudged, {half}: {table[OURS][half]["places"]} places, {table[OURS][half]["borders"]} borders'
+        )
+        print(f'{"":18}{"decided right":>15}{"P":>9}{"R":>9}{"not judged":>12}')
+        for name, halves in sorted(table.items(), key=lambda item: -item[1][half]['decided_right']):
+            entry = halves[half]
+            rates = f'{100 * entry["precision"]:9.2f}{100 * entry["recall"]:9.2f}'
+            print(f'{name:18}{entry["decided_right"]:15}{rates}{entry.get("not_judged", 0):12}')
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ B rows, L positions.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -236,3 +237,34 @@ def test_the_bytes_of_a_compiled_step_are_those_of_its_main_part(monkeypatch):
         (('custom-call', ''), (176, 1)),
     ]
     assert typed({'a': 'true', 'b': '3'}) == {'a': True, 'b': '3'}
+
+
+def test_splitters_are_held_against_the_places_that_were_judged(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from judged import COLUMNS, FILE, HALVES, decisions, decisions_before, index_after, places
+
+    header, *lines = FILE.read_text().splitlines()
+    assert header.split('\t') == COLUMNS
+    fact = re.compile(
+        r'[0-9a-f]{16}\t\d+\t(none|((ours|blingfire|nupunkt)(\+(?!$)|(?=\t)))+)\t(yes|no|unclear)'
+    )
+    assert not [line for line in lines if not fact.fullmatch(line)], 'facts only, no text of abstracts'
+    known = places()
+    assert [(p.abstract, p.letters) for p in known] == sorted({(p.abstract, p.letters) for p in known})
+    counted = {half: sum(p.half == half and p.is_border is not None for p in known) for half in HALVES}
+    assert {half: entry['places'] for half, entry in decisions_before(known).items()} == counted
+
+    text = 'We saw 4 (incl. 3 men). None died. All left.'
+    borders = [(10, False), (14, True)]
+    assert [text[index_after(text, letters)] for letters, _ in borders] == ['3', 'N']
+    abstract = {'text': text, 'half': 'held out', 'borders': [*borders, (16, None)], 'library': [14]}
+    whole = decisions(lambda text: [text], [abstract])['held out']
+    assert (whole['decided_right'], whole['cut_right'], whole['recall'], whole['not_judged']) == (1, 0, 0, 0)
+    all_cut = decisions(lambda text: text.split('. '), [abstract])['held out']
+    assert (all_cut['places'], all_cut['decided_right'], all_cut['cut_wrong'], all_cut['not_judged']) == (
+        2,
+        1,
+        1,
+        1,
+    )
+    assert decisions(lambda text: [text], [abstract])['development']['places'] == 0

@@ -371,10 +371,41 @@ def test_sentences_are_cut_from_the_text_itself() -> None:
         (
             'Treated with A. Fumigatus and B. Aeruginosa for 2 h daily, J. Smith wrote in J. Virol. 63:3040, it died.',
         ),
+        ('Of 20 adults (incl. 3 with asthma) none died.', '12 relapsed.', 'p53 rose.'),
+        ('It was given at conc. 5 mM as before (refs. 12 and 13).', '5-HT fell in all arms.', '3 died.'),
+        ('A dose of 1 microg. kg-1 fentanyl or 2 mmol. mL-1. min-1 was given.', 'mRNA rose.', 'miR-1 fell.'),
+        ('As in J. Physiol. 208, 607 it rose.', '208 wrote as J. L., and T. Brown. 1991.'),
+        (
+            'The work of Henry S. Kaplan is in Group B.',
+            'Age of patients in Grade I.',
+            'Onset of vitamin D.',
+            'End.',
+        ),
+        (
+            'It grew to 5 cm.',
+            'Growth at 120 mm. Hg fell to 2 mm.',
+            'Relapse took 3 yr.',
+            'RESULTS: Few (20%).',
+            '57% rose.',
+        ),
     ],
 )
 def test_sentences_of_the_field(sentences: tuple[str, ...]) -> None:
     assert split_sentences(' '.join(sentences)) == list(sentences)
+
+
+def test_nothing_ends_at_an_abbreviation_before_a_number_or_a_name() -> None:
+    words = 'incl conc refs approx temp suppl tabl resp sect figs appr equiv excl chap eqns vols subsp calcd concn'
+    short = 'max min vol no nos fig eq eqs ref ch ed vs ca cf etc'  # the library's own
+    for word in f'{words} {short}'.split():
+        for text in (
+            f'We saw 20 adults ({word}. 3 with asthma) in all.',
+            f'It fell at {word}. 5 mM or {word}. p53.',
+        ):
+            assert split_sentences(text) == [text]
+    for word in 'cells asthma patients work trial weeks group mice'.split():
+        sentences = [f'It fell in {word}.', f'5 mM was given to {word}.', f'p53 rose in {word}.', '20 fell.']
+        assert split_sentences(' '.join(sentences)) == sentences
 
 
 def test_long_sentences_are_cut_around_the_token(tmp_path: Path) -> None:
