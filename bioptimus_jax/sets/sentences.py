@@ -31,12 +31,13 @@ class Reading:
     """One split, its tags in the scheme of its files.
 
     `mentions` are counted in the files, apart from any sentence. `repairs`: in words, what was not as it should be
-    -> how often. Nothing is left out that is not counted there.
+    -> how often. Nothing is left out that is not counted there. `columns`: in words, which of several were read.
     """
 
     sentences: tuple[Sentence, ...]
     mentions: int
     repairs: Mapping[str, int]
+    columns: str = ''
 
 
 def text_of(path: Path) -> str:

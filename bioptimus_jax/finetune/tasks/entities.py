@@ -120,7 +120,7 @@ class Entities(Task):
         return renamed(answers, lambda kind: names.get(kind, ''))
 
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
-        return corpora.read_iob2(file, chosen.reading)
+        return corpora.read_iob2(file, chosen.reading, chosen.columns)
 
     def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))

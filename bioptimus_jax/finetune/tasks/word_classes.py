@@ -76,7 +76,7 @@ class Words(Entities):
             kinds = {tag[2:] for s in getattr(dataset, split) for tag in s.tags if tag != OUTSIDE}
             for strange in sorted(kinds.difference(self.types)):
                 file = corpora.columns_file(chosen.folder, split)
-                where = line_of(file, strange) if file else chosen.folder / split
+                where = line_of(file, strange, chosen.columns) if file else chosen.folder / split
                 known = ', '.join(self.types)
                 raise InputError(f'{where}: {strange!r} is not a class of {chosen.name}: {known}')
         return dataset
