@@ -589,7 +589,7 @@ class Finetune:
     )
     word_column: str = key(
         '',
-        'of files with a word and its tag in each line: the column of the word, by its number (1; -1 is the last) or by '
+        'of files with a word and its tag in each line: the column of the word, by its number (1; -1 is the last) or '
         'its name in a header; empty: found from what columns hold',
     )
     tag_column: str = key('', 'the same for the column of the tag')

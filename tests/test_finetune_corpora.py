@@ -231,13 +231,22 @@ TEN = PLAIN + PLAIN
     [
         (
             lambda w, t, a, b, n: (w, t.replace('Drug', 'Gene'), t),
-            r"a\.tsv:1: columns 2 \(B-Gene\) and 3 \(B-Drug\) all read as tags; set config\.finetune\.tag_column "
+            r'a\.tsv:1: columns 2 \(B-Gene\) and 3 \(B-Drug\) all read as tags; set config\.finetune\.tag_column '
             r'\(of lint and score --tag_column\) to its number or its name in a header, or leave one of them',
         ),
-        (lambda w, t, a, b, n: (a, t), r'a\.tsv:1: columns 1 \(0\) hold tags or numbers in every line, and no words'),
-        (lambda w, t, a, b, n: (chunk(n), t), r'a\.tsv:1: columns 1 \(B-NP\) hold tags or numbers in every line'),
+        (
+            lambda w, t, a, b, n: (a, t),
+            r'a\.tsv:1: columns 1 \(0\) hold tags or numbers in every line, and no words',
+        ),
+        (
+            lambda w, t, a, b, n: (chunk(n), t),
+            r'a\.tsv:1: columns 1 \(B-NP\) hold tags or numbers in every line',
+        ),
         (lambda w, t, a, b, n: (a, b, chunk(n), t), r'columns 1 \(0\) and 2 .* no words; set .*word_column'),
-        (lambda w, t, a, b, n: ('NN', w, t), r'a\.tsv:1: columns 1 \(NN\) and 2 \(Zolmi\) may all be the words'),
+        (
+            lambda w, t, a, b, n: ('NN', w, t),
+            r'a\.tsv:1: columns 1 \(NN\) and 2 \(Zolmi\) may all be the words',
+        ),
         (lambda w, t, a, b, n: (w, 'X', t.lower()), r"a\.tsv:1: unknown tag 'b-drug'"),
         (lambda w, t, a, b, n: (f'"{w}"', f'"{t}"'), r'a\.tsv:1: .*is quoted, as no token is; .*QUOTE_NONE'),
     ],
@@ -272,7 +281,9 @@ def test_columns_by_number_and_by_name(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             columns.read_columns(path, asked)
-    with pytest.raises(InputError, match=r"b\.tsv:1: unknown tag 'drugs'.* if the line is a header, set .* to drugs"):
+    with pytest.raises(
+        InputError, match=r"b\.tsv:1: unknown tag 'drugs'.* if the line is a header, set .* to drugs"
+    ):
         columns.read_columns(named, Columns())
     # By key, for all sets or for one.
     write_set(tmp_path / 'sets' / 'own', text, text, text)
@@ -283,7 +294,9 @@ def test_columns_by_number_and_by_name(tmp_path):
         ('Disease', 'Gene'),
     ]
     differ = write_set(tmp_path / 'differ', PLAIN, PLAIN, in_form(PUBLISHED_FORMS['CoNLL-2003'][0]))
-    with pytest.raises(InputError, match=r'test\.tsv: of 4 columns, 1 is the word and 4 the tag, but in .*train'):
+    with pytest.raises(
+        InputError, match=r'test\.tsv: of 4 columns, 1 is the word and 4 the tag, but in .*train'
+    ):
         read_dataset(differ)
 
 

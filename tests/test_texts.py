@@ -293,15 +293,39 @@ FOUR = ['Aspirin helps.\tyes', 'It does not.\tno', 'Rats sleep.\tno', 'Mice do n
 @pytest.mark.parametrize(
     ('lines', 'message'),
     [
-        ([f'{10047461 + n}.T1.T2\t{line}' for n, line in enumerate(FOUR)], ':1: column 1 (10047461.T1.T2) holds'),
-        ([f'{10047461 + n}\t{line}' for n, line in enumerate(FOUR)], ':1: column 1 (10047461) holds names of examples'),
-        ([f'doc-{n // 2}\t{line}' for n, line in enumerate(FOUR)], ':1: column 1 (doc-0) holds names of examples'),
-        ([line.replace('\t', f'\tPMC{n}\t') for n, line in enumerate(FOUR)], ':1: column 2 (PMC0) holds names'),
-        ([f'{n}\t{line.split()[-1]}' for n, line in enumerate(FOUR)], ':1: column 1 (0) holds names of examples'),
+        (
+            [f'{10047461 + n}.T1.T2\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (10047461.T1.T2) holds',
+        ),
+        (
+            [f'{10047461 + n}\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (10047461) holds names of examples',
+        ),
+        (
+            [f'doc-{n // 2}\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (doc-0) holds names of examples',
+        ),
+        (
+            [line.replace('\t', f'\tPMC{n}\t') for n, line in enumerate(FOUR)],
+            ':1: column 2 (PMC0) holds names',
+        ),
+        (
+            [f'{n}\t{line.split()[-1]}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (0) holds names of examples',
+        ),
         (['text\tcategory', *FOUR], ':1: looks like a header; a set of your own has none, remove it'),
-        (['snippet\tverdict', *FOUR], ':1: looks like a header, as all splits begin with it and no other line has'),
-        (['one\tother\tverdict', *(f'A rat.\t{x}' for x in FOUR)], ":1: looks like a header, as all splits begin"),
-        (['what is said\tverdict', *FOUR, *FOUR, *FOUR], ':1: looks like a header, as all splits begin with it'),
+        (
+            ['snippet\tverdict', *FOUR],
+            ':1: looks like a header, as all splits begin with it and no other line has',
+        ),
+        (
+            ['one\tother\tverdict', *(f'A rat.\t{x}' for x in FOUR)],
+            ':1: looks like a header, as all splits begin',
+        ),
+        (
+            ['what is said\tverdict', *FOUR, *FOUR, *FOUR],
+            ':1: looks like a header, as all splits begin with it',
+        ),
         (['snippet\tverdict', *FOUR, *FOUR, *FOUR], ':1: looks like a header; a set of your own has none'),
     ],
 )
@@ -323,13 +347,18 @@ def test_it_is_said_how_columns_are_read(tmp_path):
     near = [f'A {x}.\tThe {x}.\t{n}.5' for n, x in enumerate('abcd')]
     assert 'pair of texts, column 3 as its number' in said('near', near, 'similarity')
     terms = [f'{x}\t{line}' for x, line in zip(('aspirin', 'gout', 'BRCA1', 'TP53'), FOUR, strict=True)]
-    assert 'terms: column 1 (aspirin) has another word in every line: if it is the name' in said('terms', terms)
+    assert 'terms: column 1 (aspirin) has another word in every line: if it is the name' in said(
+        'terms', terms
+    )
     rare = ['Nobody knows it.\tmaybe', *FOUR, *FOUR]
     assert 'header' not in said('rare', rare)
     (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')
     chosen = set_at(tmp_path / 'rare', 'classes')
     lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2]
-    assert "rare: no other line of train than the first has the label 'maybe': a header is to be removed" in lines
+    assert (
+        "rare: no other line of train than the first has the label 'maybe': a header is to be removed"
+        in lines
+    )
 
 
 def as_pandas(rows, **options):
@@ -345,7 +374,12 @@ def as_pandas(rows, **options):
 def test_quoted_fields_are_read_without_their_quotation_marks_and_it_is_said(tmp_path, quoting):
     import csv
 
-    rows = [('text with "quotes" inside', 'yes'), ('"All" of it', 'no'), ('Nothing\there.', 'no'), ('a b', 'yes')]
+    rows = [
+        ('text with "quotes" inside', 'yes'),
+        ('"All" of it', 'no'),
+        ('Nothing\there.', 'no'),
+        ('a b', 'yes'),
+    ]
     content = as_pandas(rows, quoting=getattr(csv, quoting))
     assert '"text with ""quotes"" inside"' in content
     folder = written(tmp_path / 'own', content.splitlines())
@@ -361,7 +395,9 @@ def test_quoted_fields_are_read_without_their_quotation_marks_and_it_is_said(tmp
         dataset = task_for(set_at(folder, 'classes')).read(set_at(folder, 'classes'))
         assert dataset.train[0].words == ('"text with ""quotes"" inside"',)
         assert dataset.train[-1].words == ('"Whole."',)
-        assert dataset.notes[1].startswith('train: 2 fields look quoted, but others have single quotation marks')
+        assert dataset.notes[1].startswith(
+            'train: 2 fields look quoted, but others have single quotation marks'
+        )
 
 
 def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
@@ -369,10 +405,14 @@ def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
     assert texts.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
     content = as_pandas([('one line', 'no'), ('two\nlines "here"', 'yes'), ('one line', 'no')])
     (folder / 'test.tsv').write_text(content)
-    with pytest.raises(InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'):
+    with pytest.raises(
+        InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'
+    ):
         texts.read_file(folder / 'test.tsv', None, False)
     (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
-    with pytest.raises(InputError, match=r'test\.tsv:1: expected .*not 1 columns; a quoted text seems to go on'):
+    with pytest.raises(
+        InputError, match=r'test\.tsv:1: expected .*not 1 columns; a quoted text seems to go on'
+    ):
         texts.read_file(folder / 'test.tsv', None, False)
 
 

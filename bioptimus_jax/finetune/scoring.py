@@ -31,8 +31,8 @@ class Gold:
     @property
     def labels(self) -> tuple[str, ...]:
         """What answers may be; none where nothing says so, as of a test file alone."""
-        known = (self.dataset, getattr(self.task, 'known', None))
-        return next((tuple(one.labels) for one in known if getattr(one, 'labels', None)), ())
+        known = (getattr(one, 'labels', None) for one in (self.dataset, getattr(self.task, 'known', None)))
+        return tuple(next(filter(None, known), ()))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,9 @@ def _brat_files(folder: Path, split: str) -> list[Path]:
 PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
 NOTES, TABLE = 'i2b2', 'table'
 FORMS = {
-    'columns': Form(lambda file, _, asked: read_columns(file, asked), endings=('.tsv', '.txt', '.conll', '.bio')),
+    'columns': Form(
+        lambda file, _, asked: read_columns(file, asked), endings=('.tsv', '.txt', '.conll', '.bio')
+    ),
     'PubTator': Form(lambda file, *_: read_pubtator(file), endings=PUBTATOR),
     'BRAT': Form(lambda folder, *_: read_brat(folder), _brat_files, ('',)),
     TABLE: Form(lambda first, *_: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
@@ -373,9 +375,7 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
     return forms[0], {split: path for split, (_, path) in found.items()}
 
 
-def _scheme(
-    readings: Iterable[Reading], sources: Iterable[Path], place: Path, asked: Columns
-) -> Scheme:
+def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path, asked: Columns) -> Scheme:
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:

@@ -102,7 +102,9 @@ def notes(files: Mapping[str, Path], rows: Sequence[Row], numbers: bool) -> list
     answers = Counter(columns[-1].strip() for *_, columns in rows)
     first = rows[0][2][-1].strip()
     if not numbers and answers[first] == 1 and len(rows) >= ENOUGH:
-        said.append(f'no other line of train than the first has the label {first!r}: a header is to be removed')
+        said.append(
+            f'no other line of train than the first has the label {first!r}: a header is to be removed'
+        )
     return said + [note for split, file in files.items() for note in _quoted(split, file)]
 
 

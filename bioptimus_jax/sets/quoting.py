@@ -16,7 +16,7 @@ NUMBER = re.compile(r'[-+]?[\d.]+(?:[eE][-+]?\d+)?')
 
 
 def unquoted(lines: Sequence[str]) -> list[list[str]] | None:
-    """The columns of lines apart by tabs without the quotation marks around them; None for a file that is not quoted."""
+    """The columns of lines, apart by tabs, without the marks around them; None for a file that is not quoted."""
     if not any('"' in line for line in lines) or not all(map(LINE.fullmatch, lines)):
         return None
     rows = [FIELDS.findall(line) for line in lines]

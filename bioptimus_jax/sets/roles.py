@@ -16,6 +16,8 @@ NUMBERS = re.compile(r'[\W_]*\d[\d\W_]*')
 """What offsets and numbers of documents are made of."""
 ENOUGH = 10
 """Lines of a file from which on what its columns hold is no accident."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Columns:
     """What was asked for: the name of a column in the header, its number from 1, or from the end (-1); '': found."""
@@ -102,7 +104,9 @@ class Held:
 
     def line_with(self, at: int, is_it: Callable[[str], bool]) -> tuple[int, str]:
         """The first line in which such a value stands in a column, and the value."""
-        return min((number, value.strip()) for value, number in self.values[at].items() if is_it(value.strip()))
+        return min(
+            (number, value.strip()) for value, number in self.values[at].items() if is_it(value.strip())
+        )
 
 
 def has_header(asked: Columns) -> bool:
@@ -127,7 +131,8 @@ def unknown_tag(path: Path, number: int, tag: str, first: bool) -> InputError:
     """What is wrong with a line, which may be a header where it is the `first`."""
     header = f'; if the line is a header, {remedy("tag_column", tag[:60])}' if first and tag else ''
     return InputError(
-        f'{path}:{number}: unknown tag {tag[:60]!r}; tags are O, B-TYPE, I-TYPE and those of IOBES, BILOU and BMES{header}'
+        f'{path}:{number}: unknown tag {tag[:60]!r}; tags are O, B-TYPE, I-TYPE and those of IOBES, BILOU and '
+        f'BMES{header}'
     )
 
 

@@ -42,13 +42,17 @@ class Reading:
 
 def text_of(path: Path) -> str:
     """The text of a file, line ends and byte-order mark as they are. Raises InputError as `decoded` does."""
+    return decoded(path, bytes_of(path))
+
+
+def bytes_of(path: Path) -> bytes:
+    """What a file holds. Raises InputError."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(
             f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
         ) from error
-    return decoded(path, content)
 
 
 def decoded(path: Path | str, content: bytes) -> str:

@@ -1,7 +1,7 @@
 """Sets of texts: one text or two with labels or a number; those of BLURB by records, one's own in two or three columns.
 
-A line is an example, and its columns stand apart by tabs; nothing is quoted in public sets. The public files are those of BLURB's own
-scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE$`, `@DRUG$` and the like.
+A line is an example, and its columns stand apart by tabs; nothing is quoted in public sets. The public files are those
+of BLURB's own scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE$`, `@DRUG$` and so on.
 """
 
 import dataclasses

@@ -44,7 +44,7 @@ def _strange_labels(asked: Asked, answers: Sequence[Sequence[str]]) -> list[str]
     if not strange:
         return []
     shown = ', '.join(f'{label} {count:,}' for label, count in strange.most_common(SHOWN))
-    return [f'{strange.total():,} answers are labels that no test item has, and count as wrong: {shown}']
+    return [f'answers with labels that no test item has count as wrong: {shown}']
 
 
 def _in_columns(asked: Asked, known: Published | None, numbers: bool) -> list[Item]:
