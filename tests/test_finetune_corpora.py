@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_prepared import prepare
 
+from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, columns, corpora, standoff
@@ -221,6 +222,17 @@ def test_columns_apart_by_blanks_with_the_tag_behind_a_tab(tmp_path):
     assert (found.mentions, found.columns) == (2, 'of 4 columns, 1 is the word and 4 the tag')
     few = in_form(lambda w, t, a, b, n: (f'{w} {w}', t))  # tokens with a blank within
     assert columns.read_columns(write(tmp_path / 'b.tsv', few)).sentences[0].words[0] == 'Zolmi Zolmi'
+
+
+@pytest.mark.parametrize('name', PUBLISHED_FORMS)
+def test_the_audit_looks_for_sentences_of_words_in_every_published_form(tmp_path, name):
+    text = in_form(PUBLISHED_FORMS[name][0])
+    write_set(tmp_path / 'own', text, text, text)
+    mixed = in_form(lambda w, t, a, b, n: (f'{w} NN {chunk(n)}', t))
+    write_set(tmp_path / 'mixed', mixed, mixed, mixed)
+    for folder in ('own', 'mixed'):
+        found = list(searched_texts(tmp_path / folder, 'test'))
+        assert found == ['Zolmi cures 12 rats', '- Mild pain']
 
 
 TEN = PLAIN + PLAIN

@@ -347,6 +347,7 @@ def test_what_is_no_plain_text_is_refused_in_one_line(tmp_path, name, content, m
         'vitamin B\nvitamin E\n',
         'blood type O\nblood type B\n',
         '[MASK] is a drug.\n',
+        'Rats had L-arginine.\n',
         '<50 % of patients died.\n',
         'T1\tweighted images\nT2\tweighted images\n',
         'We saw B-lymphoma cells here.\nAnd nothing else at all.\n',

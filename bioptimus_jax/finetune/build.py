@@ -311,7 +311,7 @@ def _cells(
     """Every model with every set, setting and seed. `common`: what all of them have."""
     datasets = {
         one: [checksums.sha256(f) for split in SPLITS for f in corpora.split_files(one.folder, split)]
-        + [*filter(None, (one.reading, *one.kind.values()))]
+        + [*filter(None, (one.reading, *one.kind.values())), *one.columns.asked]
         for one in corpora.chosen_sets(settings)
     }
     cells = []

@@ -33,6 +33,7 @@ MARKUP = re.compile(
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
 PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
 TYPED = re.compile(r'[BIMELSUW]-\S+')
+FEW = 3
 SPACES = re.compile(r'[ \t]+')
 Part = tuple[str, str]
 """The name and the text of a document."""
@@ -117,7 +118,8 @@ def _tagged(lines: Sequence[str]) -> int:
         if line.strip() and not line.startswith('-DOCSTART-')
     ]
     width = len(rows[0][1]) if rows else 0
-    if width < 2 or any(len(columns) != width for _, columns in rows):
+    # In few lines of text a column may be tags by chance, as of one line with L-arginine in it.
+    if len(rows) < FEW or width < 2 or any(len(columns) != width for _, columns in rows):
         return 0
     for column in zip(*(columns for _, columns in rows), strict=True):
         # Any line of a text may end with a capital letter.

@@ -25,6 +25,11 @@ class Columns:
     word: str = ''
     tag: str = ''
 
+    @property
+    def asked(self) -> list[str]:
+        """`word 2`: those that were asked for."""
+        return [f'{name} {value}' for name, value in vars(self).items() if value]
+
 
 FOUND = Columns()
 LAST = Columns(tag='-1')
