@@ -60,7 +60,7 @@ class Texts:
     devel: tuple[Text, ...]
     test: tuple[Text, ...]
     labels: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
