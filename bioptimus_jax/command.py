@@ -203,6 +203,15 @@ def run_flags(required: bool = True) -> tuple[Flag, ...]:
     )
 
 
+def column_flags() -> tuple[Flag, ...]:
+    """`--word_column` and `--tag_column`."""
+    where = 'in files of words with tags: its number (1; -1 is the last), or its name in a header'
+    return (
+        flag('--word_column', f'the column of the word {where}; default: found', '', metavar='COLUMN'),
+        flag('--tag_column', 'the same for the column of the tag', '', metavar='COLUMN'),
+    )
+
+
 def json_flag() -> Flag:
     """`--json`."""
     return switch('--json', 'print one JSON document; all other lines go to stderr')

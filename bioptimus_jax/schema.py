@@ -567,7 +567,7 @@ TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 HEADS = tuple(dict.fromkeys((*ENTITY_HEADS, *PREDICTORS)))
 NOT_OF_A_SET = tuple('folder datasets task models setting of_set keep crossed halving tuned_on'.split())
-NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
+NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings', 'word_column', 'tag_column')
 LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
 """Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
 
@@ -587,6 +587,12 @@ class Finetune:
     task: str = key(
         'entities', 'the task of sets without a record in sets/: a file of finetune/tasks', one_of=TASKS
     )
+    word_column: str = key(
+        '',
+        'of files with a word and its tag in each line: the column of the word, by its number (1; -1 is the last) or '
+        'its name in a header; empty: found from what columns hold',
+    )
+    tag_column: str = key('', 'the same for the column of the tag')
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '

@@ -19,6 +19,7 @@ from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens as section
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -172,8 +173,8 @@ def test_entities_in_pieces_by_hand(tmp_path):
     write_set(tmp_path)
     files = entities.entity_files(Finetune(folder=str(tmp_path)))
     assert files == [tmp_path / 'drugs' / 'train.tsv']
-    folders = entities.entity_folders(Finetune(folder=str(tmp_path)))
-    assert entities.count_mentions(folders[0]) == {
+    chosen = entities.measured_sets(Finetune(folder=str(tmp_path)))
+    assert entities.count_mentions(chosen[0]) == {
         'Aspirin': 1,
         'aspirin drugs': 1,
         'aspirin': 1,
@@ -181,7 +182,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
         'x-drug': 1,
     }
     large, small = (make([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL))
-    result = entities.compare_on_entities(folders, large, small)
+    result = entities.compare_on_entities(chosen, large, small)
     # words: aspirin, aspirin drugs, aspirin, αβ, x - drug = 8; the large vocabulary cuts none of them
     assert result['datasets']['drugs']['vocabulary'] == {
         'mentions': 5,
@@ -197,7 +198,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
     assert source['pieces_per_word'] == round(12 / 8, 4)
     assert source['one_piece_words'] == round(3 / 8, 4)
     assert source['one_piece_mentions'] == 0
-    assert 'source' not in entities.compare_on_entities(folders, large, None)['datasets']['drugs']
+    assert 'source' not in entities.compare_on_entities(chosen, large, None)['datasets']['drugs']
 
 
 def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
@@ -207,7 +208,7 @@ def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
     (tmp_path / 'd' / 'train.tsv').write_text(lines, 'utf-8')
     own = make([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
     source = make([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
-    result = entities.compare_on_entities([tmp_path / 'd'], own, source)
+    result = entities.compare_on_entities([set_at(tmp_path / 'd')], own, source)
     assert result['examples'] == [  # not help, xyz: cut by both; not aspirin: two pieces
         {'entity': 'drug', 'count': 7, 'source': ['d', '##r', '##u', '##g']},
         {'entity': 'helps', 'count': 6, 'source': ['h', '##e', '##l', '##p', '##s']},

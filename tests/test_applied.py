@@ -175,10 +175,7 @@ def test_the_score_on_a_set_is_that_of_predict_on_its_bare_texts(layout, scheme,
     if layout in ('columns', 'compounds', 'characters'):
         given = bare(tmp_path / 'bare.jsonl', dataset)
     elif layout == 'pubtator':
-        given = tmp_path / 'bare.jsonl'
-        blocks = (tmp_path / 'set' / 'test.pubtator').read_text('utf-8').split('\n\n')
-        texts = ['\n'.join(re.findall(r'^\d+\|[ta]\|(.*)', block, re.M)) for block in blocks if block.strip()]
-        given.write_text(''.join(json.dumps({'id': str(n), 'text': t}) + '\n' for n, t in enumerate(texts)))
+        given = tmp_path / 'set' / 'test.pubtator'
     assert main(['predict', str(model), str(given), '--as=json', f'--to={out}']) == 0
     scored = score(tmp_path / 'set', out, 'entities', {})
     found = scored.measures()

@@ -463,7 +463,9 @@ def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
 def test_mentions_are_counted_before_anything_is_trained(tiny_bert, toy_sets, tmp_path, monkeypatch):
     """Whatever a reader may come to overlook: the counts apart from it say so, and name the file."""
     count = columns.count_mentions
-    monkeypatch.setattr(columns, 'count_mentions', lambda path: count(path) + (path.name == 'test.tsv'))
+    monkeypatch.setattr(
+        columns, 'count_mentions', lambda path, *of: count(path, *of) + (path.name == 'test.tsv')
+    )
     run = Run(tmp_path, experiment(toy_sets, tiny_bert), quiet=True)
     with pytest.raises(InputError, match=r'one/test\.tsv: marks \d+ mentions, but \d+ are read from it'):
         stage.build(run, tmp_path)

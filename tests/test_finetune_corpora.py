@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_prepared import prepare
 
+from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, characters, columns, corpora, standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions
 from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
+from bioptimus_jax.sets.roles import Columns
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import encode, from_spans, spans
 
@@ -120,7 +122,8 @@ def sentences(draw):
             tags += [f'B-{kind}', *[f'I-{kind}'] * draw(st.integers(0, 2))] if kind else ['O']
         words = draw(st.lists(WORDS, min_size=len(tags), max_size=len(tags)))
         found.append(Sentence(tuple(words), tuple(tags)))
-    return found
+    # In a column of its own a number or a tag is no word: some line has another.
+    return [Sentence(('The',), ('O',)), *found]
 
 
 def in_scheme(tags, name):
@@ -144,6 +147,169 @@ def test_what_was_written_is_read(tmp_path_factory, expected, name, between):
         reference = [from_spans(spans(in_scheme(tags, 'IO')), len(tags)) for tags in reference]
     assert [s.tags for s in found] == reference
     assert count_mentions(path) == sum(len(spans(tags)) for tags in reference)
+
+
+PLAIN = 'Zolmi\tB-Drug\ncures\tO\n12\tO\nrats\tO\n\n-\tO\nMild\tB-Disease\npain\tI-Disease\n\n'
+
+
+def in_form(line, text=PLAIN, between='\t'):
+    """Every line of `PLAIN` in another published form: `line` gives columns for word, tag, offsets and number."""
+    lines, at = [], 0
+    for number, row in enumerate(text.split('\n')[:-1]):
+        word, _, tag = row.partition('\t')
+        lines.append(between.join(line(word, tag, str(at), str(at + len(word)), number)) if row else '')
+        at += len(word) + 1
+    return '\n'.join(lines) + '\n'
+
+
+def chunk(number):
+    return ('B-NP', 'I-NP', 'B-VP', 'O')[number % 4]
+
+
+PUBLISHED_FORMS = {
+    'two columns': (lambda w, t, a, b, n: (w, t), ''),
+    'tag first': (lambda w, t, a, b, n: (t, w), 'of 2 columns, 2 is the word and 1 the tag'),
+    'offsets, parts of speech, chunks': (
+        lambda w, t, a, b, n: (w, a, b, 'NN', chunk(n), t),
+        'of 6 columns, 1 is the word and 6 the tag',
+    ),
+    'NERsuite': (
+        lambda w, t, a, b, n: (t, a, b, w, w.lower() + 'x', 'NN', chunk(n)),
+        'of 7 columns, 4 is the word and 1 the tag',
+    ),
+    'number of the line': (lambda w, t, a, b, n: (str(n), w, t), 'of 3 columns, 2 is the word and 3 the tag'),
+    'number of the document': (
+        lambda w, t, a, b, n: (f'10192393-{n}-{a}', w, 'NN', t),
+        'of 4 columns, 2 is the word and 4 the tag',
+    ),
+    'name of the document': (
+        lambda w, t, a, b, n: (f'PMC{n}_{a}', w, t),
+        'of 3 columns, 2 is the word and 3 the tag',
+    ),
+    'CoNLL-2003': (lambda w, t, a, b, n: (w, 'NN', chunk(n), t), 'of 4 columns, 1 is the word and 4 the tag'),
+    'chunks that are all O': (
+        lambda w, t, a, b, n: (w, 'NN', 'O', t),
+        'of 4 columns, 1 is the word and 4 the tag',
+    ),
+    'lemmas': (lambda w, t, a, b, n: (w, w.lower(), 'NN', t), 'of 4 columns, 1 is the word and 4 the tag'),
+}
+
+
+@pytest.mark.parametrize('name', PUBLISHED_FORMS)
+def test_word_and_tag_are_found_in_every_published_form_and_said(tmp_path, name):
+    line, said = PUBLISHED_FORMS[name]
+    wanted = columns.read_columns(write(tmp_path / 'plain.tsv', PLAIN))
+    for ending, between in (('tsv', '\t'), ('conll', ' ')):
+        found = columns.read_columns(write(tmp_path / f'a.{ending}', in_form(line, between=between)))
+        assert (found.sentences, found.mentions, found.repairs) == (wanted.sentences, 2, {})
+        assert found.columns == said
+    # Without a mention the tags are not those of chunks all the same.
+    none = in_form(line, PLAIN.replace('B-Drug', 'O').replace('B-Disease', 'O').replace('I-Disease', 'O'))
+    found = columns.read_columns(write(tmp_path / 'none.tsv', none))
+    assert (found.mentions, found.columns) == (0, said)
+    text = in_form(line)
+    dataset = read_dataset(write_set(tmp_path / 'set', text, none, text))
+    assert (dataset.types, dataset.columns) == (('Disease', 'Drug'), said)
+    # A prediction has its tags in the last column, whatever is before it.
+    beside = in_form(lambda *row: (*line(*row), row[1]))
+    assert read_iob2(write(tmp_path / 'p.tsv', beside)) == wanted.sentences
+
+
+def test_columns_apart_by_blanks_with_the_tag_behind_a_tab(tmp_path):
+    mixed = in_form(lambda w, t, a, b, n: (f'{w} NN {chunk(n)}', t))
+    found = columns.read_columns(write(tmp_path / 'a.tsv', mixed))
+    assert found.sentences == columns.read_columns(write(tmp_path / 'plain.tsv', PLAIN)).sentences
+    assert (found.mentions, found.columns) == (2, 'of 4 columns, 1 is the word and 4 the tag')
+    few = in_form(lambda w, t, a, b, n: (f'{w} {w}', t))  # tokens with a blank within
+    assert columns.read_columns(write(tmp_path / 'b.tsv', few)).sentences[0].words[0] == 'Zolmi Zolmi'
+
+
+@pytest.mark.parametrize('name', PUBLISHED_FORMS)
+def test_the_audit_looks_for_sentences_of_words_in_every_published_form(tmp_path, name):
+    text = in_form(PUBLISHED_FORMS[name][0])
+    write_set(tmp_path / 'own', text, text, text)
+    mixed = in_form(lambda w, t, a, b, n: (f'{w} NN {chunk(n)}', t))
+    write_set(tmp_path / 'mixed', mixed, mixed, mixed)
+    for folder in ('own', 'mixed'):
+        found = list(searched_texts(tmp_path / folder, 'test'))
+        assert found == ['Zolmi cures 12 rats', '- Mild pain']
+
+
+TEN = PLAIN + PLAIN
+
+
+@pytest.mark.parametrize(
+    ('line', 'message'),
+    [
+        (
+            lambda w, t, a, b, n: (w, t.replace('Drug', 'Gene'), t),
+            r'a\.tsv:1: columns 2 \(B-Gene\) and 3 \(B-Drug\) all read as tags; set config\.finetune\.tag_column '
+            r'\(of lint and score --tag_column\) to its number or its name in a header, or leave one of them',
+        ),
+        (
+            lambda w, t, a, b, n: (a, t),
+            r'a\.tsv:1: columns 1 \(0\) hold tags or numbers in every line, and no words',
+        ),
+        (
+            lambda w, t, a, b, n: (chunk(n), t),
+            r'a\.tsv:1: columns 1 \(B-NP\) hold tags or numbers in every line',
+        ),
+        (lambda w, t, a, b, n: (a, b, chunk(n), t), r'columns 1 \(0\) and 2 .* no words; set .*word_column'),
+        (
+            lambda w, t, a, b, n: ('NN', w, t),
+            r'a\.tsv:1: columns 1 \(NN\) and 2 \(Zolmi\) may all be the words',
+        ),
+        (lambda w, t, a, b, n: (w, 'X', t.lower()), r"a\.tsv:1: unknown tag 'b-drug'"),
+        (lambda w, t, a, b, n: (f'"{w}"', f'"{t}"'), r'a\.tsv:1: .*is quoted, as no token is; .*QUOTE_NONE'),
+    ],
+)
+def test_columns_that_do_not_say_what_they_are_are_refused_with_the_line(tmp_path, line, message):
+    with pytest.raises(InputError, match=message):
+        columns.read_columns(write(tmp_path / 'a.tsv', in_form(line, TEN)))
+
+
+def test_columns_by_number_and_by_name(tmp_path):
+    text = in_form(lambda w, t, a, b, n: (t.replace('Drug', 'Gene'), w, 'NN', t), TEN)
+    path = write(tmp_path / 'a.tsv', text)
+    named = write(tmp_path / 'b.tsv', f'\ufeffgenes\ttoken\tpos\tdrugs\n{text}')
+    for asked, kinds in (
+        (Columns(tag='4'), {'Drug', 'Disease'}),
+        (Columns(tag='-4'), {'Gene', 'Disease'}),
+        (Columns('2', '-1'), {'Drug', 'Disease'}),
+        (Columns('token', 'genes'), {'Gene', 'Disease'}),
+        (Columns('2', 'drugs'), {'Drug', 'Disease'}),
+    ):
+        file = named if {'genes', 'drugs'} & {asked.tag} else path
+        found = columns.read_columns(file, asked)
+        assert found.sentences[0].words == ('Zolmi', 'cures', '12', 'rats')
+        assert {tag[2:] for s in found.sentences for tag in s.tags} == {'', *kinds}
+        assert found.mentions == 4
+    for asked, message in (
+        (Columns(tag='5'), r'a\.tsv:1: has 4 columns, but tag_column is 5; the first is 1, the last -1'),
+        (Columns(tag='0'), r'but tag_column is 0'),
+        (Columns(word='token'), r"a\.tsv:1: is the header, but names no one column 'token' \(word_column\)"),
+        (Columns('1', '1'), r'column 1 cannot be both word and tag'),
+        (Columns(tag='3'), r"a\.tsv:1: unknown tag 'NN'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            columns.read_columns(path, asked)
+    with pytest.raises(
+        InputError, match=r"b\.tsv:1: unknown tag 'drugs'.* if the line is a header, set .* to drugs"
+    ):
+        columns.read_columns(named, Columns())
+    # By key, for all sets or for one.
+    write_set(tmp_path / 'sets' / 'own', text, text, text)
+    write_set(tmp_path / 'sets' / 'other', PLAIN, PLAIN, PLAIN)
+    asked = Finetune(folder=str(tmp_path / 'sets'), of_set={'own': {'tag_column': '1'}})
+    assert [read_dataset(one).types for one in corpora.chosen_sets(asked)] == [
+        ('Disease', 'Drug'),
+        ('Disease', 'Gene'),
+    ]
+    differ = write_set(tmp_path / 'differ', PLAIN, PLAIN, in_form(PUBLISHED_FORMS['CoNLL-2003'][0]))
+    with pytest.raises(
+        InputError, match=r'test\.tsv: of 4 columns, 1 is the word and 4 the tag, but in .*train'
+    ):
+        read_dataset(differ)
 
 
 def test_a_scheme_is_that_of_all_three_splits(tmp_path):

@@ -101,6 +101,7 @@ def test_lines_say_what_matters(record):
     ]
     assert text[4:] == [
         '  devel: 1 orphan I- tags',
+        '  devel: strict F1 is not defined, since 1 of 2 mentions begin with I- and are none in strict mode',
         '  not in train, cannot be learned from it: B-Gene 1',
         '  sentences that occur earlier (mentions in them): within train 2 (1), devel from train 1 (1), '
         'test from train 1 (0), test from devel 2 (0)',
@@ -210,3 +211,25 @@ def test_what_the_verb_cannot_use(tmp_path, capsys):
             load_for_words(tmp_path / model)
         assert cli.main(['lint', f'--sets={tmp_path}', f'--model={tmp_path / model}']) == 3
         assert '\n' not in capsys.readouterr().err.strip()
+
+
+def test_columns_are_said_and_chosen_by_flag(tmp_path, capsys):
+    """Genes beside drugs: neither can be meant by itself; and CoNLL-2003's form, in which chunks are tags too."""
+    rows = [('the', 'DT', 'B-NP', 'O', 'O'), ('sepril', 'NN', 'I-NP', 'B-Drug', 'O')]
+    rows += [('and', 'CC', 'O', 'O', 'O'), ('BRCA1', 'NN', 'B-NP', 'O', 'B-Gene')]
+    for name, width in (('both', 5), ('conll', 4)):
+        (tmp_path / name).mkdir()
+        for split in SPLITS:
+            text = ''.join('\t'.join(row[:width]) + '\n' for row in rows)
+            (tmp_path / name / f'{split}.tsv').write_text(f'{text}\n')
+    assert cli.main(['lint', f'--sets={tmp_path / "conll"}']) == 0
+    said = capsys.readouterr().out
+    assert 'conll: IOB2; Drug\n' in said
+    assert '  of 4 columns, 1 is the word and 4 the tag\n' in said
+    assert cli.main(['lint', f'--sets={tmp_path / "both"}']) == 3
+    assert 'train.tsv:2: columns 4 (B-Drug) and 5 (B-Gene) all read as tags' in capsys.readouterr().err
+    found = document(capsys, 'lint', f'--sets={tmp_path / "both"}', '--tag_column=-2')['sets']['both']
+    assert (found['types'], found['columns']) == (['Drug'], 'of 5 columns, 1 is the word and 4 the tag')
+    # Nothing is said of two columns.
+    write_set(tmp_path / 'plain')
+    assert document(capsys, 'lint', f'--sets={tmp_path / "plain"}')['sets']['plain']['columns'] == ''

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from bioptimus_jax.cli import main
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.predict.answer import Answer, Found
-from bioptimus_jax.predict.forms import FORMS, write
+from bioptimus_jax.predict.forms import FORMS, file_name, write
 from bioptimus_jax.predict.given import Given, read_given
 from bioptimus_jax.predict.kinds.tags import scheme_of
 from bioptimus_jax.predict.model import ANSWERS, KINDS, Loaded, model_in
+from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import lines, prose
 from bioptimus_jax.sets.standoff import read_brat
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -146,10 +148,10 @@ def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path
     )
     assert '2 answered by ' in capsys.readouterr().err
     assert sorted(p.name for p in (tmp_path / 'tagged').iterdir()) == [
-        '_c.ann',
-        '_c.txt',
-        'a_b.ann',
-        'a_b.txt',
+        '.._c.ann',
+        '.._c.txt',
+        'a b.ann',
+        'a b.txt',
     ]
     found = answered(capsys, models['tagger'], folder)
     assert read_brat(tmp_path / 'tagged').mentions == sum(len(one['entities']) for one in found)
@@ -230,6 +232,133 @@ def test_texts_have_names_of_their_own(tmp_path, monkeypatch):
     ]
 
 
+NAMES = ('note (1)', 'note', 'Ärztin, 2. Brief', '.hidden', 'a' * 40)
+
+
+def test_names_of_documents_and_their_order_are_kept(models, tmp_path, capsys):
+    """In each form; and predict's own answers are scored against themselves, in whatever form."""
+    for name in NAMES:
+        (tmp_path / 'notes' / f'{name}.txt').parent.mkdir(exist_ok=True)
+        (tmp_path / 'notes' / f'{name}.txt').write_text(f'{TEXT} {len(name)}')
+    order = [file.stem for file in sorted((tmp_path / 'notes').iterdir())]
+    assert sorted(order) == sorted(NAMES)
+    found = answered(capsys, models['tagger'], tmp_path / 'notes')
+    assert [one['id'] for one in found] == order
+    assert main(['predict', str(models['tagger']), str(tmp_path / 'notes'), '--as=tsv']) == 0
+    rows = [line.split('\t')[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert list(dict.fromkeys(rows)) == order
+    to = tmp_path / 'tagged'
+    assert main(['predict', str(models['tagger']), str(tmp_path / 'notes'), '--as=brat', f'--to={to}']) == 0
+    assert {file.name for file in to.iterdir()} == {
+        f'{name}.{end}' for name in NAMES for end in ('txt', 'ann')
+    }
+    (tmp_path / 'p.jsonl').write_text('\n'.join(map(json.dumps, found)))
+    for other in (to, tmp_path / 'p.jsonl'):
+        capsys.readouterr()
+        assert main(['score', str(to), str(other)]) == 0
+        assert 'entity F1, default: 100.00' in capsys.readouterr().out
+
+
+def test_texts_of_one_name_are_told_apart_in_words(models, tmp_path, capsys):
+    ids = ['a/b', 'a_b', 'a/b', '..', 'PMID:1', '\ud800', '']
+    (tmp_path / 'x.jsonl').write_text('\n'.join(json.dumps({'id': x, 'text': TEXT}) for x in ids))
+    given = read_given([str(tmp_path / 'x.jsonl')], [], False)
+    assert [one.name for one in given] == ['a/b', 'a_b', 'a/b-2', '..', 'PMID:1', '?', 'x-7']
+    assert main(['predict', str(models['tagger']), str(tmp_path / 'x.jsonl'), '--as=json']) == 0
+    assert 'x.jsonl:3: is called a/b-2 here, as an earlier text is called a/b' in capsys.readouterr().err
+    # As files two of them would be one.
+    to = tmp_path / 'to'
+    arguments = ['predict', str(models['tagger']), str(tmp_path / 'x.jsonl'), '--as=brat', f'--to={to}']
+    assert main(arguments) == 3
+    assert "x.jsonl:2: 'a_b' and 'a/b' (" in (said := capsys.readouterr().err)
+    assert 'would both be written as a_b.txt' in said
+    assert not to.exists()
+    assert [file_name(x) for x in ('../../x', '..', 'a\nb', '', 'ä' * 300)] == [
+        '.._.._x',
+        '..',
+        'a_b',
+        'text',
+        'ä' * 100,
+    ]
+
+
+PUBTATOR = '12|t|Gout and aspirin.\n12|a|Rats.\n12\t0\t4\tGout\tDisease\n\n13|t|None.\n13|a|\n'
+
+
+@pytest.mark.parametrize('name', ['x.pubtator', 'x.PubTator.txt', 'x.txt', '-'])
+def test_pubtator_is_read_without_its_annotations(tmp_path, monkeypatch, name):
+    (tmp_path / name).write_text(PUBTATOR)
+    monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO(PUBTATOR.encode())))
+    monkeypatch.chdir(tmp_path)
+    for by_line in (False, True):
+        given = read_given([name], [], by_line)
+        assert [(one.name, one.texts) for one in given] == [
+            ('12', ('Gout and aspirin.\nRats.',)),
+            ('13', ('None.\n',)),
+        ]
+        monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO(PUBTATOR.encode())))
+    assert given[0].texts[0] == standoff.pubtator_documents(tmp_path / name, Counter())[0].text
+
+
+CONLL = 'Gout\tB-Disease\nand\tO\n\naspirin\tB-Drug\n'
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'message'),
+    [
+        ('x.txt', CONLL, 'x.txt:1: holds a word with its tag in each line, as CoNLL has it'),
+        (
+            'x.conll',
+            f'-DOCSTART- -X- O O\n\n{CONLL}'.replace('\t', ' NN B-NP '),
+            'x.conll:3: holds a word with its',
+        ),
+        ('x.txt', 'Gout O\n' * 12, 'x.txt:1: holds a word with its tag in each line'),
+        ('x.tsv', CONLL, 'x.tsv: is a table, and which of its columns is the text is not known'),
+        ('x.csv', 'text,label\na,b\n', 'x.csv: is a table'),
+        ('x.ann', 'T1\tDrug 0 4\tGout\n', 'x.ann: holds annotations of BRAT; give the .txt beside it'),
+        ('x.txt', 'T1\tDrug 0 4\tGout\nT2\tDrug 5 8;9 12\tand rat\n', 'x.txt: holds annotations of BRAT'),
+        ('x.xml', '<?xml version="1.0"?><a>Gout</a>', 'x.xml: is XML or HTML, with tags in the text'),
+        ('x.nxml', '<article><p>Gout</p></article>', 'x.nxml: is XML or HTML'),
+        ('x.html', ' <!DOCTYPE html>\n<p>Gout', 'x.html: is XML or HTML'),
+        (
+            'x.txt',
+            '{"text": "Gout"}\n{"text": "Rats"}\n',
+            'x.txt: holds JSON, but is not called so; rename it',
+        ),
+        ('x.txt.gz', b'\x1f\x8b\x08\x00', 'x.txt.gz: is compressed with gzip; unpack it'),
+        ('x.docx', b'PK\x03\x04\x14', 'x.docx: is an archive, as .zip, .docx and .xlsx are'),
+        ('x.pdf', b'%PDF-1.4\n', 'x.pdf: is a PDF; save its text'),
+        ('x.txt', b'a\x00b\x00', 'x.txt: is no text, but binary or UTF-16'),
+        ('x.pubtator', '12|t|Gout\n13\t0\t4\tGout\tD\n', 'x.pubtator:2: belongs to no document of PubTator'),
+        ('x.txt', 'a\tb\tyes\n', 'x.txt:1: has 3 columns; one text is expected, or two with a tab between'),
+        ('x.txt', 'Gout hurts.\tyes\nRats.\tno\n', "x.txt:1: has the label 'yes' in place of a second text"),
+    ],
+)
+def test_what_is_no_plain_text_is_refused_in_one_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as error:
+        read_given([str(tmp_path / name)], [], True, ['yes', 'no'])
+    assert str(error.value).removeprefix(f'{tmp_path}/').startswith(message)
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        'vitamin B\nvitamin E\n',
+        'blood type O\nblood type B\n',
+        '[MASK] is a drug.\n',
+        'Rats had L-arginine.\n',
+        '<50 % of patients died.\n',
+        'T1\tweighted images\nT2\tweighted images\n',
+        'We saw B-lymphoma cells here.\nAnd nothing else at all.\n',
+    ],
+)
+def test_prose_that_looks_like_something_else_is_read(tmp_path, content):
+    (tmp_path / 'x.txt').write_text(content)
+    assert [one.texts for one in read_given([str(tmp_path / 'x.txt')], [], False)] == [(content,)]
+
+
 def test_lines_are_sentences_and_words_end_at_white_space():
     text = 'b.i.d. dose\n\n  10mg q.d.'
     assert [[text[a:b] for a, b in words] for words in lines(text)] == [
@@ -278,7 +407,7 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
             'nowhere.txt: no such file or folder; a text itself is given with --text',
         ),
         ('tagger', ['empty.txt'], 3, 'empty.txt: holds no text'),
-        ('tagger', ['nothing'], 3, 'nothing: holds no .txt, .json, .jsonl; name files'),
+        ('tagger', ['nothing'], 3, 'nothing: holds no .txt, .json, .jsonl or .pubtator; name files'),
         ('tagger', ['two.jsonl'], 3, 'two.jsonl:2: has two texts, but entities are looked for in one'),
         ('tagger', ['three.jsonl'], 3, 'three.jsonl:1: has no "text", and no "words" of one text or two'),
         ('tagger', ['--text=a', '--as=brat'], 2, '--as=brat needs --to'),

@@ -433,3 +433,46 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys, m
     assert 'holds a fine-tuning; choose another folder' in capsys.readouterr().err
     assert cli.main(['score', str(tmp_path / 'no'), str(file)]) == 3
     assert 'no such file or folder; give a set or its test file' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('form', ['tsv', 'jsonl'])
+def test_a_test_file_alone_does_not_say_which_labels_there_are(form, tmp_path):
+    """Three texts, of which one is answered with a label that the file does not have."""
+
+    def scored(name, gold, given):
+        texts = [f'This is text {n}.' for n in range(len(gold))]
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / 'test.tsv'
+        file.write_text(''.join(f'{text}\t{label}\n' for text, label in zip(texts, gold, strict=True)))
+        predictions = tmp_path / name / f'p.{form}'
+        pairs = zip(texts, given, strict=True)
+        lines = [
+            f'{text}\t{label}' if form == 'tsv' else json.dumps({'text': text, 'answers': [label]})
+            for text, label in pairs
+        ]
+        predictions.write_text('\n'.join(lines) + '\n')
+        return score(file, predictions, 'classes', {})
+
+    found = scored('three', ['yes', 'no', 'yes'], ['yes', 'maybe', 'yes'])
+    assert f'{found.document()["measures"][0]["score"]:.2f}' == '66.67'
+    assert found.notes == ('answers with labels that no test item has count as wrong: maybe 1',)
+    # Of one label only, all right and all wrong.
+    same = scored('same', ['yes'] * 3, ['yes'] * 3).document()
+    assert (same['measures'][0]['score'], same['measures'][0]['low'], same['notes']) == (100, 100, [])
+    assert scored('none', ['yes'] * 3, ['no'] * 3).document()['measures'][0]['score'] == 0
+    # A set with all splits does say it.
+    for split in ('train', 'dev'):
+        (tmp_path / 'three' / f'{split}.tsv').write_text('One is here.\tyes\nOther.\tno\n')
+    with pytest.raises(InputError, match="'maybe' is not a label of the set; they are no, yes"):
+        score(tmp_path / 'three', tmp_path / 'three' / f'p.{form}', 'classes', {})
+
+
+def test_columns_of_the_gold_standard_by_flag_and_those_of_predictions_are_the_last(tmp_path, capsys):
+    """The form of conlleval, gold before predicted, in which two columns read as tags."""
+    rows = [('Zolmi', 'B-Drug', 'B-Drug'), ('helps', 'O', 'O'), ('zami', 'B-Drug', 'O'), ('too', 'O', 'O')]
+    both = tmp_path / 'both.tsv'
+    both.write_text(''.join('\t'.join(row) + '\n' for row in rows))
+    found = document(capsys, 'score', str(both), str(both), '--tag_column=2')
+    assert found['measures'][0]['recall'] == 50
+    assert cli.main(['score', str(both), str(both)]) == 3
+    assert 'both.tsv:1: columns 2 (B-Drug) and 3 (B-Drug) all read as tags' in capsys.readouterr().err

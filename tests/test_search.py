@@ -104,6 +104,28 @@ def test_cells_finished_before_there_were_more_keys_are_still_finished():
     assert digest(build.deciding(with_sets.on('a').named('standard'))) != before
 
 
+def test_cells_of_other_columns_are_other_cells(tmp_path):
+    """Which columns are read decides what is learned; where none is named, cells are those of before."""
+    from bioptimus_jax.files import sha256
+
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / 'sets' / 'own').mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'sets' / 'own' / f'{split}.tsv').write_text('a\tB-X\tB-Y\n')
+    save_encoder(tmp_path / 'model')
+
+    def prints(**keys):
+        asked = Finetune(folder=str(tmp_path / 'sets'), **keys)
+        common = {'threads': 1, 'quiet': True, 'keep': False}
+        checksums = type('Checksums', (), {'sha256': staticmethod(sha256)})
+        cells = build._cells(asked, {'m': tmp_path / 'model'}, tmp_path, checksums, common)
+        return {cell.fingerprint for cell in cells}
+
+    found = [prints(), prints(tag_column='2'), prints(word_column='1'), prints(word_column='2')]
+    assert len(set.union(*found)) == 4
+    assert prints(of_set={'own': {'tag_column': '2'}}) == found[1]
+    assert prints(of_set={'other': {'tag_column': '2'}}) == found[0]
+
+
 def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
     given = {
         'settings': ('standard', 'slow'),

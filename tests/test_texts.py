@@ -33,6 +33,7 @@ from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import set_at
+from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.agreement import load_for_words
@@ -277,12 +278,153 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
         'gad: 2 texts of test are also in train or devel',
         'own: 2 / 2 / 4 texts in train / devel / test',
         'own: labels of train: drug 1, none 1',
+        'own: column 1 is read as the text, column 2 as its label',
         'own: 0 / 0 / 1 texts have several answers in one split; the first in test, lines 2 and 4: none and drug',
         'own: 2 texts of devel are also in train',
         'own: 4 texts of test are also in train or devel',
         'own: 3 texts are longer than 128 pieces of model and are cut',
     ]
     assert 'broken/train.tsv:2: has 1 column, not 3' in err
+
+
+FOUR = ['Aspirin helps.\tyes', 'It does not.\tno', 'Rats sleep.\tno', 'Mice do not.\tyes']
+
+
+@pytest.mark.parametrize(
+    ('lines', 'message'),
+    [
+        (
+            [f'{10047461 + n}.T1.T2\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (10047461.T1.T2) holds',
+        ),
+        (
+            [f'{10047461 + n}\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (10047461) holds names of examples',
+        ),
+        (
+            [f'doc-{n // 2}\t{line}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (doc-0) holds names of examples',
+        ),
+        (
+            [line.replace('\t', f'\tPMC{n}\t') for n, line in enumerate(FOUR)],
+            ':1: column 2 (PMC0) holds names',
+        ),
+        (
+            [f'{n}\t{line.split()[-1]}' for n, line in enumerate(FOUR)],
+            ':1: column 1 (0) holds names of examples',
+        ),
+        (['text\tcategory', *FOUR], ':1: looks like a header; a set of your own has none, remove it'),
+        (
+            ['snippet\tverdict', *FOUR],
+            ':1: looks like a header, as all splits begin with it and no other line has',
+        ),
+        (
+            ['one\tother\tverdict', *(f'A rat.\t{x}' for x in FOUR)],
+            ':1: looks like a header, as all splits begin',
+        ),
+        (
+            ['what is said\tverdict', *FOUR, *FOUR, *FOUR],
+            ':1: looks like a header, as all splits begin with it',
+        ),
+        (['snippet\tverdict', *FOUR, *FOUR, *FOUR], ':1: looks like a header; a set of your own has none'),
+    ],
+)
+def test_names_of_examples_and_headers_are_no_texts(tmp_path, lines, message):
+    chosen = set_at(written(tmp_path / 'own', lines), 'classes')
+    with pytest.raises(InputError) as error:
+        task_for(chosen).read(chosen)
+    assert f'train.tsv{message}' in str(error.value)
+
+
+def test_it_is_said_how_columns_are_read(tmp_path):
+    def said(name, lines, task='classes'):
+        chosen = set_at(written(tmp_path / name, lines), task)
+        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2])
+
+    assert 'plain: column 1 is read as the text, column 2 as its label' in said('plain', FOUR)
+    pair = [f'A {x}.\t{line}' for x, line in zip('abcd', FOUR, strict=True)]
+    assert 'pair: columns 1 and 2 are read as a pair of texts, column 3 as its label' in said('pair', pair)
+    near = [f'A {x}.\tThe {x}.\t{n}.5' for n, x in enumerate('abcd')]
+    assert 'pair of texts, column 3 as its number' in said('near', near, 'similarity')
+    terms = [f'{x}\t{line}' for x, line in zip(('aspirin', 'gout', 'BRCA1', 'TP53'), FOUR, strict=True)]
+    assert 'terms: column 1 (aspirin) has another word in every line: if it is the name' in said(
+        'terms', terms
+    )
+    rare = ['Nobody knows it.\tmaybe', *FOUR, *FOUR]
+    assert 'header' not in said('rare', rare)
+    (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')
+    chosen = set_at(tmp_path / 'rare', 'classes')
+    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2]
+    assert (
+        "rare: no other line of train than the first has the label 'maybe': a header is to be removed"
+        in lines
+    )
+
+
+def as_pandas(rows, **options):
+    import csv
+    import io
+
+    to = io.StringIO()
+    csv.writer(to, delimiter='\t', lineterminator='\n', **options).writerows(rows)
+    return to.getvalue()
+
+
+@pytest.mark.parametrize('quoting', ['QUOTE_MINIMAL', 'QUOTE_ALL', 'QUOTE_NONNUMERIC'])
+def test_quoted_fields_are_read_without_their_quotation_marks_and_it_is_said(tmp_path, quoting):
+    import csv
+
+    rows = [
+        ('text with "quotes" inside', 'yes'),
+        ('"All" of it', 'no'),
+        ('Nothing\there.', 'no'),
+        ('a b', 'yes'),
+    ]
+    content = as_pandas(rows, quoting=getattr(csv, quoting))
+    assert '"text with ""quotes"" inside"' in content
+    folder = written(tmp_path / 'own', content.splitlines())
+    dataset = task_for(set_at(folder, 'classes')).read(set_at(folder, 'classes'))
+    assert [(*x.words, *x.answers) for x in dataset.train] == rows
+    assert 'test: fields are quoted, and were read without the quotation marks around them' in dataset.notes
+    # Beside single ones they are left as they are, and that is said.
+    with open(folder / 'train.tsv', 'a') as file:
+        file.write('a "bare" one\tno\n')
+    rest = [line for line in content.splitlines() if 'here.' not in line]
+    (folder / 'train.tsv').write_text('\n'.join([*rest, 'a "bare" one\tno', '"Whole."\tyes']) + '\n')
+    if quoting == 'QUOTE_MINIMAL':
+        dataset = task_for(set_at(folder, 'classes')).read(set_at(folder, 'classes'))
+        assert dataset.train[0].words == ('"text with ""quotes"" inside"',)
+        assert dataset.train[-1].words == ('"Whole."',)
+        assert dataset.notes[1].startswith(
+            'train: 2 fields look quoted, but others have single quotation marks'
+        )
+
+
+def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
+    folder = written(tmp_path / 'own', ['"It hurts."\tyes', 'It does not.\tno', '"No."\tno'])
+    assert texts.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
+    content = as_pandas([('one line', 'no'), ('two\nlines "here"', 'yes'), ('one line', 'no')])
+    (folder / 'test.tsv').write_text(content)
+    with pytest.raises(
+        InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'
+    ):
+        texts.read_file(folder / 'test.tsv', None, False)
+    (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
+    with pytest.raises(
+        InputError, match=r'test\.tsv:1: expected .*not 1 columns; a quoted text seems to go on'
+    ):
+        texts.read_file(folder / 'test.tsv', None, False)
+
+
+def test_no_public_file_is_quoted(data):
+    for folder in sorted((data / 'blurb').iterdir()):
+        for file in sorted(folder.glob('*.tsv')):
+            lines = [line for line in file.read_text('utf-8').split('\n') if line.strip()]
+            assert unquoted(lines) is None, file
+    for name, count in (('bioasq', 192), ('chemprot', 208), ('hoc', 142)):
+        content = (data / 'blurb' / name / 'train.tsv').read_text('utf-8')
+        read = texts.read_file(data / 'blurb' / name / 'train.tsv', texts.published(name), False)
+        assert content.count('"') == sum(text.count('"') for x in read for text in x.words) == count
 
 
 def test_the_audit_looks_for_what_is_between_the_names(tmp_path):

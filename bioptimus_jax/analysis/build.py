@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_geometry
-from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
+from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
 from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.analysis.new_tokens import NewTokens
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -97,7 +97,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if e.finetune.folder:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
-        write_json(folder / 'entities.json', compare_on_entities(entity_folders(e.finetune), *owners))
+        write_json(folder / 'entities.json', compare_on_entities(measured_sets(e.finetune), *owners))
     if sets:
         write_json(folder / 'frozen.json', [of_set for r in every for of_set in r['frozen']])
         write_json(folder / 'snapshots.json', [{'model': r['model'], **r['cloze']} for r in on_the_way])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import entity_sets, name_of, read_split, split_files
+from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -18,23 +18,23 @@ MANY_PIECES = 3
 EXAMPLES = 20
 
 
-def entity_folders(settings: Finetune) -> list[Path]:
-    """The sets whose mentions are measured; none without `finetune.folder`. Raises InputError."""
-    return list(dict.fromkeys(s.folder for s in entity_sets(settings))) if settings.folder else []
+def measured_sets(settings: Finetune) -> list[NamedSet]:
+    """The sets whose mentions are measured, one of each folder; none without `finetune.folder`. Raises InputError."""
+    return list({one.folder: one for one in entity_sets(settings)}.values()) if settings.folder else []
 
 
 def entity_files(settings: Finetune) -> list[Path]:
     """The files that their mentions are read from. Raises InputError."""
-    return [file for folder in entity_folders(settings) for file in split_files(folder, 'train')]
+    return [file for one in measured_sets(settings) for file in split_files(one.folder, 'train')]
 
 
-def compare_on_entities(folders: Sequence[Path], own: Subwords, source: Subwords | None) -> dict[str, Any]:
+def compare_on_entities(chosen: Sequence[NamedSet], own: Subwords, source: Subwords | None) -> dict[str, Any]:
     """`measure` of every set under the run's own tokenizer and the source's, and `examples`, as a JSON value.
 
     Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
     them whole, the most frequent first. Raises InputError.
     """
-    sets = {name_of(folder): count_mentions(folder) for folder in folders}
+    sets = {name_of(one.folder): count_mentions(one) for one in chosen}
     measured = {}
     for name, counts in sets.items():
         measured[name] = {'vocabulary': measure(own, counts)}
@@ -48,10 +48,10 @@ def compare_on_entities(folders: Sequence[Path], own: Subwords, source: Subwords
     }
 
 
-def count_mentions(folder: Path) -> Counter[str]:
+def count_mentions(chosen: NamedSet) -> Counter[str]:
     """How often each mention of a set's training split occurs, its words joined by a space. Raises InputError."""
     counts: Counter[str] = Counter()
-    for sentence in read_split(folder, 'train'):
+    for sentence in read_split(chosen, 'train'):
         counts.update(' '.join(sentence.words[first : last + 1]) for _, first, last in spans(sentence.tags))
     return counts
 

@@ -26,7 +26,7 @@ class FrozenSets:
         """
         found = {}
         for one in entity_sets(settings) if settings.folder and most else ():
-            sentences = frozen.chosen(read_split(one.folder, 'train'), most)
+            sentences = frozen.chosen(read_split(one, 'train'), most)
             if one.reading:
                 sentences = [s.retagged(merged) for s in sentences]
             found[one.name] = sentences

@@ -313,7 +313,10 @@ def _cells(
     """Every model with every set, setting and seed. `common`: what all of them have."""
     datasets = {
         one: [checksums.sha256(f) for split in SPLITS for f in corpora.split_files(one.folder, split)]
-        + [*filter(None, (one.reading, corpora.rule_of_words(one.folder), *one.kind.values()))]
+        + [
+            *filter(None, (one.reading, corpora.rule_of_words(one.folder), *one.kind.values())),
+            *one.columns.asked,
+        ]
         for one in corpora.chosen_sets(settings)
     }
     cells = []

@@ -11,6 +11,7 @@ from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
+from bioptimus_jax.sets.roles import FOUND, Columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +31,11 @@ class Looked:
         return [*(found['lines'] for found in self.sets.values()), *filter(None, [self.clashes])]
 
 
-def look_through(folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task) -> Looked:
-    """What is worth knowing of a set, or of each of a folder. `task`: for sets that have no record.
+def look_through(
+    folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task, columns: Columns = FOUND
+) -> Looked:
+    """What is worth knowing of a set, or of each of a folder. `task`: for sets that have no record. `columns`: those of
+    their files that are read.
 
     Raises InputError where there is no set.
     """
@@ -41,7 +45,7 @@ def look_through(folder: Path, tokenizers: Mapping[str, Any], task: str = Finetu
     if not sets:
         raise InputError(f'{folder}: has no training split in it, and no folder with one')
     found, errors = {}, []
-    every = [set_at(path, task) for path in sets]
+    every = [set_at(path, task, columns) for path in sets]
     for chosen in every:
         try:
             learned = task_for(chosen)

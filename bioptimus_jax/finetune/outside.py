@@ -31,7 +31,7 @@ class Asked:
     """Predictions in `file` for the test items `gold` of `gold_file`; an item is called a `unit`.
 
     `types`: what predicted types of entities are called in the set, '' for one that is left out. `labels`: those that
-    there are, none where answers are numbers, or tags of words.
+    there are, none where nothing says so, and where answers are numbers or tags of words.
     """
 
     file: Path

@@ -14,6 +14,7 @@ from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
+from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
 
 
@@ -30,11 +31,9 @@ class Gold:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What answers may be; of a test file alone what it has."""
-        for known in (self.dataset, getattr(self.task, 'known', None)):
-            if labels := getattr(known, 'labels', None):
-                return tuple(labels)
-        return tuple(sorted({str(a) for e in self.examples for a in self.task.answers(e)}))
+        """What answers may be; none where nothing says so, as of a test file alone."""
+        known = (getattr(one, 'labels', None) for one in (self.dataset, getattr(self.task, 'known', None)))
+        return tuple(next(filter(None, known), ()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,10 +140,11 @@ def _check_seeds(cell: Path, seed: int | None) -> None:
             )
 
 
-def gold_at(path: Path, task: str) -> Gold:
+def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
     """The test set in the folder of a set, in its test file, or in a file or BRAT folder alone.
 
-    `task`: of sets without a record, which are named by their folder, or by a file that is not called test.
+    `task`: of sets without a record, which are named by their folder, or by a file that is not called test. `columns`:
+    those of its files that are read.
     """
     if not path.exists():
         raise InputError(f'{path}: no such file or folder; give a set or its test file')
@@ -152,7 +152,7 @@ def gold_at(path: Path, task: str) -> Gold:
     plain, folder = place.name.partition('.')[0], path if inside else place.parent
     if not inside and plain not in NAMES['test']:
         folder /= plain
-    chosen = set_at(folder, task)
+    chosen = set_at(folder, task, columns)
     learned = task_for(chosen)
     file = split_source(path, 'test')[1] if inside else path
     if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
@@ -162,9 +162,11 @@ def gold_at(path: Path, task: str) -> Gold:
     return Gold(chosen, learned, file, tuple(examples), dataset)
 
 
-def score(path: Path, predictions: Path, task: str, types: Mapping[str, str]) -> Scored:
+def score(
+    path: Path, predictions: Path, task: str, types: Mapping[str, str], columns: Columns = FOUND
+) -> Scored:
     """Score a file or BRAT folder of predictions. Raises InputError unless every test item is there once."""
-    gold = gold_at(path, task)
+    gold = gold_at(path, task, columns)
     if not predictions.exists():
         raise InputError(f'{predictions}: no such file or folder of predictions')
     asked = Asked(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)

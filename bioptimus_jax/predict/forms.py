@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import printable
+from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.predict.answer import Answer, Found
+from bioptimus_jax.predict.given import Given
 from bioptimus_jax.progress import coloured
 
 COLOURS = (36, 35, 32, 33, 34, 31)
@@ -20,6 +21,8 @@ HUES = (200, 320, 120, 40, 260, 0)
 """The same on a page."""
 SHOWN = 5
 """Labels of a text that are shown beside the first."""
+LONGEST = 200
+"""Bytes of a file's name, without its ending."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +79,31 @@ def _write_all(answers: Iterable[Answer], form: Form, types: Types, put: Callabl
     put(form.after)
 
 
+def file_name(name: str) -> str:
+    """A name without what no name of a file can hold, and no longer than one can be."""
+    held = ''.join('_' if c == '/' or not c.isprintable() else c for c in name)
+    return held.encode('utf-8')[:LONGEST].decode('utf-8', 'ignore') or 'text'
+
+
+def require_file_names(given: Iterable[Given]) -> None:
+    """Raises InputError where two texts would be written into one file of BRAT."""
+    first: dict[str, Given] = {}
+    for one in given:
+        other = first.setdefault(file_name(one.name), one)
+        if other is not one:
+            raise InputError(
+                f'{one.place}: {one.name[:60]!r} and {other.name[:60]!r} ({other.place}) would both be written as '
+                f'{file_name(one.name)[:60]}.txt; give one another name, or choose another form'
+            )
+
+
 def _write_brat(answer: Answer, to: Path) -> None:
     """NAME.txt and NAME.ann."""
     [text] = answer.given.texts
-    with atomic(to / f'{answer.given.name}.txt') as file:
+    name = file_name(answer.given.name)
+    with atomic(to / f'{name}.txt') as file:
         file.write(text)
-    with atomic(to / f'{answer.given.name}.ann') as file:
+    with atomic(to / f'{name}.ann') as file:
         for at, one in enumerate(answer.found, 1):
             file.write(brat_line(at, one.kind, one.start, one.end, text[one.start : one.end]))
 
@@ -113,7 +135,7 @@ def _text(answer: Answer, types: Types) -> str:
             said = ' '.join(f'{word} {sure:.2f}' for word, sure in one.others) or one.kind
             parts[-1] = types.marked(one.kind, f'{parts[-1]} ({printable(said)})')
     spoken = ''.join(f'  {printable(line)}\n' for line in _spoken(answer)[:1])
-    return f'{answer.given.name}: {"".join(parts).strip()}\n{spoken}'
+    return f'{printable(answer.given.name)}: {"".join(parts).strip()}\n{spoken}'
 
 
 def _tsv(answer: Answer, types: Types) -> str:

@@ -1,15 +1,26 @@
 """Files with a token and its tag on every line, a blank line between sentences, `-DOCSTART-` before a document.
 
-Columns stand apart by tabs or, in a file without a tab, by spaces (CoNLL). The token is the first, the tag the last;
-what is between is not read.
+Columns stand apart by tabs or, in a file without a tab, by spaces (CoNLL). Which of them is the token and which the tag
+is found from what they hold (roles.py); others are not read.
 """
 
+import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.sets.quoting import unquoted
+from bioptimus_jax.sets.roles import (
+    FOUND,
+    Columns,
+    Held,
+    Roles,
+    roles_of,
+    unknown_tag,
+    words_and_blanks,
+)
 from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
@@ -20,7 +31,7 @@ SPACES = re.compile(' +')
 Row = tuple[int, str, str]  # number of the line, token, tag
 
 
-def read_columns(path: Path) -> Reading:
+def read_columns(path: Path, asked: Columns = FOUND) -> Reading:
     """The sentences of one file, tags as they stand there. Raises InputError with file and line.
 
     Put right and counted: byte-order mark, carriage returns, white space around a tag, blank lines that hold spaces or
@@ -39,7 +50,8 @@ def read_columns(path: Path) -> Reading:
             words.clear()
             tags.clear()
 
-    for row in _rows(path, repairs):
+    table = _table(path, repairs, asked)
+    for row in table.rows(repairs):
         if row is None:
             repairs['blank lines too many'] += not expected
             close()
@@ -60,23 +72,34 @@ def read_columns(path: Path) -> Reading:
     odd = {word for word in set().union(*(s.words for s in sentences)) if word.split() != [word]}
     if odd:
         repairs['words with white space in them'] = sum(word in odd for s in sentences for word in s.words)
-    return Reading(tuple(sentences), count_mentions(path), +repairs)
+    said = str(table.roles) if table.roles.width > 2 or table.roles.word else ''
+    return Reading(tuple(sentences), count_mentions(path, table.roles), +repairs, columns=said)
 
 
-def count_mentions(path: Path) -> int:
+def count_mentions(path: Path, roles: Roles | None = None) -> int:
     """Mentions counted straight from the lines of a file, in whatever scheme, apart from any reading of sentences.
 
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
-    (as conlleval reads it).
+    (as conlleval reads it). `roles`: where tags stand, by default in the last column.
     """
-    # Nothing is shared with `_rows`: `require_all_mentions` holds one against the other.
+    # Nothing is shared with `_table` but the place: `require_all_mentions` holds one against the other.
     lines = path.read_bytes().split(b'\n')
     separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '
+    if roles and roles.mixed:
+        lines, separator = [line.replace(b'\t', b' ') for line in lines], b' '
+    if roles and roles.header:
+        lines = lines[1 + next(at for at, line in enumerate(lines) if line.strip(b' \t\r\xef\xbb\xbf')) :]
+    within = roles.tag if roles and roles.tag < roles.width - 1 else None
 
     def tags() -> Iterator[str]:
         decoded: dict[bytes, str] = {}
         for line in lines:
-            _, between, tag = line.strip(b'\r ').rpartition(separator)
+            line = line.strip(b'\r ')
+            if within is None:
+                _, between, tag = line.rpartition(separator)
+            else:
+                columns = [x for x in line.split(separator) if x or separator == b'\t']
+                between, tag = (separator, columns[within]) if within < len(columns) else (b'', b'')
             if not between or line.startswith(DOCUMENT.encode()):
                 yield OUTSIDE
                 continue
@@ -97,59 +120,99 @@ def count_beginnings(tags: Iterable[str]) -> int:
     return count
 
 
-def first_lines(paths: Iterable[Path]) -> dict[str, str]:
+def first_lines(paths: Iterable[Path], asked: Columns = FOUND) -> dict[str, str]:
     """FILE:LINE where each kind of tag, without its type, is met first."""
     found: dict[str, str] = {}
     for path in paths:
-        for row in _rows(path, Counter()):
+        for row in _table(path, Counter(), asked).rows(Counter()):
             if row is not None and row[1] != DOCUMENT and row[2] != OUTSIDE:
                 found.setdefault(row[2][:2], f'{path}:{row[0]}')
     return found
 
 
-def line_of(path: Path, kind: str) -> str:
+def line_of(path: Path, kind: str, asked: Columns = FOUND) -> str:
     """FILE:LINE where a tag of this type is met first."""
-    numbers = (row[0] for row in _rows(path, Counter()) if row is not None and row[2][2:] == kind)
-    return f'{path}:{next(numbers)}'
+    rows = _table(path, Counter(), asked).rows(Counter())
+    return f'{path}:{next(row[0] for row in rows if row is not None and row[2][2:] == kind)}'
 
 
-def _rows(path: Path, repairs: Counter[str]) -> Iterator[Row | None]:
-    """Lines with token and tag, None for a blank line."""
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """The lines of a file in columns apart by tabs or by blanks; `roles`: which of them are read."""
+
+    path: Path
+    lines: Sequence[str]
+    tabs: bool
+    roles: Roles = Roles(0, 1, 2)
+
+    def columns(self) -> Iterator[tuple[int, list[str]]]:
+        """The number and the columns of every line, none of a blank one."""
+        mixed = self.roles.mixed
+        for number, line in enumerate(self.lines, 1):
+            # The first letter tells nearly all lines that are not blank.
+            if line[:1] in ('', ' ', '\t') and not line.strip(' \t'):
+                yield number, []
+            elif mixed:
+                yield number, line.replace('\t', ' ').split(' ')
+            else:
+                yield number, line.split('\t') if self.tabs else SPACES.split(line.strip(' '))
+
+    def filled(self) -> Iterator[tuple[int, list[str]]]:
+        """The same of lines that hold more than the start of a document."""
+        return ((n, c) for n, c in self.columns() if c and (c[0][:1] != '-' or not c[0].startswith(DOCUMENT)))
+
+    def rows(self, repairs: Counter[str]) -> Iterator[Row | None]:
+        """Lines with token and tag, None for a blank line. Raises InputError for a tag that is none."""
+        word, tag, known = self.roles.word, self.roles.tag, set[str]()
+        header = self.roles.header
+        for number, columns in self.columns():
+            # Nearly every line: its tag was checked before. A line with '-' may begin a document.
+            if columns and columns[0][:1] != '-' and columns[tag] in known and columns[word]:
+                yield number, columns[word], columns[tag]
+            elif not columns:
+                yield None
+            elif columns[0].startswith(DOCUMENT):
+                yield number, DOCUMENT, OUTSIDE
+            elif header:
+                header = False
+            else:
+                own = columns[tag].strip()
+                if not columns[word]:
+                    shown = ' '.join(columns)[:60]
+                    raise InputError(
+                        f'{self.path}:{number}: expected token and tag in {shown!r}, the token is empty'
+                    )
+                if not is_tag(own):
+                    raise unknown_tag(self.path, number, own, False)
+                if own == columns[tag]:
+                    known.add(own)
+                repairs['blanks around tags'] += own != columns[tag]
+                yield number, columns[word], own
+
+
+def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
+    """The lines of a file. Raises InputError for those of another width than the first one."""
     lines = _lines(path, repairs)
     tabs = any('\t' in line for line in lines if line.strip(' \t'))
+    table = _Table(path, lines, tabs)
+    if not next(table.filled(), None):
+        return table
+    repairs['blank lines with spaces'] += sum(bool(line) and not line.strip(' \t') for line in lines)
+    if tabs and any('"' in line for line in lines):
+        _refuse_quoted(table)
+    mixed = tabs and words_and_blanks(columns for _, columns in table.filled())
+    table = dataclasses.replace(table, roles=Roles(0, 1, 2, mixed=mixed))
     form = 'token TAB tag' if tabs else 'token and tag'
-    width, known = 0, set[str]()
-    for number, line in enumerate(lines, 1):
-        columns = line.split('\t') if tabs else SPACES.split(line.strip(' '))
-        # Nearly every line: its tag was checked before. A line with '-' may begin a document.
-        if len(columns) == width and columns[-1] in known and columns[0] and line[0] != '-':
-            yield number, columns[0], columns[-1]
-        elif not line.strip(' \t'):
-            repairs['blank lines with spaces'] += bool(line)
-            yield None
-        elif columns[0].startswith(DOCUMENT):
-            yield number, DOCUMENT, OUTSIDE
-        else:
-            width = width or len(columns)
-            tag = columns[-1].strip()
-            _check(f'{path}:{number}', form, columns, width, tag)
-            if tag == columns[-1]:
-                known.add(tag)
-            repairs['blanks around tags'] += tag != columns[-1]
-            yield number, columns[0], tag
+    roles = roles_of(Held.of(path, table.filled, asked, form), asked)
+    return dataclasses.replace(table, roles=dataclasses.replace(roles, mixed=mixed))
 
 
-def _check(where: str, form: str, columns: list[str], width: int, tag: str) -> None:
-    if len(columns) < 2 or len(columns) != width or not columns[0]:
-        count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
-        earlier = f' (lines before have {width})' if len(columns) != width else ''
-        empty = ', the token is empty' if not columns[0] else ''
+def _refuse_quoted(table: _Table) -> None:
+    if unquoted([table.lines[number - 1] for number, _ in table.filled()]):
+        number, first = next((n, c) for n, c in table.filled() if any(x.startswith('"') for x in c))
         raise InputError(
-            f'{where}: expected {form}, found {count}{earlier} in {" ".join(columns)[:60]!r}{empty}'
-        )
-    if not is_tag(tag):
-        raise InputError(
-            f'{where}: unknown tag {tag[:60]!r}; tags are O, B-TYPE, I-TYPE and those of IOBES, BILOU and BMES'
+            f'{table.path}:{number}: {" ".join(first)[:60]!r} is quoted, as no token is; write the file without '
+            'quotation (pandas: quoting=csv.QUOTE_NONE)'
         )
 
 

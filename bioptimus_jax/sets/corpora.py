@@ -24,6 +24,7 @@ from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.cutting import cut_of_columns, prose
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
+from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
@@ -31,9 +32,12 @@ from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How a split in this form is read, and from which files, from its place and its name; `endings` of its place."""
+    """How a split in this form is read, and from which files, from its place and its name; `endings` of its place.
 
-    read: Callable[[Path, str], Reading]
+    Only files of columns are read by the columns that were asked for.
+    """
+
+    read: Callable[[Path, str, Columns], Reading]
     files: Callable[[Path, str], list[Path]] = lambda file, split: [file]
     endings: tuple[str, ...] = ()
 
@@ -45,12 +49,14 @@ def _brat_files(folder: Path, split: str) -> list[Path]:
 PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
 NOTES, TABLE = 'i2b2', 'table'
 FORMS = {
-    'columns': Form(lambda file, _: read_columns(file), endings=('.tsv', '.txt', '.conll', '.bio')),
-    'PubTator': Form(lambda file, _: read_pubtator(file), endings=PUBTATOR),
-    'BRAT': Form(lambda folder, _: read_brat(folder), _brat_files, ('',)),
-    TABLE: Form(lambda first, _: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
-    NOTES: Form(read_notes, note_files),
-    'TFDS': Form(read_prepared, prepared_files),
+    'columns': Form(
+        lambda file, _, asked: read_columns(file, asked), endings=('.tsv', '.txt', '.conll', '.bio')
+    ),
+    'PubTator': Form(lambda file, *_: read_pubtator(file), endings=PUBTATOR),
+    'BRAT': Form(lambda folder, *_: read_brat(folder), _brat_files, ('',)),
+    TABLE: Form(lambda first, *_: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
+    NOTES: Form(lambda folder, split, _: read_notes(folder, split), note_files),
+    'TFDS': Form(lambda folder, split, _: read_prepared(folder, split), prepared_files),
 }
 MARKED = ('BRAT', 'PubTator', NOTES)
 """Forms of texts with mentions by characters."""
@@ -64,13 +70,14 @@ EXPECTED = (
 class NamedSet:
     """A set under the name of its scores: where its files are, and what is learned from it.
 
-    `reading`: MERGED where all of its types are read as one.
+    `reading`: MERGED where all of its types are read as one. `columns`: those of its files that are read.
     """
 
     name: str
     folder: Path
     reading: str = ''
     task: str = Finetune.task
+    columns: Columns = FOUND
 
     @property
     def kind(self) -> dict[str, str]:
@@ -85,7 +92,8 @@ class Dataset:
     `gold_in_file`: mentions of each split, counted apart from its sentences; `gold_left_out` of them overlap or repeat
     others and are in no sentence. `unseen_labels`: tags that only devel or test have. `form` and `scheme`: how the
     files are written. `repairs`: of each split, see sentences.Reading. `merged_types`: types of the training split that
-    were merged into one. `cut`: the rule of `cutting.CUTS` that gives these words and sentences from text.
+    were merged into one. `columns`: in words, which of several are word and tag. `cut`: the rule of `cutting.CUTS`
+    that gives these words and sentences from text.
     """
 
     name: str
@@ -101,6 +109,7 @@ class Dataset:
     merged_types: tuple[str, ...] = ()
     gold_left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
     cut: str = prose.__name__
+    columns: str = ''
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -108,11 +117,15 @@ class Dataset:
         return tuple(dict.fromkeys(label[2:] for label in self.labels if label != OUTSIDE))
 
 
-def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
-    """The set in a folder under the folder's name, read and learned as its record says; others by `task`."""
+def set_at(folder: Path, task: str = Finetune.task, columns: Columns = FOUND) -> NamedSet:
+    """The set in a folder under the folder's name, read and learned as its record says; others by `task`.
+
+    `columns`: those of its files that are read, where it is one of entities or of words.
+    """
     name = name_of(folder)
     known = published.record_of(name)
-    return NamedSet(name, folder, MERGED * getattr(known, 'merged', False), known.task if known else task)
+    merged_types = MERGED * getattr(known, 'merged', False)
+    return NamedSet(name, folder, merged_types, known.task if known else task, columns)
 
 
 def name_of(folder: Path) -> str:
@@ -145,8 +158,14 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     """
     chosen = given if isinstance(given, NamedSet) else set_at(given)
     form, sources = _sources(chosen.folder)
-    read = {name: FORMS[form].read(sources[name], name) for name in SPLITS}
-    scheme = _scheme(read.values(), sources.values(), chosen.folder)
+    read = {name: FORMS[form].read(sources[name], name, chosen.columns) for name in SPLITS}
+    for split, reading in read.items():
+        if reading.columns != read['train'].columns:
+            raise InputError(
+                f'{sources[split]}: {_said(reading)}, but in {sources["train"]}: {_said(read["train"])}; '
+                f'the splits of a set have the same columns, or {remedy("tag_column")}'
+            )
+    scheme = _scheme(read.values(), sources.values(), chosen.folder, chosen.columns)
     splits = {name: _in_iob2(reading, scheme) for name, reading in read.items()}
     types = types_of(splits['train'])
     if not types:
@@ -167,7 +186,12 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
         merged_types=types if chosen.reading else (),
         gold_left_out={name: reading.left_out for name, reading in read.items()},
         cut=read['train'].cut or cut_of_columns(s.words for s in splits['train']),
+        columns=read['train'].columns,
     )
+
+
+def _said(reading: Reading) -> str:
+    return reading.columns or 'of 2 columns, 1 is the word and 2 the tag'
 
 
 def types_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
@@ -178,8 +202,8 @@ def types_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
 def read_test(chosen: NamedSet, source: Path) -> Dataset:
     """A set of which there is only a test file, or such a folder. Raises InputError naming file and line."""
     form = form_of(source)
-    reading = FORMS[form].read(source, 'test')
-    scheme = _scheme([reading], [source], source)
+    reading = FORMS[form].read(source, 'test', chosen.columns)
+    scheme = _scheme([reading], [source], source, chosen.columns)
     test = _in_iob2(reading, scheme)
     test = _merged(test) if chosen.reading else test
     return Dataset(
@@ -193,6 +217,7 @@ def read_test(chosen: NamedSet, source: Path) -> Dataset:
         form=form,
         scheme=str(scheme),
         gold_left_out={'test': reading.left_out},
+        columns=reading.columns,
     )
 
 
@@ -208,20 +233,21 @@ def require_all_mentions(folder: Path, dataset: Dataset) -> None:
             )
 
 
-def read_split(folder: Path, split: str) -> tuple[Sentence, ...]:
+def read_split(given: NamedSet | Path, split: str) -> tuple[Sentence, ...]:
     """One split of a set, in IOB2 with the types of its files; the others may be missing. Raises InputError."""
-    form, source = split_source(folder, split)
-    reading = FORMS[form].read(source, split)
-    return _in_iob2(reading, _scheme([reading], [source], folder))
+    chosen = given if isinstance(given, NamedSet) else set_at(given)
+    form, source = split_source(chosen.folder, split)
+    reading = FORMS[form].read(source, split, chosen.columns)
+    return _in_iob2(reading, _scheme([reading], [source], chosen.folder, chosen.columns))
 
 
-def read_iob2(path: Path, reading: str = '') -> tuple[Sentence, ...]:
+def read_iob2(path: Path, reading: str = '', asked: Columns = LAST) -> tuple[Sentence, ...]:
     """The sentences of one file or BRAT folder, in IOB2 whatever its scheme; `reading`: as NamedSet has it.
 
-    Raises InputError naming file and line.
+    `asked`: by default the last column holds the tags, as in predictions. Raises InputError naming file and line.
     """
-    read = FORMS[form_of(path)].read(path, '')
-    sentences = _in_iob2(read, _scheme([read], [path], path))
+    read = FORMS[form_of(path)].read(path, '', asked)
+    sentences = _in_iob2(read, _scheme([read], [path], path, asked))
     return _merged(sentences) if reading else sentences
 
 
@@ -279,7 +305,14 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
         raise InputError(
             f'{root}: no such folder; config.finetune.folder needs NAME/{{train,devel,test}}.tsv in it'
         )
-    return sets_in(root, settings.datasets, task=settings.task)
+    return [
+        dataclasses.replace(one, columns=_columns_of(settings_on(settings, one.name)))
+        for one in sets_in(root, settings.datasets, task=settings.task)
+    ]
+
+
+def _columns_of(settings: Finetune) -> Columns:
+    return Columns(settings.word_column, settings.tag_column)
 
 
 def settings_on(settings: Finetune, dataset: str) -> Finetune:
@@ -378,12 +411,12 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
     return forms[0], {split: path for split, (_, path) in found.items()}
 
 
-def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path) -> Scheme:
+def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path, asked: Columns) -> Scheme:
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
         files = [source for source in sources if source.is_file() and not tables.is_table(source)]
-        where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files).items()))
+        where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files, asked).items()))
         raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
 
 

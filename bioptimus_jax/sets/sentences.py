@@ -77,7 +77,8 @@ class Reading:
 
     `mentions` are counted in the files, apart from any sentence; `left_out` of them are in no sentence, since they
     overlap or repeat others. `repairs`: in words, what was not as it should be -> how often. `cut`: the rule of
-    `cutting.CUTS` that gives these words from text, '' where the words themselves have to tell.
+    `cutting.CUTS` that gives these words from text, '' where the words themselves have to tell. `columns`: in words,
+    which of several were read.
     """
 
     sentences: tuple[Sentence, ...]
@@ -85,17 +86,22 @@ class Reading:
     repairs: Mapping[str, int]
     left_out: int = 0
     cut: str = ''
+    columns: str = ''
 
 
 def text_of(path: Path) -> str:
     """The text of a file, line ends and byte-order mark as they are. Raises InputError as `decoded` does."""
+    return decoded(path, bytes_of(path))
+
+
+def bytes_of(path: Path) -> bytes:
+    """What a file holds. Raises InputError."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(
             f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
         ) from error
-    return decoded(path, content)
 
 
 def decoded(path: Path | str, content: bytes) -> str:

@@ -1,7 +1,7 @@
 """Sets of texts: one text or two with labels or a number; those of BLURB by records, one's own in two or three columns.
 
-A line is an example, its columns stand apart by tabs, and nothing is quoted. The public files are those of BLURB's own
-scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE$`, `@DRUG$` and the like.
+A line is an example, and its columns stand apart by tabs; nothing is quoted in public sets. The public files are those
+of BLURB's own scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE$`, `@DRUG$` and so on.
 """
 
 import dataclasses
@@ -9,15 +9,18 @@ import functools
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets import tabular
+from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
+from bioptimus_jax.sets.own import Row
+from bioptimus_jax.sets.quoting import unquoted
+from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import text_of
 from bioptimus_jax.sets.tags import is_tag
 
@@ -26,10 +29,6 @@ FOLD = '-fold'
 """In the name of a set that has folds, before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
-ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
-"""What a header calls an answer."""
-Row = tuple[str, int, list[str]]
-"""Where it stands, as messages name it, its number in the split, and its columns."""
 Answers = Callable[[str, str], tuple[str | float, ...]]
 """What an answer column says, and where it stands."""
 
@@ -51,13 +50,17 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """The three splits of one set; `labels` in the order of its record, or sorted, none where answers are numbers."""
+    """The three splits of one set; `labels` in the order of its record, or sorted, none where answers are numbers.
+
+    `notes`: how the files of one's own set were read, in words.
+    """
 
     name: str
     train: tuple[Text, ...]
     devel: tuple[Text, ...]
     test: tuple[Text, ...]
     labels: tuple[str, ...]
+    notes: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,7 +259,17 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
                 f'{files[split]}: has {len(read[0].words)} texts a line, but {files["train"]} {width}; '
                 'the splits of a set have the same columns'
             )
-    return Texts(name, train, **later, labels=tuple(labels))
+    return Texts(name, train, **later, labels=tuple(labels), notes=() if known else _notes(files, numbers))
+
+
+def _notes(files: Mapping[str, Path], numbers: bool) -> tuple[str, ...]:
+    """How the files of one's own set were read, in words. Raises InputError where all of them have a header."""
+    if tables.is_table(files['train']):
+        return ()  # its columns have names
+    rows = {split: _rows(file, None) for split, file in files.items()}
+    if not numbers:
+        own.refuse_same_header(rows)
+    return tuple(own.notes(files, rows['train'], numbers))
 
 
 def read_split(
@@ -282,8 +295,8 @@ def read_split(
     if split == 'train':
         return whole[:-held_out]
     has_own = files(split) != files('train') and files(split).stat().st_size > 0
-    own = read_file(files(split), known, numbers, labels) if has_own else ()
-    return (*own, *whole[-held_out:])
+    own_examples = read_file(files(split), known, numbers, labels) if has_own else ()
+    return (*own_examples, *whole[-held_out:])
 
 
 def read_file(
@@ -318,7 +331,12 @@ def holds_texts(path: Path) -> bool:
     lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
     rows = [line.split('\t') for line in lines if '\t' in line and line.strip()]
     # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
-    of_texts = sum(len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()) for columns in rows)
+    if words_and_blanks(rows):
+        return False
+    of_texts = sum(
+        max(len(x.split()) for x in columns) > 1 or not any(is_tag(x.strip()) for x in columns)
+        for columns in rows
+    )
     return 2 * of_texts > len(rows)
 
 
@@ -331,6 +349,9 @@ def _rows(path: Path, layout: Layout | None) -> list[Row]:
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
     rows = [(f'{path}:{number}', number, line.rstrip('\r')) for number, line in lines if line.strip()]
     keys = layout.keys if layout else ()
+    plain = None if layout else unquoted([line for *_, line in rows])
+    if plain:
+        return [(where, number, columns) for (where, number, _), columns in zip(rows, plain, strict=True)]
     return [
         (where, number, _values(where, line, keys) if keys else line.split('\t'))
         for where, number, line in rows
@@ -349,9 +370,9 @@ def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, 
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
-    (where, number, first), said = rows[0], Counter(columns[-1].strip() for *_, columns in rows)
-    if not known and first[-1].strip().lower() in ANSWERS and said[first[-1].strip()] == 1:
-        raise InputError(f'{where}: looks like a header; a set of your own has none, remove it')
+    where, number, first = rows[0]
+    if not known:
+        own.refuse_header(rows)
     if not (known and layout.header):
         return
     try:
@@ -363,11 +384,7 @@ def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, 
 
 def _own_layout(rows: Sequence[Row]) -> Layout:
     """Two or three columns, the last of which is the answer. Raises InputError."""
-    width = len(rows[0][2]) if rows else 2
-    if width not in (2, 3):
-        raise InputError(
-            f'{rows[0][0]}: expected text TAB answer or text TAB text TAB answer, not {width} columns'
-        )
+    width = own.width_of(rows)
     return Layout(tuple(range(width - 1)), width - 1)
 
 
@@ -377,7 +394,7 @@ def _example(
     """The example of a line; `documents` gets the number of its document, where that is new."""
     if len(columns) != layout.columns:
         count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
-        raise InputError(f'{where}: has {count}, not {layout.columns}')
+        raise InputError(f'{where}: has {count}, not {layout.columns}{own.across(columns)}')
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):
         raise InputError(f'{where}: a text is empty')

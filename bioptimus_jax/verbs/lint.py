@@ -1,8 +1,8 @@
 """`bioptimus lint`: look through sets.
 
-What is worth knowing about sets before a model is trained on them: counts beside the published ones, texts that
-are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences tagged in two ways. With a
-model, words that its tokenizer loses, and what is too long for one window.
+What is worth knowing about sets before a model is trained on them: how columns are read, counts beside the
+published ones, texts that are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences
+tagged in two ways. With a model, words that its tokenizer loses, and what is too long for one window.
 
 reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets
 writes: lines to the terminal; exit code 3 where a set cannot be read
@@ -13,7 +13,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, described, flag, json_flag, needed, several
+from bioptimus_jax.command import Command, Verb, column_flags, described, flag, json_flag, needed, several
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress import complain
 from bioptimus_jax.schema import TASKS, Finetune
@@ -21,12 +21,15 @@ from bioptimus_jax.schema import TASKS, Finetune
 
 def _call(command: Command) -> None:
     from bioptimus_jax.finetune.look import look_through
+    from bioptimus_jax.sets.roles import Columns
     from bioptimus_jax.vocab.agreement import load_for_words
 
     folders = [Path(name) for name in command.options.model]
     short = len({folder.name for folder in folders}) == len(folders)
     models = {folder.name if short else str(folder): load_for_words(folder) for folder in folders}
-    looked = look_through(Path(command.options.sets), models, command.options.task)
+    options = command.options
+    columns = Columns(options.word_column, options.tag_column)
+    looked = look_through(Path(options.sets), models, options.task, columns)
     command.answer(
         lambda: {'sets': looked.sets, 'clashes': looked.clashes, 'errors': looked.errors},
         lambda: '\n'.join('\n'.join(lines) for lines in looked.lines),
@@ -43,6 +46,7 @@ VERB = Verb(
     (
         needed('--sets', 'a set or a folder of sets', 'FOLDER'),
         flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
+        *column_flags(),
         several('--model', 'count its pieces too; may be repeated', 'HF_FOLDER'),
         json_flag(),
     ),

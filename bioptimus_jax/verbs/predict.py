@@ -9,8 +9,8 @@ reading.json has the rule for words and sentences, and the length of windows. It
 
 MODEL:  a Hugging Face folder; or a run, or part of one, with one model that
         --config.finetune.keep=best has kept, or with one export
-INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; a folder of such
-        files; - for standard input
+INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; .pubtator, whose
+        title and abstract are one text; a folder of such files; - for standard input
 
 writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,
         which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)
@@ -26,17 +26,21 @@ from pathlib import Path
 
 from bioptimus_jax.command import Command, Verb, count, described, flag, several, switch
 from bioptimus_jax.errors import ConfigError, printable
+from bioptimus_jax.progress import complain
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.predict.forms import BRAT, write
+    from bioptimus_jax.model.folder import config_values
+    from bioptimus_jax.predict.forms import BRAT, require_file_names, write
     from bioptimus_jax.predict.given import read_given
     from bioptimus_jax.predict.model import Settings, kind_of, load, model_in
 
     options = command.options
     folder = model_in(Path(options.model))
     kind = kind_of(folder)
-    given = read_given(options.inputs, options.text, kind.by_line)
+    named = config_values(folder).get('id2label')
+    labels = [str(name) for name in named.values()] if isinstance(named, dict) else []
+    given = read_given(options.inputs, options.text, kind.by_line, labels)
     to = Path(options.to) if options.to else None
     if options.form == BRAT and not (kind.brat and to):
         raise ConfigError(
@@ -44,6 +48,11 @@ def _call(command: Command) -> None:
             if to
             else f'--as={BRAT} needs --to, a folder for the .txt and .ann files'
         )
+    if options.form == BRAT:
+        require_file_names(given)
+    for one in given:
+        if one.called:
+            complain(f'{one.place}: is called {one.name} here, as an earlier text is called {one.called}')
     loaded = load(folder, kind, options.threads)
     settings = Settings(options.max_pieces, options.lines, options.best)
     write(kind.answers(loaded, given, settings), options.form, to)

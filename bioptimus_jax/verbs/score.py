@@ -13,6 +13,9 @@ PREDICTIONS: .tsv as the test file, with predicted tags or answers in its last c
                                                      be left out
              entities also as PubTator, or a folder of BRAT (.txt and .ann)
 
+Of more than two columns of GOLD it is found which holds the words and which the tags, or --word_column and
+--tag_column say so. A label that a test file alone does not have counts as wrong.
+
 Entities by characters are compared with the characters of BRAT and PubTator sets. In columns one that begins
 or ends within a word is widened to the whole word, which is reported. One that overlaps others counts, too.
 
@@ -26,13 +29,14 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, described, flag, json_flag, several
+from bioptimus_jax.command import Command, Verb, column_flags, described, flag, json_flag, several
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.schema import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
     from bioptimus_jax.finetune.scoring import score
+    from bioptimus_jax.sets.roles import Columns
 
     options = command.options
     if bool(options.to) != bool(options.name):
@@ -45,7 +49,8 @@ def _call(command: Command) -> None:
         if part.find('=') < 1:
             raise ConfigError(f'--types: {part!r} must be THEIRS=OURS, or THEIRS= to leave them out')
     types = dict(part.partition('=')[::2] for part in options.types)
-    scored = score(Path(options.gold), Path(options.predictions), options.task, types)
+    columns = Columns(options.word_column, options.tag_column)
+    scored = score(Path(options.gold), Path(options.predictions), options.task, types, columns)
     kept = str(scored.keep(Path(options.to), options.name, options.seed)) if options.to else ''
     said = [f'kept in {kept}'] * bool(kept)
     command.answer(
@@ -59,6 +64,7 @@ VERB = Verb(
         flag('gold', 'the test set', None, metavar='GOLD'),
         flag('predictions', 'what was predicted for it', None, metavar='PREDICTIONS'),
         flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
+        *column_flags(),
         several(
             '--types',
             'what the set calls a predicted type of entities; THEIRS=: leave it out; may be repeated',

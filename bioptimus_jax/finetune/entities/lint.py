@@ -47,6 +47,7 @@ def lint_dataset(
         'blurb': name,
         'form': dataset.form,
         'scheme': dataset.scheme,
+        'columns': dataset.columns,
         'types': list(dataset.types),
         'merged_types': list(dataset.merged_types),
         'cut': dataset.cut,
@@ -78,8 +79,8 @@ def lines(record: Mapping[str, Any]) -> list[str]:
 
 def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[str]:
     """What the counts of a set do not say, and what is wrong with it; `label`: of the name of a tokenizer."""
-    splits = record['splits']
-    said = [
+    splits, columns = record['splits'], record.get('columns', '')  # earlier runs have none
+    said = [columns] * bool(columns) + [
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():

@@ -83,7 +83,7 @@ class Words(Entities):
             kinds = set(corpora.types_of(getattr(dataset, split)))
             for strange in sorted(kinds.difference(self.types)):
                 file = corpora.columns_file(chosen.folder, split)
-                where = line_of(file, strange) if file else chosen.folder / split
+                where = line_of(file, strange, chosen.columns) if file else chosen.folder / split
                 known = ', '.join(self.types)
                 raise InputError(f'{where}: {strange!r} is not a class of {chosen.name}: {known}')
         return dataset

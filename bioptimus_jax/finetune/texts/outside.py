@@ -1,5 +1,6 @@
 """Answers to texts that were predicted elsewhere."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from bioptimus_jax.finetune.outside import ANSWERS, Asked, Item, listed, words_o
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.texts import Published, Text
 
+SHOWN = 5
+"""Labels that a note names."""
 UNANSWERED = 'texts without an answer, which count as wrong'
 
 
@@ -17,7 +20,7 @@ def read_answers(
     """The answers to every text of the test set, and what is odd about them, in words. Raises InputError."""
     items = _in_json(asked, known, numbers) if asked.in_json else _in_columns(asked, known, numbers)
     for item in items:
-        strange = [x for x in item.answers if not (numbers or x in asked.labels)]
+        strange = [x for x in item.answers if asked.labels and x not in asked.labels]
         if strange:
             labels = ', '.join(asked.labels)
             raise InputError(
@@ -27,9 +30,21 @@ def read_answers(
     empty = 0 if known and known.several else sum(not a for a in answers)
     if empty:
         notes.append(f'{empty:,} {UNANSWERED}')
+    if not (numbers or asked.labels):
+        notes += _strange_labels(asked, answers)
     if all(item.words is None for item in items):
         notes.append('the file repeats no text: answers are taken in the order of the test file')
     return answers, notes
+
+
+def _strange_labels(asked: Asked, answers: Sequence[Sequence[str]]) -> list[str]:
+    """A note where answers have labels that no text of a test file has, which may be all that there is of its set."""
+    ours = {answer for text in asked.gold for answer in text.answers}
+    strange = Counter(answer for given in answers for answer in given if answer not in ours)
+    if not strange:
+        return []
+    shown = ', '.join(f'{label} {count:,}' for label, count in strange.most_common(SHOWN))
+    return [f'answers with labels that no test item has count as wrong: {shown}']
 
 
 def _in_columns(asked: Asked, known: Published | None, numbers: bool) -> list[Item]:

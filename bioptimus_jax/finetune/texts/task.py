@@ -108,7 +108,7 @@ class TextTask(Task):
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
-        lines += self._unclear(dataset) + _repeated(dataset)
+        lines += [f'{name}: {note}' for note in dataset.notes] + self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
             if cut:
