@@ -13,6 +13,7 @@ __all__ = [  # noqa: RUF022, in the order of the data flow
     'Collator',
     'adapt',
     'difficulty',
+    'predict',
     'score',
     'results',
     'ConfigError',
@@ -23,6 +24,7 @@ _HOMES = {
     **dict.fromkeys(('train_vocabulary', 'replace_vocabulary'), 'api.vocabulary'),
     **dict.fromkeys(('mask', 'Collator'), 'api.masking'),
     **dict.fromkeys(('adapt', 'results'), 'api.running'),
+    'predict': 'api.applying',
     **dict.fromkeys(('difficulty', 'score'), 'api.measuring'),
     **dict.fromkeys(('ConfigError', 'InputError'), 'errors'),
 }

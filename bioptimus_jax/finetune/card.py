@@ -35,7 +35,8 @@ Percent, of this one model: other seeds give other scores, and scores on other t
 set ({of_set}) and of the model that it began from ({of_base}) hold for this one, too.
 {code}"""
 CODE = """
-`bioptimus predict . --text='...'` reads a text as this model was trained to (`reading.json`). {means}:
+`bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to
+(`reading.json`). {means}:
 
 ```python
 {code}

@@ -151,7 +151,8 @@ def _tsv(answer: Answer, types: Types) -> str:
     return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
 
 
-def _json(answer: Answer, types: Types) -> str:
+def record_of(answer: Answer) -> dict[str, Any]:
+    """An answer as a JSON value: id, text or words, and entities, answers or masks with their probabilities."""
     texts = answer.given.texts
     record: dict[str, Any] = {'id': answer.given.name}
     record |= {'text': texts[0]} if len(texts) == 1 else {'words': list(texts)}
@@ -165,7 +166,11 @@ def _json(answer: Answer, types: Types) -> str:
     else:
         record['entities'] = [[one.start, one.end, one.kind] for one in answer.found]
         record['probabilities'] = [round(one.probability, 4) for one in answer.found]
-    return json.dumps(record, ensure_ascii=False) + '\n'
+    return record
+
+
+def _json(answer: Answer, types: Types) -> str:
+    return json.dumps(record_of(answer), ensure_ascii=False) + '\n'
 
 
 def _html(answer: Answer, types: Types) -> str:

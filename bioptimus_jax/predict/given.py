@@ -31,7 +31,11 @@ class Given:
 
 
 def read_given(
-    inputs: Sequence[str], texts: Sequence[str], by_line: bool, labels: Collection[str] = ()
+    inputs: Sequence[str],
+    texts: Sequence[str],
+    by_line: bool,
+    labels: Collection[str] = (),
+    any_number: bool = False,
 ) -> list[Given]:
     """All texts in their order, their names as they are, but for a number where two are the same. Raises InputError
     that names file and line.
@@ -39,6 +43,7 @@ def read_given(
     `inputs`: files, folders, or - for standard input. JSON has objects with "text", or "words" of two texts, and
     perhaps "id". `by_line`: a line of a plain file is one text, or two with a tab; otherwise the file is. Each document
     of PubTator is one text, title and abstract. `labels`: of the model, none of which is the second of two texts.
+    `any_number`: "words" may be any number of texts.
     """
     found = [
         Given(f'text-{n}', _apart(f'--text {n}', text, by_line), f'--text {n}')
@@ -52,9 +57,9 @@ def read_given(
             files = [file for file in sorted(path.iterdir()) if file.name.endswith(READ) and file.is_file()]
             if not files:
                 raise InputError(f'{path}: holds no .txt, {", ".join(JSON)} or {PUBTATOR[0]}; name files')
-            found += [one for file in files for one in _of_file(file, by_line)]
+            found += [one for file in files for one in _of_file(file, by_line, any_number)]
         elif path.is_file():
-            found += _of_file(path, by_line)
+            found += _of_file(path, by_line, any_number)
         else:
             raise InputError(f'{path}: no such file or folder; a text itself is given with --text')
     if not found:
@@ -68,13 +73,13 @@ def read_given(
     return list(_named_apart(found))
 
 
-def _of_file(file: Path, by_line: bool) -> Iterator[Given]:
+def _of_file(file: Path, by_line: bool, any_number: bool) -> Iterator[Given]:
     if file.suffix not in JSON:
         yield from _read(file.stem, str(file), bytes_of(file), by_line, file.name)
         return
     for number, (line, entry) in enumerate(json_objects(file), 1):
         texts = words_of(file, line, entry)
-        if not texts or len(texts) > 2 or not all(text.strip() for text in texts):
+        if not texts or (len(texts) > 2 and not any_number) or not all(text.strip() for text in texts):
             raise InputError(f'{file}:{line}: has no "text", and no "words" of one text or two')
         name = entry.get('id')
         yield Given(f'{file.stem}-{number}' if name in (None, '') else str(name), texts, f'{file}:{line}')

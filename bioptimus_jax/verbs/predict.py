@@ -30,6 +30,7 @@ from bioptimus_jax.progress import complain
 
 
 def _call(command: Command) -> None:
+    from bioptimus_jax.finetune.kept import read_reads
     from bioptimus_jax.model.folder import config_values
     from bioptimus_jax.predict.forms import BRAT, require_file_names, write
     from bioptimus_jax.predict.given import read_given
@@ -40,7 +41,7 @@ def _call(command: Command) -> None:
     kind = kind_of(folder)
     named = config_values(folder).get('id2label')
     labels = [str(name) for name in named.values()] if isinstance(named, dict) else []
-    given = read_given(options.inputs, options.text, kind.by_line, labels)
+    given = read_given(options.inputs, options.text, kind.by_line, labels, read_reads(folder).apart)
     to = Path(options.to) if options.to else None
     if options.form == BRAT and not (kind.brat and to):
         raise ConfigError(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
 from bioptimus_jax.finetune.texts.windows import windows
@@ -25,6 +26,8 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
     config, labels, reads = loaded.model.config, loaded.labels, loaded.reads
     options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type
+    if not reads.apart and (wrong := next((one for one in given if len(one.texts) > 2), None)):
+        raise InputError(f'{wrong.place}: has {len(wrong.texts)} texts, but the model reads one or two')
     head = HEADS[kind](loaded.model, labels, options, computing_dtype(options, loaded.model.device.type))
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]

@@ -1,0 +1,44 @@
+"""What a finished model says of texts, from Python."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.api.objects import Place, undisturbed
+from bioptimus_jax.errors import InputError
+
+
+def predict(
+    model: Place, texts: Iterable[str | Sequence[str]], *, max_pieces: int = 0
+) -> list[dict[str, Any]]:
+    """What a finished model says of each text, as `bioptimus predict --as=json` does.
+
+    `model`: the folder of a fine-tuned model that was kept, of a run with one such model, or of any tagger, classifier
+    or masked language model of Hugging Face. It cuts words, sentences and windows as in its training, if its folder has
+    reading.json. `texts`: a text each, or two that are read together. `max_pieces`: the length of windows, 0 for that of
+    the training.
+
+    Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
+    type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]
+    'masks'. Raises InputError for a folder without a model and a text that cannot be read.
+    """
+    # Late: these import torch.
+    from bioptimus_jax.predict.forms import record_of
+    from bioptimus_jax.predict.given import Given
+    from bioptimus_jax.predict.model import Settings, kind_of, load, model_in
+
+    given = []
+    for number, text in enumerate(texts, 1):
+        parts = (text,) if isinstance(text, str) else tuple(text)
+        if not parts or not all(isinstance(part, str) and part.strip() for part in parts):
+            raise InputError(
+                f'texts: number {number} is not a text, or texts that are read together: {text!r:.60}'
+            )
+        given.append(Given(str(number), parts, f'text {number}'))
+    folder = model_in(Path(model))
+    kind = kind_of(folder)
+    with undisturbed():
+        import torch
+
+        loaded = load(folder, kind, torch.get_num_threads())
+        return [record_of(answer) for answer in kind.answers(loaded, given, Settings(max_pieces))]
