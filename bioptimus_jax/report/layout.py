@@ -77,7 +77,7 @@ def spread(values: Sequence[float], decimals: int = 2) -> Cell:
 
 
 def over_seeds(values: Sequence[float], decimals: int = 3, sign: str = '') -> Cell:
-    """Mean ± half of Student's 95 % interval; one value has none and is shown alone, as are several that are all alike."""
+    """Mean ± half of Student's 95 % interval; one value, or several that are alike, have none and are shown alone."""
     if not len(values):
         return missing()
     mean, half = interval(values)
