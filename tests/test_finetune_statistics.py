@@ -8,6 +8,7 @@ import scipy.stats
 
 from bioptimus_jax.finetune import statistics
 from bioptimus_jax.finetune.entities.score import METRICS
+from bioptimus_jax.finetune.overlap import overlap
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.statistics import (
     Difference,
@@ -68,6 +69,10 @@ def test_an_ensemble_is_scored_as_a_model_of_its_votes():
     assert found['seeds'] == 5
     assert {mode: f['f1'] for mode, f in found['test'].items()} == dict.fromkeys(METRICS, 1.0)
     assert found['interval'] == (1.0, 1.0)
+    # Without any entity there is no interval; records of its kind hold no NaN.
+    without = [[Predicted(('w',), (O,), (O,), at) for at in range(9)]] * 2
+    assert ensemble_of(told('own'), without)['interval'] is None
+    assert ensemble_of(told('own'), without)['test']['default']['f1'] == 0
     two = ensemble_of(told('own'), examples[:2])  # only what both find
     assert two['test']['default']['recall'] == pytest.approx(0.6)
     assert two['interval'][0] < 0.75 < two['interval'][1]
@@ -187,6 +192,16 @@ def test_items_of_a_class_are_scored_in_the_resamples_that_have_some():
     """Three of 100 texts are in the class, two of them right; others count 0, as in `overlap`."""
     inside, right = np.arange(100) < 3, np.arange(100) < 2
     counts_1xNx2 = np.stack([right, inside], -1)[None].astype(np.int64)
+    texts = [Predicted((), ('1',), ('1' if at else '0',), 0) for at in range(3)] + [
+        Predicted((), ('1',), ())
+    ] * 97
+    task = told('own', 'classes')
+    found = overlap(task, [texts], {'text': ['seen'] * 3 + ['unseen'] * 97})
+    assert found['text']['seen'] == {'items': 3, 'score': 2 / 3, 'interval': (0, 1)}
+    assert overlap(task, [texts], {'text': ['', 'seen', 'seen'] + [''] * 97})['text']['seen']['interval'] == (
+        1,
+        1,
+    )
     drawn_R = bootstrap(measure('accuracy', ()), counts_1xNx2, 4000)
     some = ~np.isnan(drawn_R)
     assert some.mean() == pytest.approx(1 - 0.97**100, abs=0.01)

@@ -76,6 +76,11 @@ def interval(draws_R: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def recorded(ends: tuple[float, float]) -> tuple[float, float] | None:
+    """An interval as records hold it, which have no NaN."""
+    return None if math.isnan(ends[0]) else ends
+
+
 def paired(
     metric: Metric,
     first_DxSxUxC: Sequence[np.ndarray],

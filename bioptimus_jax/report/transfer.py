@@ -1,5 +1,6 @@
 """What a score owes to its training set: other sets with the same labels, test items that training has."""
 
+import math
 from collections.abc import Sequence
 
 from bioptimus_jax.finetune.overlap import SLICINGS
@@ -24,7 +25,7 @@ def crossed(m: Measures) -> Table:
         r = found.get((row[0], row[1], row[2], trained_on))
         if r is None:
             return missing()
-        value, (low, high) = 100 * r['test'], r['drop_interval']
+        value, (low, high) = 100 * r['test'], r['drop_interval'] or (math.nan, math.nan)
         return Cell(f'{value:.2f} ({between(-100 * r["drop"], -100 * high, -100 * low, "+.2f")})', value)
 
     columns = [
