@@ -12,19 +12,31 @@ from scipy import special
 CONFIDENCE = 0.95
 TIE = 1e-9
 """What is below it is 0: so much may be rounding."""
+NO_INTERVAL = 'no interval'
+ONE_SEED, NO_RESIDUAL = 'one seed', 'every seed gives the same difference'
+"""Why there is no test."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
     """One arm less another: the difference, half of its interval, two-sided p, degrees of freedom of the residual.
 
-    Without any (one seed) nothing says how far trainings differ: `half` and `p` are None.
+    Where nothing says how far trainings differ it is not tested: `half` and `p` are None. So it is with one seed, and
+    where nothing is left beside the effects of arms and seeds: two seeds that both count 8 and 9 of ten texts right are
+    no certainty.
     """
 
     observed: float
     half: float | None = None
     p: float | None = None
     freedom: int = 0
+
+    @property
+    def untested(self) -> str:
+        """Why it is not tested, in words; '' where it is."""
+        if self.p is not None:
+            return ''
+        return NO_RESIDUAL if self.freedom else ONE_SEED
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -36,6 +48,11 @@ class Effect:
 def reach(error: float, freedom: float) -> float:
     """Half of the interval of CONFIDENCE around something with this standard error and degrees of freedom."""
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+
+
+def bracketed(low: float, high: float, form: str = '.2f') -> str:
+    """`[0.10, 0.14]`, or that there is no interval, which NaN stands for."""
+    return f'[{NO_INTERVAL}]' if math.isnan(low) else f'[{low:{form}}, {high:{form}}]'
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -81,7 +98,7 @@ class TwoWay:
         weights_N = contrast_P @ self.inverse_PxN
         error = float(np.sqrt(self.variance * (weights_N**2).sum()))
         if not error:
-            return Effect(observed, 0.0, 0.0 if observed else 1.0, self.freedom)
+            return Effect(observed, freedom=self.freedom)
         p = float(2 * special.stdtr(self.freedom, -abs(observed) / error))
         return Effect(observed, reach(error, self.freedom), p, self.freedom)
 

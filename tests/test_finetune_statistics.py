@@ -8,6 +8,7 @@ import scipy.stats
 
 from bioptimus_jax.finetune import statistics
 from bioptimus_jax.finetune.entities.score import METRICS
+from bioptimus_jax.finetune.overlap import overlap
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.statistics import (
     Difference,
@@ -24,6 +25,7 @@ from bioptimus_jax.finetune.statistics import (
 )
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetune.texts.measures import measure
 
 ENTITY_F1 = METRICS['default']
 
@@ -67,6 +69,10 @@ def test_an_ensemble_is_scored_as_a_model_of_its_votes():
     assert found['seeds'] == 5
     assert {mode: f['f1'] for mode, f in found['test'].items()} == dict.fromkeys(METRICS, 1.0)
     assert found['interval'] == (1.0, 1.0)
+    # Without any entity there is no interval; records of its kind hold no NaN.
+    without = [[Predicted(('w',), (O,), (O,), at) for at in range(9)]] * 2
+    assert ensemble_of(told('own'), without)['interval'] is None
+    assert ensemble_of(told('own'), without)['test']['default']['f1'] == 0
     two = ensemble_of(told('own'), examples[:2])  # only what both find
     assert two['test']['default']['recall'] == pytest.approx(0.6)
     assert two['interval'][0] < 0.75 < two['interval'][1]
@@ -82,9 +88,15 @@ def simulate(generator, units, recall, seeds=1, gold=None, spurious=0.2):
     )
 
 
-def record(devel_f1, *losses):
+def record(devel, *losses, alike=0.0, dataset='drugs', task='entities', metric='f1'):
     history = [{'loss': loss} for loss in losses]
-    return {'dataset': 'drugs', 'devel': {'default': {'f1': devel_f1}}, 'history': history}
+    scores = {'devel': {'default': {metric: devel}}, 'devel_alike': alike, 'history': history}
+    return {'dataset': dataset, 'task': task, **scores}
+
+
+PUBMEDQA = dict(dataset='pubmedqa', task='classes', metric='accuracy', alike=0.552)
+GAD = dict(dataset='gad', task='classes', alike=0.69)
+BIOSSES = dict(dataset='biosses', task='similarity', metric='r')
 
 
 def test_mean_f1_by_hand():
@@ -148,6 +160,74 @@ def test_the_interval_is_scipys():
 def test_the_interval_leaves_undefined_values_out():
     assert interval(np.array([np.nan, *np.linspace(0, 1, 101)])) == pytest.approx((0.025, 0.975))
     assert all(math.isnan(bound) for bound in interval(np.full(3, np.nan)))
+
+
+def counted(metric, gold, predicted):
+    return metric.counts([(x,) for x in gold], [(x,) for x in predicted])
+
+
+LABELS = ('1', 'a', 'b')
+RARE = [
+    # Three of 100 are positive (GAD's form), of a class, or differ from all others.
+    (measure('micro_f1', ('1',)), ['1'] * 3 + ['0'] * 97),
+    (measure('macro_f1', LABELS), ['1'] * 3 + ['a', 'b'] * 48 + ['a']),
+    (measure('example_f1', LABELS), ['1'] * 3 + ['a'] * 97),
+    (measure('pearson', ()), [1.0, 2.0, 3.0] + [0.0] * 97),
+    (measure('spearman', ()), [1.0, 2.0, 3.0] + [0.0] * 97),
+]
+
+
+@pytest.mark.parametrize(('metric', 'gold'), RARE, ids=lambda x: getattr(x, 'title', ''))
+def test_what_is_all_right_is_so_in_every_resample_that_has_a_score(metric, gold):
+    counts_NxC = counted(metric, gold, gold)
+    assert interval(bootstrap(metric, np.stack([counts_NxC] * 2), 500)) == pytest.approx((1, 1))
+    assert metric.scores([(x,) for x in gold], [(x,) for x in gold])[metric.name] == pytest.approx(1)
+    # Nothing at all has no score inside the bootstrap, and is reported as 0.
+    nothing = np.zeros((1, 5, len(metric.columns)))
+    assert np.isnan(bootstrap(metric, nothing, 50)).all()
+    assert mean_score(metric, nothing) == 0
+
+
+def test_items_of_a_class_are_scored_in_the_resamples_that_have_some():
+    """Three of 100 texts are in the class, two of them right; others count 0, as in `overlap`."""
+    inside, right = np.arange(100) < 3, np.arange(100) < 2
+    counts_1xNx2 = np.stack([right, inside], -1)[None].astype(np.int64)
+    texts = [Predicted((), ('1',), ('1' if at else '0',), 0) for at in range(3)] + [
+        Predicted((), ('1',), ())
+    ] * 97
+    task = told('own', 'classes')
+    found = overlap(task, [texts], {'text': ['seen'] * 3 + ['unseen'] * 97})
+    assert found['text']['seen'] == {'items': 3, 'score': 2 / 3, 'interval': (0, 1)}
+    assert overlap(task, [texts], {'text': ['', 'seen', 'seen'] + [''] * 97})['text']['seen']['interval'] == (
+        1,
+        1,
+    )
+    drawn_R = bootstrap(measure('accuracy', ()), counts_1xNx2, 4000)
+    some = ~np.isnan(drawn_R)
+    assert some.mean() == pytest.approx(1 - 0.97**100, abs=0.01)
+    assert drawn_R[some].mean() == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_a_difference_is_bootstrapped_where_both_have_a_score():
+    a = np.zeros((1, 100, 3), np.int64)
+    a[:, :3] = 1
+    b = a.copy()
+    b[:, 0, 0] = b[:, 0, 2] = 0  # misses one of three
+    [found] = paired(ENTITY_F1, [a], [b], 4000)
+    assert found.observed == pytest.approx(0.8 - 1)
+    undefined = np.isnan(found.bootstrapped_R)
+    assert undefined.mean() == pytest.approx(0.97**100, abs=0.015)
+    assert found.interval[1] == 0
+    assert found.p == 1  # one sentence differs: half of all swaps are as large, and so are the others
+    # Nothing in gold: one predicts an entity, the other nothing, which has a score of its own in no shuffle.
+    a, b = np.zeros((2, 1, 9, 3), np.int64)
+    b[0, 4, 2] = 1
+    [found] = paired(ENTITY_F1, [a], [b], 100)
+    assert (found.observed, found.p) == (0, 1)
+    assert all(map(math.isnan, found.interval))
+    # The mean over sets has a score where all of them have.
+    other = Difference(0.1, np.full(100, 0.2), np.zeros(100))
+    assert np.isnan(macro([found, other]).bootstrapped_R).all()
 
 
 def test_the_interval_covers_the_true_score_about_as_often_as_it_says():
@@ -306,10 +386,27 @@ def test_holm_rejects_what_its_step_down_rule_rejects():
 @pytest.mark.parametrize(
     ('found', 'peers', 'reason'),
     [
-        (record(0.0, 0.9, 0.2), [0.8], 'devel F1 is 0'),
-        (record(0.5, 0.9, 0.85), [], 'the training loss did not fall by a tenth (0.9 to 0.85)'),
+        (record(0.0, 0.9, 0.2), [0.8], 'devel F1 0.00 is no better than one answer for everything, 0.00'),
         (record(0.5, 0.9, 0.5), [], ''),
-        (record(0.5, 0.9), [], ''),  # one epoch has nothing to fall from
+        (
+            record(0.552, 0.7, 0.1, **PUBMEDQA),
+            [0.72, 0.74],
+            'devel accuracy 55.20 is no better than one answer for everything, 55.20',
+        ),
+        (record(0.72, 0.7, 0.1, **PUBMEDQA), [0.552, 0.74], ''),
+        (
+            record(0.69, 0.7, 0.1, **GAD),
+            [0.69, 0.8],
+            'devel F1 69.00 is no better than one answer for everything, 69.00',
+        ),
+        (
+            record(-0.31, 0.9, 0.1, **BIOSSES),
+            [0.9],
+            'devel r -31.00 is no better than one answer for everything, 0.00',
+        ),
+        # A loss that began low has little to fall, and one that hardly falls is no failure of a good score.
+        (record(0.95, 0.0100, 0.0095, **PUBMEDQA), [0.95], ''),
+        (record(0.5, 0.9, 0.85), [], ''),
         (
             record(0.39, 0.9, 0.1),
             [0.7, 0.8, 0.9],

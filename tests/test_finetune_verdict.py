@@ -11,7 +11,7 @@ from toy_commands import document
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
@@ -125,7 +125,7 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     numbers = re.search(r'-?[\d.]+ F1 \[.*?\], p = [\d.]+', lines[at if len(seeds) > 1 else at + 1])
     assert numbers[0] in found.sentence
     assert ('The source was not scored' in found.sentence) == ('source' not in errors)
-    assert ('no test over fine-tunings' in found.sentence) == (len(seeds) == 1)
+    assert ('not tested over fine-tunings' in found.sentence) == (len(seeds) == 1)
     last = list(errors)[-1]
     winner = {'better': last, 'worse': 'the source'}.get(word)
     assert winner is None or found.sentence.startswith(f'Over fine-tunings {winner} is better than ')
@@ -248,8 +248,9 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
 
 
 def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
-    """genes are the same in both models (p = 1), so Holm doubles the other p."""
-    a, b = (write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), 0.05) for x in 'ab')
+    """genes are nearly the same in both models (p near 1), so Holm doubles the other p."""
+    for x, rate in (('a', 0.05), ('b', 0.0503)):
+        write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), rate)
     one = {'drugs': sets['drugs']}
     a, b = (write_model(tmp_path / x, one, (0, 1), e) for x, e in (('a', 0.05), ('b', 0.046)))
     for line in (2, 3):
@@ -261,12 +262,65 @@ def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
         assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
 
 
-def test_a_model_is_not_distinguishable_from_itself(tmp_path, sets):
+def write_topics(folder, right_of_seeds, **more):
+    """Cells of a model that gets so many of ten texts right, by seeds; `more`: what else records hold."""
+    for seed, right in enumerate(right_of_seeds):
+        cell = folder / 'topics' / 'standard' / f'seed-{seed}'
+        gold = [('yes', 'no')[at % 2] for at in range(10)]
+        given = [g if at < right else 'yes' if g == 'no' else 'no' for at, g in enumerate(gold)]
+        rows = enumerate(zip(gold, given, strict=True))
+        items = [{'words': [str(at)], 'gold': [g], 'predicted': [p], 'document': 0} for at, (g, p) in rows]
+        write_jsonl(cell / 'predictions.jsonl', items)
+        score = {'default': {'accuracy': right / 10}}
+        place = {'model': folder.name, 'dataset': 'topics', 'task': 'classes', 'setting': 'standard'}
+        write_json(
+            cell / 'scores.json',
+            {**place, 'seed': seed, 'devel': score, 'test': score, 'history': [], **more},
+        )
+    return str(folder)
+
+
+def test_seeds_that_do_not_differ_are_no_certainty(tmp_path, capsys):
+    """Two seeds on ten texts, of which both get 8 and 9 right."""
+    a, b = write_topics(tmp_path / 'a', [8, 8]), write_topics(tmp_path / 'b', [9, 9])
+    line = 'every seed gives the same difference, so not tested over fine-tunings: B - A = 10.00 accuracy'
+    lines = compare_models(a, b)
+    assert lines[2].startswith(f'topics: {line} (2 seeds, 10 texts; ')
+    assert lines[4].startswith(f'all 1 set: {line} (mean over sets; A better on 0, B on 0, ')
+    assert lines[4].endswith('not distinguishable on 0, not tested on 1)')
+    found = document(capsys, 'compare', '--models', a, b)
+    for one in (found['sets'][0], found['all']):
+        assert (one['p'], one['low'], one['better']) == (None, None, '')
+        assert one['not_tested'] == 'every seed gives the same difference'
+
+
+def test_a_program_without_chance_is_one_run_under_whatever_seeds(tmp_path):
+    def files(right):
+        return {'outside': 'theirs.tsv', 'files': {'predictions.jsonl': str(right)}}
+
+    a, b = (write_topics(tmp_path / x, [right] * 3, **files(right)) for x, right in (('a', 8), ('b', 9)))
+    lines = compare_models(a, b)
+    of_seeds = 'topics: one seed, so not tested over fine-tunings: B - A = 10.00 accuracy (1 seed, 10 texts; '
+    assert lines[2].startswith(of_seeds)
+    notes = [f'  {side} predicts the same with every seed, which is one run' for side in 'AB']
+    assert lines[4:6] == notes
+    # Beside what has chance it is compared with every seed, also with those that it was not scored under.
+    ours = write_topics(tmp_path / 'ours', [7, 9, 8, 9])
+    lines = compare_models(a, ours)
+    assert lines[4] == '  A predicts the same with every seed: it is paired with every seed of the other'
+    test = stats.ttest_1samp([70, 90, 80, 90], 80)
+    assert f'p = {test.pvalue:.3f} (4 seeds, 10 texts; ' in lines[2]
+    # Fine-tunings are several, though they predict the same.
+    assert '(3 seeds, ' in compare_models(write_topics(tmp_path / 'c', [8] * 3), ours)[2]
+
+
+def test_a_model_is_not_tested_against_itself(tmp_path, sets):
     a = write_model(tmp_path / 'a', sets, (0, 1), 0.05)
     lines = compare_models(a, a)
-    zero = 'B - A = 0.00 F1 [0.00, 0.00], p = 1.000'
-    heads = ['not distinguishable over fine-tunings', 'these fine-tuned models on other test items'] * 3
-    assert [f'{head}: {zero}' in line for head, line in zip(heads, lines[2:8], strict=True)] == [True] * 6
+    of_seeds = 'every seed gives the same difference, so not tested over fine-tunings: B - A = 0.00 F1'
+    of_items = 'these fine-tuned models on other test items: B - A = 0.00 F1 [0.00, 0.00], p = 1.000'
+    said = [of_seeds, of_items] * 3
+    assert [part in line for part, line in zip(said, lines[2:8], strict=True)] == [True] * 6
     assert compare_models(a, a) == lines
 
 
@@ -298,8 +352,8 @@ def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_pat
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1')
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-2')
     lines = compare_models(a, b)
-    assert lines[2].startswith('drugs: one seed, so no test over fine-tunings: B - A = ')
-    assert lines[5].startswith('all 1 set: one seed, so no test over fine-tunings: B - A = ')
+    assert lines[2].startswith('drugs: one seed, so not tested over fine-tunings: B - A = ')
+    assert lines[5].startswith('all 1 set: one seed, so not tested over fine-tunings: B - A = ')
     assert lines[5].endswith('not distinguishable on 0, not tested on 1)')
 
 
@@ -307,14 +361,15 @@ def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):
     a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
     b = write_model(tmp_path / 'b', {'drugs': sets['drugs']}, (0, 1, 2), 0.04, devel={1: 0.0})
     lines = compare_models(a, b)
-    assert lines[4] == '  B, seed 1, failed: devel F1 is 0'
+    failed = '  B, seed 1, failed: devel F1 0.00 is no better than one answer for everything, 0.00'
+    assert lines[4] == failed
     assert lines[5].startswith('  without failed runs: ')
     assert '(2 seeds, 120 sentences; ' in lines[5]
     assert lines[5].endswith('; not corrected)')
     assert '(3 seeds, ' in lines[2]
     only = write_model(tmp_path / 'only', {'drugs': sets['drugs']}, (1,), 0.04, devel={1: 0.0})
     assert compare_models(a, only)[5:7] == [
-        '  B, seed 1, failed: devel F1 is 0',
+        failed,
         '  without failed runs no seed is left',
     ]
 

@@ -210,7 +210,7 @@ def test_weighted_correlations_are_scipys_of_repeated_models(triples):
     x_N, y_N, times_N = np.array(triples, np.float64).T
     x, y = (np.repeat(values, times_N.astype(int)) for values in (x_N, y_N))
     if len(set(x)) < 2 or len(set(y)) < 2:
-        assert tables.weighted_kendall(x_N, y_N, times_N[None])[0] == 0
+        assert np.isnan(tables.weighted_kendall(x_N, y_N, times_N[None])[0])
         return
     assert tables.weighted_pearson(x_N, y_N, times_N[None])[0] == pytest.approx(
         stats.pearsonr(x, y)[0], abs=1e-9

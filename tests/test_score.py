@@ -110,6 +110,16 @@ def test_the_same_entities_in_every_form_have_the_same_scores(form, tmp_path):
     assert score(alone, scored.predictions, 'entities', {}).examples == scored.examples
 
 
+def test_what_has_no_score_is_left_out_of_the_interval(tmp_path):
+    """100 sentences, three of them with one entity each, all right; and a test set without any entity."""
+    (tmp_path / 'few').mkdir()
+    gold = tmp_path / 'few' / 'test.tsv'
+    for entities, said in ((3, '100.00 [100.00, 100.00]'), (0, '0.00 [no interval]')):
+        gold.write_text('\n\n'.join(f'w\t{"B-Drug" if at < entities else "O"}' for at in range(100)) + '\n')
+        scored = score(gold, gold, 'entities', {})
+        assert f'  entity F1, default: {said}' in '\n'.join(scored.lines())
+
+
 GOLD = 'a\tO\nzol-mi\tB-Drug\nb\tO\n\nc\tB-Drug\nd\tI-Drug\n\na\tO\nb\tO\n'
 
 

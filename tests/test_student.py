@@ -63,9 +63,12 @@ def test_what_cannot_be_said_is_not_said():
     assert (one.observed, one.half, one.p, one.freedom) == (pytest.approx(1), None, None, 0)
     assert TwoWay({'a': {0: 60.0, 1: 61.0}, 'b': {2: 61.0, 3: 60.0}}).less('b', 'a') is None
     alike = {0: 60.1, 1: 61.3, 2: 59.7}
-    assert TwoWay({'a': alike, 'b': alike}).less('b', 'a').p == 1
+    assert TwoWay({'a': alike, 'b': alike}).less('b', 'a').p is None
     shifted = {seed: score + 0.5 for seed, score in alike.items()}
-    assert TwoWay({'a': alike, 'b': shifted}).less('b', 'a').p == 0
+    effect = TwoWay({'a': alike, 'b': shifted}).less('b', 'a')
+    assert (effect.half, effect.p, effect.freedom) == (None, None, 2)
+    assert (one.untested, effect.untested) == ('one seed', 'every seed gives the same difference')
+    assert np.isnan(effect.ends).all()
 
 
 def test_the_size_of_the_test_over_seeds_and_of_that_over_test_items():

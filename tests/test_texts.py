@@ -34,7 +34,7 @@ from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
-from bioptimus_jax.sets.texts import Text
+from bioptimus_jax.sets.texts import Text, Texts
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.agreement import load_for_words
 
@@ -129,6 +129,46 @@ def test_correlations_are_scipys_and_0_for_what_does_not_vary(name):
     assert r.scores([(0.1,)] * 20, predicted)[r.name] == 0
     draws = bootstrap(r, r.counts(gold, [(2 * v + 1,) for v in x])[None], 200)
     np.testing.assert_allclose(draws, 1, atol=1e-9)
+
+
+NEAR = [
+    ([1, 2, 3, 4], [0.9999990810, 0.9999993192, 0.9999995436, 0.9999997734]),
+    ([738000.1, 738001.2, 738001.9], [738000, 738001, 738002]),
+    ([1e-9, 2e-9, 4e-9], [-1e300, 1e300, 1.2e300]),
+]
+
+
+@pytest.mark.parametrize(('x', 'y'), NEAR)
+def test_correlations_of_numbers_that_lie_close_together_or_far_apart(x, y):
+    gold, predicted = ([(float(v),) for v in side] for side in (x, y))
+    for name, theirs in (('pearson', scipy.stats.pearsonr), ('spearman', scipy.stats.spearmanr)):
+        r = measure(name, ())
+        with np.errstate(over='ignore'):
+            expected = theirs(x, np.array(y) / max(map(abs, y))).statistic
+        assert r.scores(gold, predicted)[r.name] == pytest.approx(expected, abs=1e-7)
+        drawn_R = bootstrap(r, r.counts(gold, predicted)[None], 500)
+        assert np.nanmax(np.abs(drawn_R)) <= 1
+
+
+@pytest.mark.parametrize(
+    ('name', 'devel', 'best'),
+    [
+        ('gad', ['1'] * 53 + ['0'] * 47, 2 * 53 / 153),  # of F1, though most texts of training are 0
+        ('pubmedqa', ['yes'] * 552 + ['no'] * 338 + ['maybe'] * 110, 0.552),
+        ('biosses', [1.0, 2.0, 4.0], 0),
+        ('hoc', ['a', 'b'], 0.5),
+    ],
+)
+def test_what_one_answer_for_everything_gets_on_devel(name, devel, best):
+    task = task_of({'dataset': name, 'task': 'similarity' if name == 'biosses' else 'classes'})
+    hallmarks = dict(zip('ab', texts.HALLMARKS[:2], strict=True))
+    examples = [
+        Text(('x',), (hallmarks.get(answer, answer) if name == 'hoc' else answer,)) for answer in devel
+    ]
+    labels = () if name == 'biosses' else tuple(sorted({e.answers[0] for e in examples}))
+    train = [examples[-1]] * 3 + examples[:1]
+    dataset = Texts(name, tuple(train), tuple(examples), (), labels)
+    assert task.alike(dataset, dataset.devel) == pytest.approx(best)
 
 
 def test_spearman_is_of_ranks_whatever_the_numbers_and_its_draws_are_near_those_of_new_ranks():
@@ -846,6 +886,7 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     }
     assert min(best.values()) > 0.8, best
     assert by_place['bert', 'own', 0]['majority'] < 0.7
+    assert 0.3 < by_place['bert', 'own', 0]['devel_alike'] < 0.7
     made = read_json(folder / 'statistics.json')
     assert {r['ensemble']['seeds'] for r in made} == {2}
     kinds = {r['dataset']: (r['unit'], r['units']) for r in made}

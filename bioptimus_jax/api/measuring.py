@@ -83,7 +83,8 @@ def score(
     `types`: what the set calls a predicted type of entities; '' leaves it out.
 
     `scores.measures['default']` holds `f1`, `precision` and `recall` for entities, and the metric of the set for texts,
-    with `low` and `high`: a bootstrap over documents, or test items. Raises InputError unless every item is there once.
+    with `low` and `high`: a bootstrap over documents, or test items; NaN where no draw has a score. Raises InputError
+    unless every item is there once.
     """
     from bioptimus_jax.finetune.scoring import score as scored  # late: reads tasks
 

@@ -29,7 +29,7 @@ from bioptimus_jax.finetune.summary import (
     state,
     statistics_of,
 )
-from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for, task_of
+from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
 from bioptimus_jax.manifests import add_to_claim
 from bioptimus_jax.model.folder import (
     files_for_transformers,
@@ -56,7 +56,7 @@ from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-FIRST = ('model', 'dataset', 'task', 'setting', 'seed', LEARNED_DEVEL, 'devel', 'test')
+FIRST = ('model', 'dataset', 'task', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
 LAST = (
     'sentences',
     'seconds',

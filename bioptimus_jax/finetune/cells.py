@@ -15,7 +15,7 @@ from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.finished import SCORES
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.subset import as_learned
-from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
+from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
@@ -109,6 +109,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'seed': cell.seed,
         **({LEARNED_DEVEL: True} if cell.settings.learn_devel else {}),
         'devel': task.scores([task.answers(e) for e in devel], outcome.devel),
+        ALIKE: task.alike(dataset, devel),
         'test': task.scores([task.answers(e) for e in dataset.test], outcome.test),
         **task.detail(dataset, outcome.test),
         **beside,

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired
+from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired, recorded
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.progress import Console
 from bioptimus_jax.sets.corpora import NamedSet
@@ -117,8 +117,8 @@ def _compared(
         'types': sorted(theirs),
         'seeds': len(crossed),
         'test': mean_score(task.metric, away_SxUxC),
-        'interval': interval(bootstrap(task.metric, away_SxUxC)),
+        'interval': recorded(interval(bootstrap(task.metric, away_SxUxC))),
         'in_corpus': mean_score(task.metric, home_SxUxC),
         'drop': difference.observed,
-        'drop_interval': difference.interval,
+        'drop_interval': recorded(difference.interval),
     }

@@ -47,10 +47,17 @@ class Model:
     left_out: int = 0
 
     def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
-        """Its cells of a set; predictions from elsewhere that have no seed are beside every one of `seeds`."""
-        [first, *_] = self.records[dataset].values()
+        """Its cells of a set; what is one run is beside every one of `seeds`."""
         own = self.cells[dataset]
-        return dict.fromkeys(seeds, next(iter(own.values()))) if first.get(SEEDLESS) else own
+        return dict.fromkeys(seeds, next(iter(own.values()))) if self.is_one_run(dataset) else own
+
+    def is_one_run(self, dataset: str) -> bool:
+        """Whether it has predictions from elsewhere that have no seed, or that are the same with several: of a program
+        without chance. Fine-tunings are several runs, whatever they predict."""
+        records = list(self.records[dataset].values())
+        files = [record.get('files') if OUTSIDE in record else None for record in records]
+        alike = len(files) > 1 and bool(files[0]) and all(each == files[0] for each in files)
+        return bool(records[0].get(SEEDLESS)) or alike
 
 
 def read_model(name: str) -> Model:

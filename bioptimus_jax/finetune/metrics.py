@@ -20,7 +20,8 @@ class Metric:
 
     `name`: its key in records; `label`: its name on pages, `title` where they do not say of what; `meaning`: what is
     counted where, in words. `counts`: gold and predicted answers -> counts_NxC, which `columns` names; `value`: sums_xC
-    -> value_x. `detail`: from the sums of a split, all that a record holds of it, by default the value alone.
+    -> value_x, NaN where nothing is there to divide by. `detail`: from the sums of a split, all that a record holds of
+    it, by default the score alone.
     """
 
     name: str
@@ -35,13 +36,22 @@ class Metric:
     def scores(self, gold: Answers, predicted: Answers) -> dict[str, float]:
         """What a record holds of a split. Raises InputError where answers do not fit their gold."""
         sums_C = self.counts(gold, predicted).sum(0)
-        return self.detail(*sums_C.tolist()) if self.detail else {self.name: float(self.value(sums_C))}
+        return self.detail(*sums_C.tolist()) if self.detail else {self.name: float(self.score(sums_C))}
+
+    def score(self, sums_xC: np.ndarray) -> np.ndarray:
+        """`value` as it is reported: 0 where nothing is there to divide by, as seqeval and scikit-learn say."""
+        return np.nan_to_num(self.value(sums_xC), nan=0.0)
 
 
 def f1(sums_x3: np.ndarray) -> np.ndarray:
-    """F1 from what is right, in gold, and predicted; 0 where nothing is in either."""
-    found_x = sums_x3[..., 1] + sums_x3[..., 2]
-    return np.where(found_x > 0, 2 * sums_x3[..., 0] / np.maximum(found_x, 1), 0.0)
+    """F1 from what is right, in gold, and predicted; NaN where nothing is in either."""
+    return divided(2 * sums_x3[..., 0], sums_x3[..., 1] + sums_x3[..., 2])
+
+
+def divided(over_x: np.ndarray, below_x: np.ndarray) -> np.ndarray:
+    """A quotient whose lower part is 0 or more; NaN where it is 0."""
+    below_x = np.asarray(below_x, np.float64)
+    return np.divide(over_x, below_x, out=np.full(below_x.shape, np.nan), where=below_x > 0)
 
 
 def micro_f1(title: str, meaning: str, counts: Counts) -> Metric:
@@ -50,7 +60,7 @@ def micro_f1(title: str, meaning: str, counts: Counts) -> Metric:
 
 
 def macro_f1(classes: Sequence[str], counts: Counts, label: str, title: str, meaning: str) -> Metric:
-    """The mean of the F1 of each class, 0 for one that nobody has and nobody says.
+    """The mean of the F1 of the classes that gold or predictions have, as scikit-learn and seqeval take it.
 
     `counts`: gold and predicted answers -> int64 [N, K, 3], of every class what is right, in gold, and predicted.
     """
@@ -59,7 +69,9 @@ def macro_f1(classes: Sequence[str], counts: Counts, label: str, title: str, mea
         return counts(gold, predicted).reshape(len(gold), -1)
 
     def value(sums_x3K: np.ndarray) -> np.ndarray:
-        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(classes), 3)).mean(-1)
+        f1_xK = f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(classes), 3))
+        known_xK = ~np.isnan(f1_xK)
+        return divided(np.where(known_xK, f1_xK, 0).sum(-1), known_xK.sum(-1))
 
     columns = tuple(f'{what} {name}' for name in classes for what in ('correct', 'gold', 'predicted'))
     return Metric('f1', label, title, meaning, columns, flat, value)

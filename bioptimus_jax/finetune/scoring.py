@@ -16,6 +16,7 @@ from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
+from bioptimus_jax.student import bracketed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Scored:
         for one in found['measures']:
             beside = ''.join(f', {n} {one[n]:.2f}' for n in ('precision', 'recall') if n in one)
             said.append(
-                f'  {one["measure"]}: {one["score"]:.2f} [{one["low"]:.2f}, {one["high"]:.2f}]{beside}'
+                f'  {one["measure"]}: {one["score"]:.2f} {bracketed(one["low"], one["high"])}{beside}'
             )
         if of_nothing := [f'{name} {score:.2f}' for name, score in found['reading_nothing'].items()]:
             said.append(f'  of {task.metric.title}, answers that read nothing: {", ".join(of_nothing)}')

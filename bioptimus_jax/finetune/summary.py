@@ -10,7 +10,7 @@ from typing import Any
 from bioptimus_jax.files import read_jsonl, remove_folder
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
+from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, recorded, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.surgery.account import TOKENS
@@ -104,7 +104,7 @@ def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, A
     return {
         **scores,
         **together,
-        'interval': interval(bootstrap(task.metric, counts_SxUxC)),
+        'interval': recorded(interval(bootstrap(task.metric, counts_SxUxC))),
         'unit': unit,
         'units': counts_SxUxC.shape[1],
         'failures': failed,
@@ -123,7 +123,7 @@ def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = Non
         _, counts_1xUxC = counts_by_unit(task.metric, [together], task.unit)
         return {
             'test': task.scores([each.gold for each in together], [each.predicted for each in together]),
-            'interval': interval(bootstrap(task.metric, counts_1xUxC)),
+            'interval': recorded(interval(bootstrap(task.metric, counts_1xUxC))),
         }
 
     voted = [task.vote([each.predicted for each in of_one]) for of_one in zip(*predictions, strict=True)]

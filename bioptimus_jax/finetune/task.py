@@ -30,6 +30,9 @@ DEFAULT = 'default'
 BASELINES = ('majority', 'prior')
 """In records, the scores of answers that read nothing."""
 
+ALIKE = 'devel_alike'
+"""In records, the best score on devel of one answer for everything: what a training has to beat."""
+
 LEARNED_DEVEL = 'learned_devel'
 """In records, where devel was learned: its scores choose nothing."""
 
@@ -163,6 +166,10 @@ class Task(abc.ABC):
     def detail(self, dataset: Any, predicted: Sequence[Any]) -> dict[str, Any]:
         """What a record holds beside the metrics, from the answers on test. Raises InputError."""
         return {}
+
+    def alike(self, dataset: Any, examples: Sequence[Any]) -> float:
+        """The best score on these examples of one answer for everything; 0 where that is to find nothing."""
+        return 0.0
 
     def said(self, record: Mapping[str, Any]) -> list[str]:
         """Lines on the gold standard of a finished cell, or of predictions that were scored."""

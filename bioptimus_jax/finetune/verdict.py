@@ -17,7 +17,7 @@ from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units
-from bioptimus_jax.student import Effect, TwoWay
+from bioptimus_jax.student import Effect, TwoWay, bracketed
 
 ALPHA = 0.05
 ON_ITEMS = 'these fine-tuned models on other test items: B - A = '
@@ -129,7 +129,9 @@ def compare_models(a: str, b: str) -> list[str]:
 def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
     """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
     if effect.half is None or effect.p is None:
-        return f'one seed, so no test over fine-tunings: {b} - {a} = {effect.observed:.2f} {label}'
+        return (
+            f'{effect.untested}, so not tested over fine-tunings: {b} - {a} = {effect.observed:.2f} {label}'
+        )
     winner = winner_of(effect)
     by = -effect.observed if winner == 'A' else effect.observed
     numbers = _numbers(label, by, by - effect.half, by + effect.half, effect.p)
@@ -141,7 +143,10 @@ def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
 
 def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
+    once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])
+    if all(once):
+        cells = a.beside(dataset, [0]), b.beside(dataset, [0])
     seeds = sorted(cells[0].keys() & cells[1].keys())
     if not seeds:
         have = [', '.join(map(str, sorted(m.cells[dataset]))) for m in (a, b)]
@@ -151,9 +156,12 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
     notes, failed = [], set()
     for side, model, own in (('A', a, cells[0]), ('B', b, cells[1])):
         if own != model.cells[dataset]:
-            notes.append(
-                f'{side} is one set of predictions without a seed: it is paired with every seed of the other'
+            several = len(model.cells[dataset]) > 1
+            one = (
+                'predicts the same with every seed' if several else 'is one set of predictions without a seed'
             )
+            paired_with = ', which is one run' if all(once) else ': it is paired with every seed of the other'
+            notes.append(f'{side} {one}{paired_with}')
         alone = sorted(own.keys() - set(seeds))
         if alone:
             notes.append(f'left out, because only {side} has them: seeds {", ".join(map(str, alone))}')
@@ -240,7 +248,7 @@ def on_items(label: str, difference: Difference, p: float) -> str:
 
 
 def _numbers(label: str, by: float, low: float, high: float, p: float) -> str:
-    return f'{by:.2f} {label} [{low:.2f}, {high:.2f}], p = {p:.{3 if p >= 0.001 else 4}f}'
+    return f'{by:.2f} {label} {bracketed(low, high)}, p = {p:.{3 if p >= 0.001 else 4}f}'
 
 
 def _by_seed(pairing: Pairing) -> list[list[float]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.metrics import Metric, divided
 from bioptimus_jax.finetune.statistics import interval
 from bioptimus_jax.finetune.texts.measures import pearson, spearman
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing
@@ -64,6 +64,8 @@ class Correlated:
     def cell(self, how: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Cell:
         """A correlation, with its interval over arms if there are several."""
         value = float(how(self.x_N, self.y_N, np.ones((1, len(self.x_N))))[0])
+        if math.isnan(value):  # nothing differs, so nothing can be correlated
+            return missing()
         if len(set(self.arm_N.tolist())) < 2:
             return fixed(value, 2)
         low, high = interval(how(self.x_N, self.y_N, self._drawn()))
@@ -75,7 +77,8 @@ class Correlated:
         if own.sum(1).max() < 2:
             return missing()
         x_N, y_N = (values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N))
-        return fixed(float(weighted_pearson(x_N, y_N, np.ones((1, len(x_N))))[0]), 2)
+        value = float(weighted_pearson(x_N, y_N, np.ones((1, len(x_N))))[0])
+        return missing() if math.isnan(value) else fixed(value, 2)
 
     def most(self) -> Cell:
         """Pearson's of a perfect measure: the root of the share of F1's variance that the models themselves have."""
@@ -199,7 +202,7 @@ def weighted_spearman(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray)
 
 
 def weighted_kendall(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b likewise: copies of a model tie with each other. 0 where all values of one side tie."""
+    """Kendall's tau-b likewise: copies of a model tie with each other. NaN where all values of one side tie."""
     orders = [np.sign(values_N[:, None] - values_N) for values_N in (x_N, y_N)]
 
     def pairs(signs_NxN: np.ndarray) -> np.ndarray:
@@ -207,8 +210,7 @@ def weighted_kendall(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) 
 
     concordant_R = pairs(functools.reduce(np.multiply, orders))
     untied_R = np.sqrt(pairs(np.abs(orders[0])) * pairs(np.abs(orders[1])))
-    # Weights are whole numbers, so what is not 0 is 1 or more.
-    return np.where(untied_R > 0, concordant_R / np.maximum(untied_R, 1), 0.0)
+    return divided(concordant_R, untied_R)
 
 
 def _of_metric(metric: Metric, x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:

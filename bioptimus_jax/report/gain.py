@@ -23,9 +23,9 @@ from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, 
 from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import SOURCE
+from bioptimus_jax.student import ONE_SEED, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
-ONE_SEED = 'one seed'
 UNKNOWN = 'not known yet'
 
 
@@ -70,8 +70,8 @@ def overall(m: Measures) -> Verdict | None:
     if both.effect.p is None:
         numbers = on_items(both.label, both.items, both.items.p)
         said = f'from {named} to {last} the test score changes by {numbers}, on other test items'
-        word = ONE_SEED
-        of += '; one seed, so no test over fine-tunings'
+        word = 'not tested' if both.effect.freedom else ONE_SEED
+        of += f'; {both.effect.untested}, so not tested over fine-tunings'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
@@ -110,8 +110,11 @@ def gain(m: Measures) -> Table:
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither accounts for other pre-trainings.'
     )
-    if any(len(one.pairing.seeds) == 1 for one in tested.values()):
-        note += ' With one seed nothing says what another fine-tuning would give.'
+    if any(one.effect.untested for one in tested.values()):
+        note += (
+            ' With one seed, or where every seed gives the same difference, nothing says what another fine-tuning'
+            ' would give: it is not tested.'
+        )
     unscored = 'the source was not scored; name it in config.finetune.models, as source.'
     absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
     title = 'From the source to the best model'
@@ -128,7 +131,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
         if row[7].value is not None:
             said = f'{verdict}, {by} [{low}, {high}], p = {p}'
         elif row[-1].value:
-            said = f'{by}, one seed; on other test items {items}'
+            said = f'{by}, not tested ({verdict}); on other test items {items}'
         means = [text.partition(' ')[0] for text in (source, score)]
         label = m.task(dataset).metric.label
         found.append(
@@ -218,12 +221,12 @@ def _p(one: Compared) -> Cell:
 
 
 def _verdict(one: Compared) -> str:
-    return ONE_SEED if one.effect.p is None else VERDICTS[winner_of(one.effect)]
+    return one.effect.untested or VERDICTS[winner_of(one.effect)]
 
 
 def _items(one: Compared) -> str:
-    low, high = (f'{100 * end:+.2f}' for end in one.items.interval)
-    return f'[{low}, {high}]'
+    low, high = one.items.interval
+    return bracketed(100 * low, 100 * high, '+.2f')
 
 
 OF_A_TEST: Mapping[str, Callable[[Compared], Cell | str]] = {

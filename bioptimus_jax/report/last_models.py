@@ -108,9 +108,8 @@ def tested(arms: Arms, control: str) -> Table:
         effect = effects.get((arm, name))
         if effect is None:
             return missing()
-        shown = (
-            f'{effect.observed:+.2f}' if effect.p is None else bounded(effect.observed, effect.ends, effect.p)
-        )
+        untested = f'{effect.observed:+.2f}, not tested ({effect.untested})'
+        shown = untested if effect.p is None else bounded(effect.observed, effect.ends, effect.p)
         return Cell(shown, effect.observed)
 
     names = [name for family in families for name in family]

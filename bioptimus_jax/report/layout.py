@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.files import atomic
-from bioptimus_jax.student import interval
+from bioptimus_jax.student import bracketed, interval
 
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
@@ -77,17 +77,17 @@ def spread(values: Sequence[float], decimals: int = 2) -> Cell:
 
 
 def over_seeds(values: Sequence[float], decimals: int = 3, sign: str = '') -> Cell:
-    """Mean ± half of Student's 95 % interval; one value has none and is shown alone."""
+    """Mean ± half of Student's 95 % interval; one value, or several that are alike, have none and are shown alone."""
     if not len(values):
         return missing()
     mean, half = interval(values)
-    between = f' ± {half:.{decimals}f}' if len(values) > 1 else ''
+    between = f' ± {half:.{decimals}f}' if half else ''
     return Cell(f'{mean:{sign}.{decimals}f}{between}', mean)
 
 
 def between(value: float, low: float, high: float, form: str) -> str:
-    """A value and its interval: `0.12 [0.10, 0.14]`."""
-    return f'{value:{form}} [{low:{form}}, {high:{form}}]'
+    """A value and its interval: `0.12 [0.10, 0.14]`; NaN where there is none."""
+    return f'{value:{form}} {bracketed(low, high, form)}'
 
 
 def bounded(value: float, ends: Sequence[float], p: float) -> str:

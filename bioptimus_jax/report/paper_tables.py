@@ -144,7 +144,10 @@ def _tested(compared: Sequence[Compared], against: str) -> str:
     """What the mark means, or that there is no test that could give one."""
     tests = [c for c in compared if c.over_seeds.p is not None]
     if not tests:
-        return 'No test over pre-trainings: that needs two of a row and of what it is compared with.'
+        return (
+            'Not tested over pre-trainings: that needs two of a row and of what it is compared with, and differences'
+            ' that are not all the same.'
+        )
     means = sum(c.dataset == MACRO for c in tests)
     families = [f'{means} differences of the {MACRO}'] if means else []
     families += [f'{len(tests) - means} differences on single sets'] if len(tests) > means else []
@@ -221,8 +224,8 @@ def _over_seeds(
         'F1 of the row less that of the other. Would other pre-trainings differ in the same way? Brackets: 95 % of'
         " each, Student's t with the residual of arms and seeds in two ways"
         + (f' ({_range(freedom)} degrees of freedom)' if freedom else '')
-        + '; after them the corrected p, and the difference with each seed. Without brackets: one pre-training, no'
-        ' test. Test items are taken as they are.'
+        + '; after them the corrected p, and the difference with each seed. Without brackets: not tested, as there is'
+        ' one pre-training, or every seed gives the same difference. Test items are taken as they are.'
     )
     return _compared(pairs, datasets, compared, _difference, f'{title}: differences over pre-trainings', note)
 
@@ -273,7 +276,7 @@ def _compared(
 def _difference(c: Compared) -> str:
     effect, seeds = c.over_seeds, ' '.join(f'{d:+.1f}' for d in c.by_seed)
     if effect.p is None:
-        return f'{effect.observed:+.2f}; {seeds}'
+        return f'{effect.observed:+.2f}, not tested; {seeds}'
     return f'{layout.bounded(effect.observed, effect.ends, effect.p)}; {seeds}'
 
 

@@ -1,10 +1,12 @@
 """What a score owes to its training set: other sets with the same labels, test items that training has."""
 
+import math
 from collections.abc import Sequence
 
 from bioptimus_jax.finetune.overlap import SLICINGS
-from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, between, each, missing, percents, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
+from bioptimus_jax.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
 """Of columns, by the slicings of `finetune.overlap`."""
@@ -23,9 +25,8 @@ def crossed(m: Measures) -> Table:
         r = found.get((row[0], row[1], row[2], trained_on))
         if r is None:
             return missing()
-        value, (low, high) = 100 * r['test'], r['drop_interval']
-        change = f'{-100 * r["drop"]:+.2f} [{-100 * high:+.2f}, {-100 * low:+.2f}]'
-        return Cell(f'{value:.2f} ({change})', value)
+        value, (low, high) = 100 * r['test'], r['drop_interval'] or (math.nan, math.nan)
+        return Cell(f'{value:.2f} ({between(-100 * r["drop"], -100 * high, -100 * low, "+.2f")})', value)
 
     columns = [
         Column('tested on', lambda dataset, *_: dataset),
@@ -79,7 +80,8 @@ def _sliced(m: Measures, title: str, slicings: Sequence[str], note: str, absent:
         if 'score' not in found:
             return missing()
         value = 100 * found['score']
-        return Cell(f'{value:.2f} [{percents(found["interval"], 1)}] of {found["items"]:,}', value)
+        ends = percents(found['interval'], 1) or NO_INTERVAL
+        return Cell(f'{value:.2f} [{ends}] of {found["items"]:,}', value)
 
     columns = [
         Column('set', lambda dataset, model: dataset),

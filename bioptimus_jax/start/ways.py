@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bioptimus_jax.finetune.metrics import divided
 from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.plan import Assumptions, Plan, make_plan
 from bioptimus_jax.schema import Experiment, Vocab
@@ -53,7 +54,7 @@ class Way:
     def saved_interval(self, kept: 'Way') -> tuple[float, float]:
         """Of 95 %, over documents drawn with replacement."""
         totals_Rx1x2 = resampled(np.stack([self.pieces_D, kept.pieces_D], -1)[None])
-        return interval(1 - totals_Rx1x2[:, 0, 0] / np.maximum(totals_Rx1x2[:, 0, 1], 1))
+        return interval(1 - divided(*totals_Rx1x2[:, 0].T))
 
 
 def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:

@@ -81,7 +81,8 @@ def document(a: str, b: str) -> dict[str, Any]:
     def numbers(effect: Any, items: Any, p: float) -> dict[str, Any]:
         other = difference(100 * items.observed, [100 * end for end in items.interval], p)
         said = difference(effect.observed, effect.ends, effect.p)
-        return {**said, 'better': winner_of(effect), 'on_other_items': other}
+        not_tested = {'not_tested': effect.untested} if effect.untested else {}
+        return {**said, 'better': winner_of(effect), **not_tested, 'on_other_items': other}
 
     def difference(observed: float, ends: Sequence[float], p: float | None) -> dict[str, Any]:
         return {'difference': observed, 'low': ends[0], 'high': ends[1], 'p': p}

@@ -13,6 +13,8 @@ from bioptimus_jax.finetune.metrics import Answers, Metric
 
 ROUNDING = 1e-12
 """Of a variance, by the mean square: below it all values are one."""
+NEAR_CONSTANT = 1e-13
+"""Of a spread, by the largest number: below it numbers differ by rounding alone, as scipy has it."""
 
 
 def micro_f1(labels: Sequence[str]) -> Metric:
@@ -25,7 +27,7 @@ def micro_f1(labels: Sequence[str]) -> Metric:
 
 
 def macro_f1(labels: Sequence[str]) -> Metric:
-    """The mean of the F1 of each of these labels."""
+    """The mean of the F1 of each of these labels that gold or predictions have."""
     counts = functools.partial(_by_label, labels)
     return metrics.macro_f1(labels, counts, 'macro F1', 'macro F1', 'the mean over labels of F1')
 
@@ -45,9 +47,10 @@ def example_f1(labels: Sequence[str]) -> Metric:
         return np.stack([precision_N, recall_N, np.ones(len(gold))], -1)
 
     def value(sums_x3: np.ndarray) -> np.ndarray:
-        precision_x, recall_x = np.moveaxis(sums_x3[..., :2] / np.maximum(sums_x3[..., 2:], 1), -1, 0)
+        precision_x, recall_x = (metrics.divided(sums_x3[..., at], sums_x3[..., 2]) for at in (0, 1))
         both_x = precision_x + recall_x
-        return np.where(both_x > 0, 2 * precision_x * recall_x / np.maximum(both_x, ROUNDING), 0.0)
+        found_x = 2 * precision_x * recall_x / np.maximum(both_x, ROUNDING)
+        return np.where(both_x == 0, 0.0, found_x)  # NaN, without texts, is not 0
 
     columns = ('precision', 'recall', 'texts')
     return Metric(
@@ -63,14 +66,14 @@ def accuracy(labels: Sequence[str]) -> Metric:
         return np.stack([right, np.ones(len(right))], -1).astype(np.int64)
 
     def value(sums_x2: np.ndarray) -> np.ndarray:
-        return sums_x2[..., 0] / np.maximum(sums_x2[..., 1], 1)
+        return metrics.divided(sums_x2[..., 0], sums_x2[..., 1])
 
     meaning = 'texts with exactly the right label'
     return Metric('accuracy', 'accuracy', 'accuracy', meaning, ('right', 'texts'), counts, value)
 
 
 def pearson(labels: Sequence[str]) -> Metric:
-    """Pearson's correlation of two numbers; 0 where one of them is always the same."""
+    """Pearson's correlation of two numbers; it has no value where one of them is always the same."""
     return _correlation('r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
 
 
@@ -86,10 +89,15 @@ def spearman(labels: Sequence[str]) -> Metric:
 
 
 def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]) -> Metric:
-    """`of`: numbers_N -> what is correlated."""
+    """`of`: numbers_N -> what is correlated.
+
+    Both sides are brought to mean 0 and to at most 1 before anything is squared: sums of raw squares of numbers that
+    lie close together hold nothing but rounding. It changes no correlation; and where the numbers of two models change
+    places in a test, they do so on one scale.
+    """
 
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
-        x_N, y_N = (of(np.array([a[0] for a in answers], np.float64)) for answers in (gold, predicted))
+        x_N, y_N = (_centred(of(np.array([a[0] for a in each], np.float64))) for each in (gold, predicted))
         return np.stack([np.ones(len(x_N)), x_N, y_N, x_N * x_N, y_N * y_N, x_N * y_N], -1)
 
     def value(sums_x6: np.ndarray) -> np.ndarray:
@@ -97,12 +105,10 @@ def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray],
         n_x = np.maximum(n_x, 1)
         varies = [np.maximum(square / n_x - (total / n_x) ** 2, 0) for total, square in ((x, xx), (y, yy))]
         # Sums of floats leave a variance above 0 even where all values are one: compared with the mean square.
-        constant_x = np.any(
-            [v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)], 0
-        )
+        constant_x = np.any([v <= ROUNDING * s / n_x for v, s in zip(varies, (xx, yy), strict=True)], 0)
         covariance = xy / n_x - x * y / n_x**2
-        deviations = np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2))
-        return np.where(constant_x, 0.0, covariance / deviations)
+        deviations = np.where(constant_x, 1.0, np.sqrt(varies[0]) * np.sqrt(varies[1]))
+        return np.where(constant_x, np.nan, np.clip(covariance / deviations, -1, 1))
 
     columns = ('pairs', 'x', 'y', 'xx', 'yy', 'xy')
     return Metric(name, name, title, meaning, columns, counts, value)
@@ -123,6 +129,18 @@ MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
 def measure(name: str, labels: tuple[str, ...]) -> Metric:
     """One object for each, so that sets that are measured alike have the same."""
     return MEASURES[name](labels)
+
+
+def _centred(numbers_N: np.ndarray) -> np.ndarray:
+    """The numbers less their mean, by the largest deviation; all 0 where they differ by rounding alone."""
+    if not len(numbers_N):
+        return numbers_N
+    # A power of 2 rounds nothing, and with it no sum is too large for a float.
+    numbers_N = np.ldexp(numbers_N, -int(np.frexp(np.abs(numbers_N).max())[1]))
+    deviations_N = numbers_N - numbers_N.mean()
+    spread = np.abs(deviations_N).max()
+    varies = spread > NEAR_CONSTANT * np.abs(numbers_N).max()
+    return deviations_N / spread if varies else np.zeros_like(numbers_N)
 
 
 def _by_label(labels: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:

@@ -144,6 +144,14 @@ class TextTask(Task):
         same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
         return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
 
+    def alike(self, dataset: Texts, examples: Sequence[Text]) -> float:
+        """The best score of the answers that training gives most often, and of each label alone: a rarer one may have
+        the best F1."""
+        gold = [x.answers for x in examples]
+        answers = dict.fromkeys([self.constant(dataset), *((label,) for label in dataset.labels)])
+        scores = (self.metric.scores(gold, [one] * len(gold)) for one in answers)
+        return max(float(of_one[self.metric.name]) for of_one in scores)
+
     @property
     @abc.abstractmethod
     def answer_kind(self) -> str:
@@ -190,4 +198,4 @@ def expected(
 ) -> float:
     """The metric of the expected sums of counts, where every text gets answers with these probabilities."""
     of_each = [share * metric.counts(gold, [answers] * len(gold)).sum(0) for answers, share in drawn.items()]
-    return float(metric.value(np.sum(of_each, 0)))
+    return float(metric.score(np.sum(of_each, 0)))

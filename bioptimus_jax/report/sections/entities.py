@@ -29,6 +29,7 @@ from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, OF_BASELINES, M
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.sets import published
+from bioptimus_jax.student import NO_INTERVAL
 
 VOTES = (
     'Vote of the seeds: one answer from all models of a row together (the entities that more than half of them '
@@ -77,7 +78,8 @@ class Scored:
         if not found:
             return missing()
         value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
-        return Cell(f'{value:.2f} [{percents(found["interval"])}], {seeds["seeds"]} seeds', value)
+        ends = percents(found['interval']) or NO_INTERVAL
+        return Cell(f'{value:.2f} [{ends}], {seeds["seeds"]} seeds', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
