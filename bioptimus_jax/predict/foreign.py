@@ -49,7 +49,7 @@ def refuse_packed(place: str, content: bytes) -> None:
 
 
 def documents(name: str, place: str, content: str) -> list[Part] | None:
-    """Those of PubTator, title and abstract a text, to which its offsets refer; None for a plain text.
+    """The documents of a PubTator file, title and abstract as the one text that offsets refer to; None for plain text.
 
     Raises InputError for what is neither, by its name or by what it holds.
     """
