@@ -14,9 +14,9 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
+from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.model.folder import ABOUT
-from bioptimus_jax.predict.model import model_in
 
 CARD, CARDS, SUMS = 'README.md', 'cards', 'sha256sums'
 DEPTH = 5  # of a fine-tuned model below its stage

@@ -171,6 +171,13 @@ def test_the_score_on_a_set_is_that_of_predict_on_its_bare_texts(layout, scheme,
     assert read_json(model / NAME)['cut'] == {'brat': 'prose', 'han': 'prose', 'pubtator': 'prose'}.get(
         layout, layout
     )
+    # Whatever head reads them: the words of the set are those that its text has by the rule.
+    cut = Reads(cut=read_reads(model).cut).words
+    if not dataset.test[0].marked:
+        texts = [bare_text(sentence.words) for sentence in dataset.test]
+        assert [[tuple(t[a:b] for a, b in words) for words in cut(t)] for t in texts] == [
+            [sentence.words] for sentence in dataset.test
+        ]
     given = tmp_path / 'set' / 'test'
     if layout in ('columns', 'compounds', 'characters'):
         given = bare(tmp_path / 'bare.jsonl', dataset)

@@ -19,7 +19,8 @@ from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
 from bioptimus_jax.export.merge import merge
 from bioptimus_jax.files import sha256, write_json
-from bioptimus_jax.finetune.card import EXAMPLE, write_card
+from bioptimus_jax.finetune.card import write_card
+from bioptimus_jax.finetune.entities.usage import EXAMPLE
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
@@ -28,6 +29,7 @@ from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_PHASES, Experiment, Finetune
+from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.published import record_of
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -370,7 +372,8 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     scores = {mode: {'f1': 0.5} for mode in ENTITIES.metrics}
     record = {'model': 'bert', 'dataset': 'drugs', 'setting': 'standard', 'seed': 3, 'best_epoch': 2}
     record |= {'train_sentences': 9, 'devel': scores, 'test': {**scores, 'default': {'f1': 0.7}}}
-    write_card(tmp_path, base, ENTITIES, ['O', 'B-X'], Finetune(), record)
+    dataset = Dataset('drugs', (), (), (), ('O', 'B-X', 'I-X'), {}, {})
+    write_card(tmp_path, base, ENTITIES, dataset, Finetune(), record)
     card = ModelCard.load(tmp_path / 'README.md')
     said = card.data.to_dict()
     assert said['license'] == 'mit'
@@ -382,9 +385,7 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     [result] = card.data.eval_results
     assert (result.dataset_name, result.metric_type, result.metric_value) == ('drugs', 'f1', 70.0)
     assert 'set (not on record) and of the model that it began from (mit) hold' in card.text
-    write_card(
-        tmp_path, tmp_path / 'none', ENTITIES, ['O', 'B-X'], Finetune(), record | {'dataset': 'bioasq'}
-    )
+    write_card(tmp_path, tmp_path / 'none', ENTITIES, dataset, Finetune(), record | {'dataset': 'bioasq'})
     card = ModelCard.load(tmp_path / 'README.md')
     assert not {'license', 'language', 'base_model'} & set(card.data.to_dict())
     assert (

@@ -83,7 +83,7 @@ FLOORS = {
     'bioptimus_jax.analysis.discriminant': 3,
     'bioptimus_jax.analysis.frozen': 8,
     'bioptimus_jax.analysis.frozen_sets': 8,
-    'bioptimus_jax.predict': 11,
+    'bioptimus_jax.inference': 11,
     'bioptimus_jax.report': 12,
     'bioptimus_jax.forecast': 13,
     'bioptimus_jax.stages': 13,
@@ -110,7 +110,7 @@ CONFINED = {
         'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
-        'bioptimus_jax.predict',
+        'bioptimus_jax.inference',
         'bioptimus_jax.model.weights',  # reads .bin files
     ),
     'transformers': (
@@ -118,7 +118,7 @@ CONFINED = {
         'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
-        'bioptimus_jax.predict',
+        'bioptimus_jax.inference',
         'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it
     ),
 }

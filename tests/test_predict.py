@@ -11,11 +11,11 @@ import pytest
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.predict.answer import Answer, Found
-from bioptimus_jax.predict.forms import FORMS, file_name, write
-from bioptimus_jax.predict.given import Given, read_given
-from bioptimus_jax.predict.kinds.tags import scheme_of
-from bioptimus_jax.predict.model import ANSWERS, KINDS, Loaded, model_in
+from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.forms import FORMS, file_name, write
+from bioptimus_jax.inference.given import Given, read_given
+from bioptimus_jax.inference.kinds.tags import scheme_of
+from bioptimus_jax.inference.model import ANSWERS, KINDS, Loaded, model_in
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import lines, prose
 from bioptimus_jax.sets.standoff import read_brat

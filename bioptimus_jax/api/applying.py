@@ -23,9 +23,9 @@ def predict(
     'masks'. Raises InputError for a folder without a model and a text that cannot be read.
     """
     # Late: these import torch.
-    from bioptimus_jax.predict.forms import record_of
-    from bioptimus_jax.predict.given import Given
-    from bioptimus_jax.predict.model import Settings, kind_of, load, model_in
+    from bioptimus_jax.inference.forms import record_of
+    from bioptimus_jax.inference.given import Given
+    from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
 
     given = []
     for number, text in enumerate(texts, 1):

@@ -31,10 +31,10 @@ from bioptimus_jax.progress import complain
 
 def _call(command: Command) -> None:
     from bioptimus_jax.finetune.kept import read_reads
+    from bioptimus_jax.inference.forms import BRAT, require_file_names, write
+    from bioptimus_jax.inference.given import read_given
+    from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
     from bioptimus_jax.model.folder import config_values
-    from bioptimus_jax.predict.forms import BRAT, require_file_names, write
-    from bioptimus_jax.predict.given import read_given
-    from bioptimus_jax.predict.model import Settings, kind_of, load, model_in
 
     options = command.options
     folder = model_in(Path(options.model))

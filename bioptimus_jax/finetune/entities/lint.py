@@ -84,7 +84,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():
-        in_file, left_out, read = (found[f'mentions{what}'] for what in ('_in_file', '_left_out', ''))
+        in_file, left_out, read = (found.get(f'mentions{what}', 0) for what in ('_in_file', '_left_out', ''))
         if in_file != read + left_out:
             said.append(f'{split}: the files mark {in_file:,} mentions, but others are read')
         elif left_out:
@@ -92,14 +92,14 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
                 f'{split}: gold mentions in file {in_file:,}, left out {left_out:,} (they overlap or repeat others), '
                 f'scored {read:,}'
             )
-        if gone := found['mentions_not_strict']:
+        if gone := found.get('mentions_not_strict'):
             said.append(
                 f'{split}: strict F1 is not defined, since {gone:,} of {read:,} mentions begin with I- and are none in '
                 'strict mode'
             )
         if found['sentences_without_mention'] == found['sentences']:
             said.append(f'{split}: has no mention at all')
-    if other := record['cut_otherwise']:
+    if other := record.get('cut_otherwise'):
         said.append(
             f'test: {_counted(other, "sentence")} with other words than `predict` finds in the text (rule '
             f'{record["cut"]}), so a second score stands beside that of a kept model'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.outside import JSON, json_objects, words_of
-from bioptimus_jax.predict.foreign import documents, refuse_packed
+from bioptimus_jax.inference.foreign import documents, refuse_packed
 from bioptimus_jax.sets.corpora import PUBTATOR
 from bioptimus_jax.sets.sentences import bytes_of, decoded
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.kept import Reads, read_reads
+from bioptimus_jax.inference.answer import Answer
+from bioptimus_jax.inference.given import Given
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.predict.answer import Answer
-from bioptimus_jax.predict.given import Given
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
 """In a run folder: fine-tuned models that were kept, and exports."""
@@ -52,7 +52,7 @@ class Loaded:
         return wanted or min(self.reads.max_pieces or usual, self.limit)
 
 
-ANSWERS = Plugins('bioptimus_jax.predict.kinds', 'answers')
+ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers')
 Answers = Callable[[Loaded, Sequence[Given], Settings], Iterator[Answer]]
 
 

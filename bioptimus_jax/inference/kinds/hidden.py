@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.predict.answer import Answer, Found
-from bioptimus_jax.predict.given import Given
-from bioptimus_jax.predict.model import Loaded, Settings
+from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.given import Given
+from bioptimus_jax.inference.model import Loaded, Settings
 
 MASKS = re.compile(r'\[MASK\]|<mask>')
 """Either is taken for the mask of the tokenizer."""

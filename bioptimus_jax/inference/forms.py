@@ -11,8 +11,8 @@ from typing import Any
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
-from bioptimus_jax.predict.answer import Answer, Found
-from bioptimus_jax.predict.given import Given
+from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.given import Given
 from bioptimus_jax.progress import coloured
 
 COLOURS = (36, 35, 32, 33, 34, 31)

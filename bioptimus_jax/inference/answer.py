@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bioptimus_jax.predict.given import Given
+from bioptimus_jax.inference.given import Given
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
 from bioptimus_jax.finetune.texts.windows import windows
 from bioptimus_jax.finetune.training import outputs
-from bioptimus_jax.predict.answer import Answer
-from bioptimus_jax.predict.given import Given
-from bioptimus_jax.predict.model import Loaded, Settings
+from bioptimus_jax.inference.answer import Answer
+from bioptimus_jax.inference.given import Given
+from bioptimus_jax.inference.model import Loaded, Settings
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Text
 

@@ -11,9 +11,9 @@ from bioptimus_jax.finetune.entities.batches import Batch
 from bioptimus_jax.finetune.entities.tagger import Tagger
 from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.training import outputs
-from bioptimus_jax.predict.answer import Answer, Found
-from bioptimus_jax.predict.given import Given
-from bioptimus_jax.predict.model import Loaded, Settings
+from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.given import Given
+from bioptimus_jax.inference.model import Loaded, Settings
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.cutting import Cut, lines
 from bioptimus_jax.sets.sentences import Sentence
