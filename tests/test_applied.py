@@ -217,7 +217,7 @@ def test_words_that_the_text_does_not_give_back_have_a_second_score(encoders, tm
     )
     found = score(tmp_path / 'set', out, 'entities', {}).measures()['default']
     assert {name: found[name] for name in record['applied']['default']} == record['applied']['default']
-    [line] = task.said(record)
+    [line] = task.remarks(record)
     assert line.endswith(f'and so has F1 {100 * found["f1"]:.2f}')
 
 

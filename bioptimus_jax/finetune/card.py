@@ -76,7 +76,7 @@ def write_card(
         labels=', '.join(f'`{label}`' for label in labels),
         settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
         scores='\n'.join(rows),
-        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in task.said(record)),
+        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in task.remarks(record)),
         code=CODE.format(means=usage.means, code=usage.code) if usage else '',
         **{name: record[name] for name in ('model', 'dataset', 'setting', 'seed', 'best_epoch')},
     )

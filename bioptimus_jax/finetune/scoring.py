@@ -82,7 +82,7 @@ class Scored:
             'drawn': drawn,
             'unit': unit,
             'reading_nothing': {name: 100 * self.detail[name] for name in BASELINES if name in self.detail},
-            'gold': task.said(self.detail),
+            'gold': task.remarks(self.detail),
             'notes': list(self.notes),
         }
 

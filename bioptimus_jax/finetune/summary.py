@@ -56,7 +56,7 @@ def line_of(name: str, record: dict[str, Any]) -> str:
     first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
     return '; '.join(
-        [f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}', *task.said(record)]
+        [f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}', *task.remarks(record)]
     )
 
 

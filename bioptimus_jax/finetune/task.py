@@ -171,7 +171,7 @@ class Task(abc.ABC):
         """The best score on these examples of one answer for everything; 0 where that is to find nothing."""
         return 0.0
 
-    def said(self, record: Mapping[str, Any]) -> list[str]:
+    def remarks(self, record: Mapping[str, Any]) -> list[str]:
         """Lines on the gold standard of a finished cell, or of predictions that were scored."""
         return []
 

@@ -54,12 +54,12 @@ def characters(text: str) -> list[list[Place]]:
 
 def columns(text: str) -> list[list[Place]]:
     """Lines that are cut into words already are sentences of these words; running text is read as prose."""
-    return _cut_before_or(text, WORD)
+    return _tokens_or(text, WORD)
 
 
 def compounds(text: str) -> list[list[Place]]:
-    """The same, but in running text punctuation within a word stays, as in `IL-2`."""
-    return _cut_before_or(text, COMPOUND)
+    """Lines that are cut already, as `columns` reads them; in running text punctuation within a word stays (`IL-2`)."""
+    return _tokens_or(text, COMPOUND)
 
 
 CUTS: dict[str, Cut] = {rule.__name__: rule for rule in (prose, lines, notes, characters, columns, compounds)}
@@ -109,7 +109,8 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split('\n') if line.strip()]
 
 
-def _cut_before_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
+def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
+    """The tokens of lines that were cut into tokens before; of other lines the words that `running` finds."""
     found, start = [], 0
     for line in text.split('\n'):
         before = ALONE.search(line) or not ATTACHED.search(line)

@@ -129,7 +129,7 @@ class Entities(Task):
             'unseen_labels': dataset.unseen_labels,
         }
 
-    def said(self, record: Mapping[str, Any]) -> list[str]:
+    def remarks(self, record: Mapping[str, Any]) -> list[str]:
         lines = []
         if 'gold_left_out' in record:
             scored, left_out = record['gold_scored'], record['gold_left_out']
