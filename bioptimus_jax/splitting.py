@@ -29,8 +29,9 @@ UNSEEN_END = re.compile(
 ABBREVIATED = re.compile(
     r"""(?:
     (?<![A-Za-z]) (?i:
-        appr(?:ox)? | calcd? | chaps? | concn?s? | diam | eqns | equiv | excl | figs | incl | prep | refs | resp
-        | sects? | soln | subsp | suppl? | susp | tabl | tabs | temps? | vols
+        appr(?:ox)? | assoc | atcc | calcd? | chaps? | concn?s? | diam | eqns | equiv | excl | expts? | figs | ident
+        | incl | lett | para | prep | prev | refs | resp | sects? | sens | soln | subj | subsp | suppl? | susp | tabl
+        | tabs | temps? | vers | vols
     )
     | [.][ ] [A-Z][a-z]+
     | (?<![A-Za-z0-9-]) (?! (?:Arm|Class|Grade|Groups?|Hepatitis|Phase|Stage|Type|Vitamin)[ ] ) [A-Z][a-z]+ [ ] [A-Z]

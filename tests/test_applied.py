@@ -20,7 +20,7 @@ from bioptimus_jax.finetune.scoring import score
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import predict
 from bioptimus_jax.sets.corpora import set_at
-from bioptimus_jax.sets.cutting import bare_text, cut_of_columns
+from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns
 from bioptimus_jax.sets.tags import spans
 
 WORDS = (
@@ -221,6 +221,18 @@ def test_words_that_the_text_does_not_give_back_have_a_second_score(encoders, tm
     assert line.endswith(f'and so has F1 {100 * found["f1"]:.2f}')
 
 
+def test_classes_of_words_are_asked_of_whole_words(tmp_path):
+    for split in ('train', 'devel', 'test'):
+        brat_of = tmp_path / 'set' / split
+        brat_of.mkdir(parents=True)
+        (brat_of / 'd.txt').write_text('abcdefgh ij')
+        (brat_of / 'd.ann').write_text('T1\tX 2 5\tcde\n')
+    (tmp_path / 'p.jsonl').write_text(json.dumps({'text': 'abcdefgh ij', 'entities': [[0, 8, 'X']]}))
+    found = score(tmp_path / 'set', tmp_path / 'p.jsonl', 'word_classes', {})
+    assert [e.words for e in found.examples] == [('abcdefgh', 'ij')]
+    assert found.measures()['default']['f1'] == 1
+
+
 def test_nothing_can_be_learned_from_where_mentions_lie(tmp_path, encoders):
     """Mentions at random places within random words: the words say nothing of them, and no tagger finds them."""
     draw, folder = random.Random(0), tmp_path / 'set'
@@ -247,6 +259,7 @@ def test_nothing_can_be_learned_from_where_mentions_lie(tmp_path, encoders):
         ([['non', '-', 'small', 'cell', '.'], ['IL-2']], 'columns'),
         ([list('肝细胞癌是疾病')], 'characters'),
         ([['肝细胞癌', '是', '疾病']], 'columns'),
+        ([list('患者男,65岁,2019年CT示:CEA5.6ng/ml(+).')], 'characters'),
         ([['a', 'b', 'c']], 'columns'),
     ],
 )
@@ -267,6 +280,9 @@ def test_words_of_columns_in_text_that_is_cut_and_in_running_text():
     ]
     assert shown('columns', running)[0][:3] == ['DN', '-', '16']
     assert shown('characters', '肝癌\n 药') == [['肝', '癌'], ['药']]
+    for rule in CUTS:
+        assert shown(rule, 'a \0 b.')[0][0] == 'a', rule
+    assert shown('prose', 'हिन्दी עִברִית') == [['हिन्दी', 'עִברִית']]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +363,7 @@ def test_classifiers_read_as_in_training_and_the_card_says_their_answers(kind, e
     found = [one['answers'] for one in answered(capsys, model, tmp_path / 'bare.jsonl')]
     assert found == [pytest.approx(list(a), abs=1e-5) if labels is None else list(a) for a in answers]
     assert labels is None or len(set(map(tuple, answers))) > 1
-    plain = dataclasses.replace(options, segment_ids='two', max_pieces=64)
+    plain = dataclasses.replace(options, max_pieces=64, segment_ids='two' if kind == 'pair' else 'one')
     task, dataset, _, _ = kept(model, encoders['bert'], chosen, plain)
     write_card(model, encoders['bert'], task, dataset, plain, a_record(task, dataset, name))
     usage = task.usage(dataset, plain)

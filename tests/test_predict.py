@@ -232,7 +232,7 @@ def test_texts_have_names_of_their_own(tmp_path, monkeypatch):
     ]
 
 
-NAMES = ('note (1)', 'note', 'Ärztin, 2. Brief', '.hidden', 'a' * 40)
+NAMES = ('note (1)', '病历\u3000一', 'note', 'Ärztin, 2. Brief', '.hidden', 'a' * 40)
 
 
 def test_names_of_documents_and_their_order_are_kept(models, tmp_path, capsys):

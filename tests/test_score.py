@@ -231,8 +231,11 @@ def test_overlapping_predictions_are_kept_and_read_again(tmp_path):
     scored = score(gold, file, 'entities', {})
     cell = scored.keep(tmp_path / 'others', 'them', None)
     assert tuple(scored.gold.task.written(cell)) == scored.examples
-    assert '4 predicted entities that overlap others, which count as wrong' in scored.notes
+    assert '4 predicted entities that overlap others, which are wrong unless relaxed' in scored.notes
     assert len((cell / 'predictions.ann').read_text().splitlines()) == 7
+    again = score(gold, cell / 'predictions.tsv', 'entities', {})
+    assert again.examples == scored.examples
+    assert rates_of(gold, cell / 'predictions.tsv', {'Test': ''}) == [50, 66.67, 57.14]
 
 
 def test_types_are_renamed_before_overlaps_are_decided_and_neighbours_stay_apart(tmp_path):
@@ -243,6 +246,24 @@ def test_types_are_renamed_before_overlaps_are_decided_and_neighbours_stay_apart
     (tmp_path / 'test.tsv').write_text('a\tB-Gene\nb\tB-Gene\nc\tO\n')
     (tmp_path / 'p.tsv').write_text('a\tB-Gene\nb\tI-Protein\nc\tO\n')
     assert rates_of(tmp_path / 'test.tsv', tmp_path / 'p.tsv', {'Protein': 'Gene'}) == [100, 100, 100]
+
+
+def test_stray_tags_stay_stray_unless_their_types_become_one(tmp_path):
+    (tmp_path / 'test.tsv').write_text('a\tB-X\nb\tB-Y\nc\tO\n')
+    (tmp_path / 'p.tsv').write_text('a\tB-X\nb\tI-Y\nc\tO\n')
+    files = tmp_path / 'test.tsv', tmp_path / 'p.tsv'
+    assert rates_of(*files) == [100, 100, 100]
+    assert rates_of(*files, mode='strict') == [100, 50, 66.67]
+    assert rates_of(*files, {'X': ''}, mode='strict') == [0, 0, 0]
+
+
+def test_a_byte_order_mark_is_no_character_of_a_text(tmp_path):
+    gold = as_brat(tmp_path / 'gold', {'d': ('\ufeffone drug', [[5, 9, DRUG]])})
+    assert rates_of(gold, as_json(tmp_path / 'p.jsonl', {'d': ('one drug', [[4, 8, DRUG]])})) == [
+        100,
+        100,
+        100,
+    ]
 
 
 def test_gold_mentions_that_are_left_out_or_not_strict_are_said(tmp_path):

@@ -387,9 +387,7 @@ def test_it_is_said_how_columns_are_read(tmp_path):
     near = [f'A {x}.\tThe {x}.\t{n}.5' for n, x in enumerate('abcd')]
     assert 'pair of texts, column 3 as its number' in said('near', near, 'similarity')
     terms = [f'{x}\t{line}' for x, line in zip(('aspirin', 'gout', 'BRCA1', 'TP53'), FOUR, strict=True)]
-    assert 'terms: column 1 (aspirin) has another word in every line: if it is the name' in said(
-        'terms', terms
-    )
+    assert 'terms: column 1 (aspirin) has one word in every line: if it is the name' in said('terms', terms)
     rare = ['Nobody knows it.\tmaybe', *FOUR, *FOUR]
     assert 'header' not in said('rare', rare)
     (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')

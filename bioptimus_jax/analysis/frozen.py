@@ -46,12 +46,12 @@ METRIC = METRICS['default']
 class Tagged:
     """Tagged sentences in the pieces of one vocabulary.
 
-    `gold`: the tags of each sentence. `layout`: batches of the pieces; its entries are the words. `sentence_N`: the
-    number of a word's sentence, `place_N`: its place there, `tags_N`: its tag, as a number in `tags`, `part_N`: its
-    part.
+    `sentences`: as they were given, scored on their gold standard. `layout`: batches of the pieces; its entries are the
+    words. `sentence_N`: the number of a word's sentence, `place_N`: its place there, `tags_N`: its tag, as a number in
+    `tags`, `part_N`: its part.
     """
 
-    gold: tuple[tuple[str, ...], ...]
+    sentences: tuple[Sentence, ...]
     tags: tuple[str, ...]
     layout: Layout
     sentence_N: np.ndarray
@@ -89,7 +89,7 @@ class Tagged:
         reading = Reading(whole, window_N, position_N, word_N, once_N, once_N.astype(np.int64))
         part_N = np.array(parts_of(sentences), np.int64)[sentence_N]
         layout = Layout(reading, batch_pieces, window, shards=1)
-        return cls(tuple(s.tags for s in sentences), tags, layout, sentence_N, place_N, tags_N, part_N)
+        return cls(tuple(sentences), tags, layout, sentence_N, place_N, tags_N, part_N)
 
 
 def chosen(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
@@ -122,7 +122,7 @@ def states(
     """The state of every word, float32 NxD, of both HALVES of the layers or the UPPER. `params`: on the device, too."""
     groups = tuple(_groups(architecture.layers, layers))
     states_NxD = np.zeros((len(tagged.tags_N), architecture.hidden * len(groups)), np.float32)
-    share = len(tagged.gold) / max(len(tagged.layout.reading.windows), 1)
+    share = len(tagged.sentences) / max(len(tagged.layout.reading.windows), 1)
     for number in range(len(tagged.layout)):
         batch = tagged.layout.batch(number)
         rows = {'tokens': batch.tokens_BxL, 'segments': batch.segments_BxL, 'positions': batch.positions_BxL}
@@ -137,13 +137,14 @@ def scored(tagged: Tagged, states_NxD: np.ndarray) -> dict[str, float]:
 
     `states_NxD`: of all words. Nothing is predicted where all sentences are in one part, as nothing can be fitted.
     """
-    predicted = [[OUTSIDE] * len(tags) for tags in tagged.gold]
+    predicted = [[OUTSIDE] * len(sentence.words) for sentence in tagged.sentences]
     if len(set(tagged.part_N.tolist())) > 1:
         begins_N = np.diff(tagged.sentence_N, prepend=-1) > 0
         found_N = cross_fitted(states_NxD, tagged.tags_N, begins_N, tagged.part_N, len(tagged.tags))
         for sentence, place, tag in zip(tagged.sentence_N, tagged.place_N, found_N, strict=True):
             predicted[sentence][place] = tagged.tags[tag]
-    return METRIC.scores(tagged.gold, predicted)
+    answers = [one.laid_out(tags) for one, tags in zip(tagged.sentences, predicted, strict=True)]
+    return METRIC.scores([sentence.gold for sentence in tagged.sentences], answers)
 
 
 def _groups(layers: int, which: str) -> Iterator[range]:

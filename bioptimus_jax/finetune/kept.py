@@ -18,8 +18,8 @@ class Reads:
 
     `max_pieces`: of a window, 0 where nobody has said it. `overlap_pieces`: what neighbouring windows of a tagger share
     on either side of a border; `cut`: the rule of `cutting.CUTS` for its words and sentences. `segment_ids`: how a
-    classifier tells two texts apart; `question`: it never cuts the first one; `apart`: it reads the texts of an example
-    one by one, and gives it the labels of all.
+    classifier tells two texts apart; `question`: it cuts the second one, if that can be; `apart`: it reads the texts of
+    an example one by one, and gives it the labels of all.
     """
 
     max_pieces: int = 0
@@ -33,6 +33,15 @@ class Reads:
     def words(self) -> Cut:
         """The rule that `cut` names."""
         return CUTS[self.cut]
+
+    def checked(self) -> dict[str, bool]:
+        """Whether each value is one that there can be, by its name."""
+        return {
+            'cut': self.cut in CUTS,
+            'max_pieces': self.max_pieces >= 0,
+            'overlap_pieces': self.overlap_pieces >= 0,
+            'segment_ids': self.segment_ids in ('one', 'two'),
+        }
 
     def write(self, folder: Path) -> None:
         """Leave the record in the folder of a model."""
@@ -55,8 +64,7 @@ def read_reads(folder: Path) -> Reads:
         flaws = [n for n, kind in wanted.items() if n in found and type(found[n]) is not kind]
         flaws += [name for name in found if name not in wanted]
         made = Reads(**{name: found[name] for name in found if name not in flaws})
-        if made.cut not in CUTS or min(made.max_pieces, made.overlap_pieces) < 0:
-            flaws.append('cut' if made.cut not in CUTS else 'max_pieces')
+        flaws += [name for name, fine in made.checked().items() if not fine]
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f'{file}: is damaged ({error}); keep the model again') from error
     if flaws:

@@ -28,7 +28,8 @@ PACKED = {
 """First bytes of a file, and what to say of it."""
 TABLES = ('.tsv', '.csv')
 MARKUP = re.compile(
-    r'\s*<(\?xml|!doctype|html|head|body|article|collection|document|pubmedarticle|pmc)\b', re.IGNORECASE
+    r'\s*<(\?xml|!doctype|(html|head|body|article|collection|document|doc|pubmedarticle|pmc)(\s+[\w:.-]+=|\s*/?>))',
+    re.IGNORECASE,
 )
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
 PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
@@ -66,6 +67,10 @@ def documents(name: str, place: str, content: str) -> list[Part] | None:
         )
     if MARKUP.match(content):
         raise InputError(f'{place}: is XML or HTML, with tags in the text; save its text as .txt')
+    if filled and filled[0].startswith('PMID- '):
+        raise InputError(
+            f'{place}: is in the MEDLINE format of PubMed; give the texts alone, as .jsonl with "text"'
+        )
     if filled and _is_json(filled):
         raise InputError(f'{place}: holds JSON, but is not called so; rename it to .json or .jsonl')
     if tagged := _tagged(lines):
@@ -94,8 +99,6 @@ def _pubtator(place: str, lines: Sequence[str]) -> Iterator[Part]:
                     'blank line is between documents'
                 )
         text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
-        if not text.strip():
-            raise InputError(f'{place}: document {name} holds no text')
         yield name, text
 
 
@@ -115,7 +118,7 @@ def _tagged(lines: Sequence[str]) -> int:
     rows = [
         (number, SPACES.split(line.strip()))
         for number, line in enumerate(lines, 1)
-        if line.strip() and not line.startswith('-DOCSTART-')
+        if line.strip() and not line.startswith(('-DOCSTART-', '#'))
     ]
     width = len(rows[0][1]) if rows else 0
     # In few lines of text a column may be tags by chance, as of one line with L-arginine in it.
@@ -123,7 +126,8 @@ def _tagged(lines: Sequence[str]) -> int:
         return 0
     for column in zip(*(columns for _, columns in rows), strict=True):
         # Any line of a text may end with a capital letter.
-        typed = any(map(TYPED.fullmatch, column)) or (len(rows) >= ENOUGH and set(column) == {OUTSIDE})
+        bare = len(rows) >= ENOUGH and OUTSIDE in column and all(len(tag) == 1 for tag in column)
+        typed = bare or any(map(TYPED.fullmatch, column))
         if typed and all(map(is_tag, column)):
             return rows[0][0]
     return 0

@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def _write_all(answers: Iterable[Answer], form: Form, types: Types, put: Callabl
 
 def file_name(name: str) -> str:
     """A name without what no name of a file can hold, and no longer than one can be."""
-    held = ''.join('_' if c == '/' or not c.isprintable() else c for c in name)
+    held = ''.join('_' if c == '/' or unicodedata.category(c) in ('Cc', 'Cs') else c for c in name)
     return held.encode('utf-8')[:LONGEST].decode('utf-8', 'ignore') or 'text'
 
 

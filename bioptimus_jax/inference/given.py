@@ -62,6 +62,8 @@ def read_given(
             found += _of_file(path, by_line, any_number)
         else:
             raise InputError(f'{path}: no such file or folder; a text itself is given with --text')
+    if found and not any(part.strip() for one in found for part in one.texts):
+        raise InputError(f'{found[0].place}: holds no text')
     if not found:
         raise InputError('nothing to read; give files, folders, - for standard input, or --text')
     pairs = [one for one in found if len(one.texts) == 2]
@@ -97,8 +99,6 @@ def _read(name: str, place: str, content: bytes, by_line: bool, file: str = '') 
 
 
 def _plain(name: str, place: str, content: str, by_line: bool) -> Iterator[Given]:
-    if not content.strip():
-        raise InputError(f'{place}: holds no text')
     if not by_line:
         yield Given(name, (content,), place)
         return

@@ -1,9 +1,10 @@
-"""Words and sentences of a text, from the text alone: the rules by which sets are read and finished taggers read.
+"""Words and sentences of a text, from the text alone: the rules for sets that are read, and for finished taggers.
 
 No rule knows where a mention is: what a model is shown must not say where the answers begin and end.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
@@ -20,15 +21,20 @@ UNSPACED = (
 )
 """Scripts that put no blanks between words (Han, kana, Thai, Lao, Tibetan, Burmese, Khmer): each letter is a word."""
 # Letters and digits with their accents and what is invisible among them; or any other single character.
-WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
+MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
+"""Accents, vowel signs and points: they go with the letter before them."""
+WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
 SPACED = re.compile(r'\S+')
 CHARACTER = re.compile(r'\S')
 COMPOUND = re.compile(r'[^\W_](?:\S*[^\W_])?|\S')
 """Punctuation within a word stays, as in `IL-2`; at its edges each mark is a word."""
 ALONE = re.compile(r'(?<!\S)[.,;:!?)\]](?!\S)')
-"""A mark that is a word of its own only in text that was cut into words before."""
+"""A mark between blanks: running text has none, so the text was cut into words before."""
 ATTACHED = re.compile(r'(?<=\w)[.,;:!?)\]](?!\S)|(?<!\S)[(\[](?=\w)')
+"""A mark at the edge of a word, as in running text."""
 MARK_WITHIN = re.compile(r'[^\W_][^\w\s]+[^\W_]')
+MOST, SOME = 0.99, 0.05
+"""Shares of the words of a set: single letters, and letters of scripts without blanks, where each letter is a word."""
 UNSPACED_LETTER = re.compile(f'[{UNSPACED}]')
 
 
@@ -79,13 +85,15 @@ def cut_of_columns(sentences: Iterable[Sequence[str]]) -> str:
         unspaced += without_blanks
         alone += word in ('-', '/')
         within += bool(MARK_WITHIN.search(word)) and not without_blanks
-    if single == words and 2 * unspaced > words:
+    # A few words of Latin letters may stand among single letters, and marks and digits among those.
+    if single >= MOST * words and unspaced >= SOME * words:
         return characters.__name__
     return (compounds if within > alone else columns).__name__
 
 
 def bare_text(words: Sequence[str]) -> str:
-    """The text of words in columns: with blanks between them, but where all are letters of a script without blanks."""
+    """The text of words in columns: with blanks between them, but not between single letters where one of them is of a
+    script without blanks."""
     without = all(len(word) == 1 for word in words) and any(map(UNSPACED_LETTER.match, words))
     return ('' if without else ' ').join(words)
 
@@ -131,6 +139,6 @@ def _stretches(text: str, sentences: Sequence[str]) -> Iterator[Place]:
     # The splitter takes NUL for a blank, so its sentences would not be found in the text as it is.
     plain, starts, position = text.replace('\0', ' '), list[int](), 0
     for sentence in sentences:
-        starts.append(plain.index(sentence, position))
+        starts.append(plain.index(sentence.replace('\0', ' '), position))
         position = starts[-1] + len(sentence)
     yield from zip((0, *starts[1:]), (*starts[1:], len(text)), strict=True) if starts else ()

@@ -94,9 +94,9 @@ def notes(files: Mapping[str, Path], rows: Sequence[Row], numbers: bool) -> list
         said = [f'columns 1 and 2 are read as a pair of texts, column 3 as its {answer}']
         for at in (0, 1):
             cells, beside = ([columns[place].strip() for *_, columns in rows] for place in (at, 1 - at))
-            if _are_short(cells, beside) and len(set(cells)) == len(cells):
+            if _are_short(cells, beside):
                 said.append(
-                    f'column {at + 1} ({cells[0]}) has another word in every line: if it is the name of the example, '
+                    f'column {at + 1} ({cells[0]}) has one word in every line: if it is the name of the example, '
                     'remove it'
                 )
     answers = Counter(columns[-1].strip() for *_, columns in rows)
@@ -136,5 +136,7 @@ def _are_names(cells: Sequence[str], beside: Sequence[str]) -> bool:
         return False
     if not any(letter.isalpha() for cell in cells for letter in cell):
         return True
+    if 2 * len(set(cells)) < len(cells):  # some genes may stand before many texts
+        return False
     made = {re.sub(r'\d+', '0', cell) for cell in cells}
     return _are_short(cells, beside) and 2 * len(made) <= len(cells)

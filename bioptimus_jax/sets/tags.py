@@ -93,13 +93,20 @@ def merged(tags: Sequence[str]) -> tuple[str, ...]:
 def renamed(tags: Sequence[str], name_of: Callable[[str], str]) -> tuple[str, ...]:
     """IOB2 tags whose types have other names; a mention of a type that is called '' is none.
 
-    Neighbours stay apart: a tag that went on with another type begins a mention.
+    Neighbours stay apart: where two types get one name, the second mention begins with B-. Mentions `beside` others are
+    renamed, too.
     """
-    found = []
-    for before, tag in itertools.pairwise((OUTSIDE, *tags)):
-        name = '' if tag == OUTSIDE else name_of(tag[2:])
-        letter = 'B' if before[1:] not in ('', tag[1:]) else tag[0]
+    if others := beside(tags):
+        alone = renamed([tag.partition(BESIDE)[0] for tag in tags], name_of)
+        named = ((name_of(kind), first, last) for kind, first, last in others)
+        return with_beside(alone, [one for one in named if one[0]])
+    found, before, name_before = [], '', ''
+    for tag in tags:
+        kind = '' if tag == OUTSIDE else tag[2:]
+        name = name_of(kind) if kind else ''
+        letter = 'B' if name == name_before and kind != before else tag[0]
         found.append(f'{letter}-{name}' if name else OUTSIDE)
+        before, name_before = kind, name
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.sets.columns import DOCUMENT
 from bioptimus_jax.sets.tags import BESIDE, beside, spans
 
+PREDICTIONS = 'predictions.tsv'
 COLUMNS = 'token TAB gold TAB predicted'
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.entities.files import PREDICTIONS, read_predictions
 from bioptimus_jax.finetune.outside import (
     ANSWERS,
     Asked,
@@ -42,9 +43,9 @@ from bioptimus_jax.sets.tags import (
 
 Tags = tuple[str, ...]
 WIDENED = 'predicted entities that begin or end within a word, widened to whole words'
-CUT = 'predicted entities that go on in the next sentence of the test set, which count as wrong'
-OVERLAPPING = 'predicted entities that overlap others, which count as wrong'
-REPEATED = 'predicted entities that are there before, counted once'
+CUT = 'predicted entities that go on in the next sentence of the test set, which are wrong unless relaxed'
+OVERLAPPING = 'predicted entities that overlap others, which are wrong unless relaxed'
+REPEATED = 'predicted entities that repeat others, counted once'
 
 
 def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
@@ -66,9 +67,7 @@ def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
 
 def _of_words(asked: Asked) -> list[Tags]:
     """Tags that were predicted for words: those that a model reads, or those that the set is scored on."""
-    items = (
-        _tagged(asked) if asked.in_json else [Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)]
-    )
+    items = _tagged(asked) if asked.in_json else _in_columns(asked)
     exact = [i.words == s.scored_words for i, s in zip(items, asked.gold, strict=False)]
     exact += [False] * (len(items) - len(exact))
     # Items of either kind of words are compared with the words that a model reads.
@@ -78,6 +77,17 @@ def _of_words(asked: Asked) -> list[Tags]:
     ]
     answers = zip(asked.answers(shown), exact, asked.gold, strict=True)
     return [tags if is_exact else sentence.laid_out(tags) for tags, is_exact, sentence in answers]
+
+
+def _in_columns(asked: Asked) -> list[Item]:
+    """Tags in the last column of lines; of our own predictions also those in further columns."""
+    try:
+        return [Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)]
+    except InputError:
+        # Only lines with mentions that overlap have further columns, so such a file is no table.
+        if asked.file.name != PREDICTIONS:
+            raise
+        return [Item(s.words, s.predicted, 0) for s in read_predictions(asked.file)]
 
 
 def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Marked:
@@ -154,9 +164,9 @@ def laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) -> 
     grid, begins = _Grid(asked.gold), 0
     found: list[list[_Laid]] = [[] for _ in asked.gold]
     for document in documents:
-        own = ''.join(document.text.split())
+        own = solid(document.text)
         _check_text(asked, grid, document, own, begins)
-        places = [at for at, character in enumerate(document.text) if not character.isspace()]
+        places = [at for at, character in enumerate(document.text) if solid(character)]
         mentions = list(dict.fromkeys((m.kind, m.start, m.end) for m in document.mentions))
         counts[REPEATED] += len(document.mentions) - len(mentions)
         for kind, first, behind in mentions:
@@ -195,7 +205,7 @@ class _Grid:
         for sentence in gold:
             # What a mention has beyond its sentence stands in the next one.
             inside = sentence.scored_words[: -1 if _goes_on(sentence) else None]
-            letters += (''.join(word.split()) for word in inside)
+            letters += map(solid, inside)
             self.firsts.append(len(letters))
         self.edges = [0, *itertools.accumulate(map(len, letters))]
         self.text = ''.join(letters)
@@ -212,12 +222,17 @@ class _Grid:
         fits = self.edges[first] == start
         if behind > stop:
             known = _goes_on(sentence)
-            beyond = len(''.join(sentence.scored_words[-1].split())) if known else 0
+            beyond = len(solid(sentence.scored_words[-1])) if known else 0
             same = known and fits and end == self.edges[stop] + beyond
             return at, _Laid((kind, first - begin, stop - begin - (not same)), same, cut=not same)
         fits = fits and self.edges[behind] == end
         span = kind, first - begin, behind - begin - 1
         return at, _Laid(span, fits or not sentence.marked, widened=not (fits or sentence.marked))
+
+
+def solid(text: str) -> str:
+    """A text without white space, and without byte-order marks, which some programs count as characters."""
+    return ''.join(text.split()).replace('\ufeff', '')
 
 
 def _goes_on(sentence: Sentence) -> bool:

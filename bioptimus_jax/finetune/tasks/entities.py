@@ -7,7 +7,12 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
-from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
+from bioptimus_jax.finetune.entities.files import (
+    PREDICTIONS,
+    read_predictions,
+    write_predictions,
+    write_standoff,
+)
 from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
@@ -32,7 +37,7 @@ class Entities(Task):
     unit = 'sentence'
     heads = ENTITY_HEADS
     metrics = METRICS
-    files = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
+    files = (PREDICTIONS, 'predictions.ann', 'predictions.txt')
     reported: tuple[str, ...] = (
         'test_untyped',
         'test_by_type',

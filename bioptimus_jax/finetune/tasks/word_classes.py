@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
-from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
 
 SCHEME = 'io'
@@ -78,7 +79,7 @@ class Words(Entities):
 
     def read(self, chosen: NamedSet) -> Dataset:
         """Raises InputError for a class too, which the record of the set does not have."""
-        dataset = super().read(chosen)
+        dataset = _by_words(super().read(chosen))
         for split in SPLITS if self.types else ():
             kinds = set(corpora.types_of(getattr(dataset, split)))
             for strange in sorted(kinds.difference(self.types)):
@@ -87,6 +88,10 @@ class Words(Entities):
                 known = ', '.join(self.types)
                 raise InputError(f'{where}: {strange!r} is not a class of {chosen.name}: {known}')
         return dataset
+
+    def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Sentence], Dataset]:
+        dataset = _by_words(super().read_file(chosen, file)[1])
+        return dataset.test, dataset
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
@@ -112,6 +117,17 @@ class Words(Entities):
 
     def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: Known) -> dict[str, Any]:
         return {}
+
+
+def _by_words(dataset: Dataset) -> Dataset:
+    """A set of which words are asked, and not characters: those that a mention touches have its class."""
+
+    def plain(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        return tuple(dataclasses.replace(s, exact=None, marked=False) for s in sentences)
+
+    return dataclasses.replace(
+        dataset, train=plain(dataset.train), devel=plain(dataset.devel), test=plain(dataset.test)
+    )
 
 
 TASK = Words()

@@ -80,7 +80,8 @@ class TextTask(Task):
         )
 
     def usage(self, dataset: Texts, settings: Finetune) -> Usage:
-        return usage_of(self.answer_kind, 2 if self.pairs(dataset) else 1, settings)
+        question = self.reads(dataset, settings).question
+        return usage_of(self.answer_kind, 2 if self.pairs(dataset) else 1, settings, question)
 
     def pairs(self, dataset: Texts) -> bool:
         """Whether two texts are read together."""

@@ -11,7 +11,7 @@ CODE = """\
 from transformers import pipeline
 
 model = pipeline('text-classification', '.', {options})  # the path of this folder
-[found] = model([{given}], truncation=True, max_length={longest})
+{set_up}[found] = model([{given}], truncation={truncation!r}, max_length={longest})
 print({answer})"""
 KINDS = {
     'one': ('top_k=1', "found[0]['label']", 'the label of {}'),
@@ -25,10 +25,22 @@ KINDS = {
 """By what is answered: options of the pipeline, the answer in what it gives, and its name in words."""
 
 
-def usage_of(kind: str, texts: int, settings: Finetune) -> Usage:
-    """The lines for a classifier of one text or two; `kind` of KINDS."""
+ONE_SEGMENT = (
+    "model.tokenizer.model_input_names = ['input_ids', 'attention_mask']  # trained without segment ids\n"
+)
+
+
+def usage_of(kind: str, texts: int, settings: Finetune, question: bool) -> Usage:
+    """The lines for a classifier of one text or two; `kind` of KINDS; `question`: the first text is not cut."""
     options, answer, named = KINDS[kind]
     given = repr(EXAMPLE) if texts == 1 else json.dumps(dict(zip(('text', 'text_pair'), PAIR, strict=True)))
-    code = CODE.format(options=options, given=given, longest=settings.max_pieces, answer=answer)
+    code = CODE.format(
+        options=options,
+        set_up=ONE_SEGMENT if texts == 2 and settings.segment_ids == 'one' else '',
+        given=given,
+        truncation='only_second' if question and texts == 2 else True,
+        longest=settings.max_pieces,
+        answer=answer,
+    )
     what = named.format('a text' if texts == 1 else 'two texts')
     return Usage(f'With transformers alone, {what}', code, EXAMPLE)

@@ -31,7 +31,9 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
     head = HEADS[kind](loaded.model, labels, options, computing_dtype(options, loaded.model.device.type))
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
-        texts = [Text(one.texts, (), parts=((),) * len(one.texts) * reads.apart) for one in part]
+        # Texts of a set are read without the blanks around them, and a blank is a piece for some tokenizers.
+        stripped = [tuple(text.strip() for text in one.texts) for one in part]
+        texts = [Text(words, (), parts=((),) * len(words) * reads.apart) for words in stripped]
         made = windows(
             loaded.tokenizer, texts, options.max_pieces, reads.question, segment_ids=reads.segment_ids
         ).windows
