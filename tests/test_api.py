@@ -20,6 +20,7 @@ from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax import config
+from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
@@ -234,6 +235,60 @@ def test_a_vocabulary_of_texts_replaces_another_and_keeps_what_both_have(bert, n
         texts, size=300, keys={'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}
     )
     assert bytes_.tokenize('Z') == ['Z']
+
+
+ADDED = ['IL-2', 'tumor necrosis factor', '[E1]', '[/E1]']
+WITH_ADDED = '[E1] IL-2 [/E1] and tumor necrosis factor, il-2 of zolmipan'
+
+
+def with_added(folder):
+    """A tokenizer with added tokens, two of them special, and habits of its own."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        folder, padding_side='left', truncation_side='left', model_input_names=['input_ids', 'attention_mask']
+    )
+    # Byte-level tokenizers with an added token of several words are refused.
+    tokenizer.add_tokens(ADDED[: 1 if 'roberta' in folder.name else 2])
+    tokenizer.add_special_tokens({'additional_special_tokens': ADDED[2:]})
+    tokenizer.model_max_length = 100
+    return tokenizer
+
+
+def habits(tokenizer):
+    return [getattr(tokenizer, name) for name in HABITS]
+
+
+@pytest.mark.parametrize('name', ['bert', 'roberta'])
+def test_tokens_that_were_added_to_a_given_tokenizer_are_cut_as_it_cuts_them(name, tmp_path, nothing_left):
+    model, tokenizer = objects(save_encoder(tmp_path / name, name))
+    wanted = with_added(tmp_path / name)
+    made, found = bx.replace_vocabulary(model, tokenizer, wanted)
+    assert found.get_vocab() == wanted.get_vocab()
+    assert found(WITH_ADDED)['input_ids'] == wanted(WITH_ADDED)['input_ids']
+    assert {'IL-2', '[E1]', '[/E1]'} <= {t.content for t in found.added_tokens_decoder.values()}
+    assert habits(found) == habits(wanted)
+    assert made.get_input_embeddings().weight.shape[0] == len(wanted)
+    # A vocabulary that is trained like it has its special tokens and habits, from the object and from its folder.
+    wanted.save_pretrained(tmp_path / 'like')
+    for like in (wanted, tmp_path / 'like'):
+        own = bx.train_vocabulary([TEXT, ' '.join(DRUGS)], like, size=300)
+        assert len(own) <= 300
+        assert own.tokenize('[E1] zolmipan [/E1]')[0::2][:1] == ['[E1]']
+        assert {'[E1]', '[/E1]'} <= set(own.all_special_tokens)
+        assert 'IL-2' not in own.get_vocab()
+        assert habits(own) == habits(wanted)
+
+
+def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
+    """Its accents stay, those of the model's tokenizer go; and one whose settings a WordPiece of ours cannot have."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
+    with pytest.raises(bx.ConfigError, match=r"cuts 'Naïve COX-2 .*' into other words than"):
+        bx.replace_vocabulary(*read, tokenizer)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    state['model']['max_input_chars_per_word'] = 200
+    (tmp_path / 'tokenizer.json').write_text(json.dumps(state), 'utf-8')
+    with pytest.raises(bx.InputError, match='max_input_chars_per_word of the tokenizer is 200; only 100'):
+        bx.replace_vocabulary(*read, tmp_path / 'tokenizer.json')
 
 
 # Rows of words, each its number of pieces, with special tokens around; some of them padded.

@@ -376,6 +376,29 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
     assert given in build.external_inputs(with_file.config)
 
 
+def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path) -> None:
+    """As it cuts texts: what was added to it is no mere entry, which no text could reach."""
+    given = subwords.load(tmp_path / 'source')
+    given.tokenizer.add_tokens(['IL-2', 'tumor necrosis factor'])
+    given.tokenizer.add_special_tokens(['[E1]', '[/E1]'])
+    text = '[E1] IL-2 [/E1] and tumor necrosis factor'
+    expected = given.tokenizer.encode(text).ids
+    given = wordpiece.KIND.of(given.tokenizer)
+    given.save(tmp_path / 'given', 77)
+    for place in ('given', 'given/tokenizer.json'):
+        with_file = change(run, kind='file', file=str(tmp_path / place))
+        assert build.build(with_file, run.workdir / 'vocab')['new'] == 4
+        made = subwords.load(run.workdir / 'vocab')
+        assert made.tokenizer.encode(text).ids == expected
+        assert not set(made.drawn_N) & {made.tokens.index(token) for token in ('[E1]', '[/E1]')}
+    trained = change(run, kind='train')
+    trained = Run(run.workdir, dataclasses.replace(trained.config, source=Source(str(tmp_path / 'given'))))
+    assert build.build(trained, run.workdir / 'vocab')['size'] <= SMALL.size
+    made = subwords.load(run.workdir / 'vocab')
+    assert made.tokens[-2:] == ['[E1]', '[/E1]']
+    assert made.tokenizer.encode('[E1]', add_special_tokens=False).ids == [len(made.tokens) - 2]
+
+
 def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
     counts = build.build(change(run, kind='append'), folder)

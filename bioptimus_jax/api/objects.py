@@ -13,7 +13,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
-from bioptimus_jax.vocab.subwords import Subwords, kind_name
+from bioptimus_jax.vocab.subwords import READY, SETTINGS, Subwords, kind_name
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -94,9 +94,24 @@ def keys_of(known: Subwords) -> dict[str, Any]:
     return {'vocab.tokenizer': kind_name(known.kind), 'vocab.lowercase': known.lowercase}
 
 
-def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of a folder, which may then be removed."""
-    tokenizer = agreement.load_in_transformers(folder)
+HABITS = ('padding_side', 'truncation_side', 'model_input_names', 'model_max_length')
+"""What a tokenizer of transformers does beside cutting texts."""
+
+
+def habits_of(tokenizer: Any) -> dict[str, Any]:
+    """The HABITS of a tokenizer; empty for a file or folder that says nothing of them."""
+    if isinstance(tokenizer, PLACE):
+        place = Path(tokenizer)
+        place = place.parent if place.name == READY else place
+        if not (place / SETTINGS).is_file():
+            return {}
+        tokenizer = agreement.load_in_transformers(place)
+    return {name: getattr(tokenizer, name) for name in HABITS}
+
+
+def tokenizer_in(folder: Path, habits: Mapping[str, Any]) -> Any:
+    """The tokenizer of a folder, which may then be removed, with the HABITS of another."""
+    tokenizer = agreement.load_in_transformers(folder, **habits)
     tokenizer.name_or_path = ''
     return tokenizer
 

@@ -13,6 +13,7 @@ from bioptimus_jax.api.objects import (
     Tokenizer,
     as_folder,
     experiment,
+    habits_of,
     keys_of,
     model_in,
     subwords_of,
@@ -47,8 +48,9 @@ def train_vocabulary(
 ) -> 'PreTrainedTokenizerBase':
     """Train a tokenizer on texts; returns a fast tokenizer of transformers.
 
-    `like`: a tokenizer; the new one has its kind, casing, words and special tokens. Without it, uncased
-    WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}`).
+    `like`: a tokenizer; the new one has its kind, casing, words, special tokens, sides and longest text.
+    Without it, uncased WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel',
+    'vocab.lowercase': False}`).
     `size`: entries at most, with the special tokens. `append`: the entries of `like` stay, with their ids, and what a
     vocabulary of that size adds comes after them. Only the counts of words decide, not their order.
 
@@ -66,10 +68,11 @@ def train_vocabulary(
         if not counts:
             raise InputError('texts: hold no word to train a vocabulary on')
         made = trained(settings, counts, source, lambda line: None)
+        habits = {} if like is None else habits_of(like)
         # transformers has int(1e30) for no limit at all.
-        made.save(place / 'new', min(getattr(like, 'model_max_length', 512), 10**9))
+        made.save(place / 'new', min(habits.get('model_max_length', 512), 10**9))
         agreement.check_written(place / 'new', made)
-        return tokenizer_in(place / 'new')
+        return tokenizer_in(place / 'new', habits)
 
 
 def replace_vocabulary(
@@ -100,7 +103,8 @@ def replace_vocabulary(
         texts = list(texts_of(sentences, 'sentences'))
         write_texts(place / 'sentences.jsonl', texts)
         file = _vocabulary_file(place / 'new', new, source)
-        known = subwords_of(place, file)
+        known, positions = subwords_of(place, file), _positions(source)
+        habits = _habits(source, new, positions)
         asked = {
             'seed': seed,
             'source.path': source,
@@ -108,7 +112,7 @@ def replace_vocabulary(
             'vocab.kind': 'file',
             'vocab.file': file,
             **keys_of(known),
-            'rows.max_document_pieces': _longest(source),
+            'rows.max_document_pieces': min(positions, 512),
             'corpus.inputs': (place / 'sentences.jsonl',),
             'corpus.heldout_fraction': 0.0,
             'runtime.workers': 1,
@@ -125,7 +129,7 @@ def replace_vocabulary(
         ):
             execute(run, stage)
         made = run.folder('surgery') / 'model'
-        return model_in(made, model), tokenizer_in(made)
+        return model_in(made, model), tokenizer_in(made, habits)
 
 
 def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
@@ -145,15 +149,26 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
                 f'new: {word!r} is not a single word of the tokenizer, which reads {shown}; leave it out'
             )
         words += found
-    known.kind.with_words(known, words).save(folder, _longest(source))
+    known.kind.with_words(known, words).save(folder, _positions(source))
     return folder / READY
 
 
-def _longest(source: Path) -> int:
-    """Pieces of a document, at most 512."""
+def _habits(source: Path, new: Any, positions: int) -> dict[str, Any]:
+    """What the new tokenizer does beside cutting texts: as `new`, or as that of the source where that says nothing.
+
+    The longest text is the shortest that one of them, or the number of positions, allows.
+    """
+    given = isinstance(new, PLACE) or hasattr(new, 'save_pretrained')
+    several = [habits_of(source), habits_of(new) if given else {}]
+    longest = min(positions, *(each.get('model_max_length', positions) for each in several))
+    return {**several[0], **several[1], 'model_max_length': longest}
+
+
+def _positions(source: Path) -> int:
+    """The longest text that the model of a folder reads, in pieces."""
     from bioptimus_jax.model.tensors import read_architecture  # late: imports jax
 
-    return min(read_architecture(source).positions, 512)
+    return read_architecture(source).positions
 
 
 def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
@@ -181,7 +196,7 @@ def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
     def build(run: Run, folder: Path) -> dict[str, Any]:
         old, known = tokenizers_of(run.config, source)
         assert known is not None, 'vocab.kind=file'
-        known.save(folder, _longest(source))
+        known.save(folder, _positions(source))
         agreement.check_written(folder, known)
         if texts:
             counts = known.kind.count_words(texts, known.lowercase, known.tokenizer)

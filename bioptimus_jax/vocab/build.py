@@ -130,6 +130,10 @@ def _given(settings: Vocab, source: Subwords | None) -> Subwords | None:
     kind = TOKENIZERS.load(settings.tokenizer)
     given = kind.load(file) if file.is_file() and file.name != READY else load(file)
     check_words(settings, given, f'{settings.file}')
+    if file.is_dir() or file.name == READY:
+        given.kind.check(given, file)
+        if ((folder := file if file.is_dir() else file.parent) / SETTINGS).is_file():
+            agreement.check_source(folder, given)
     return kind.fit(given, source, file) if source is not None and source.kind is kind else given
 
 

@@ -38,10 +38,15 @@ def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict
     write_json(folder / SETTINGS, settings)
 
 
+def special_tokens(subwords: Subwords) -> list[str]:
+    """The special tokens without a role, in order of their ids."""
+    added = sorted(subwords.tokenizer.get_added_tokens_decoder().items())
+    return [token.content for _, token in added if token.special and token.content not in subwords.roles]
+
+
 def extra_tokens(subwords: Subwords) -> dict[str, list[str]]:
     """The special tokens without a role, as tokenizer_config.json lists them; empty for none."""
-    added = subwords.tokenizer.get_added_tokens_decoder().values()
-    extra = [token.content for token in added if token.special and token.content not in subwords.roles]
+    extra = special_tokens(subwords)
     return {EXTRA[0]: extra} if extra else {}
 
 

@@ -29,6 +29,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     named,
     read_ready,
     said_roles,
+    special_tokens,
     write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
@@ -204,14 +205,16 @@ class ByteLevel(Kind):
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
         """Bytes and merges; special tokens in RoBERTa's order, the mask last. With a source they have its names, and
-        its normalizer, pre-tokenizer and post-processor are kept.
+        its normalizer, pre-tokenizer and post-processor are kept, and its special tokens without a role come before
+        the mask.
 
         Every byte has an entry, in a fixed order, and the trainer breaks ties by the entries' numbers: the word counts
         alone decide. Raises InputError without any word, ConfigError where the bytes need more than `settings.size`.
         """
         roles = source.roles if source else ROLES
         first = [*dict.fromkeys((roles.cls, roles.pad, roles.sep, roles.unknown))]
-        least = len(first) + len(_byte_of()) + 1
+        last = [*(special_tokens(source) if source else ()), roles.mask]
+        least = len(first) + len(_byte_of()) + len(last)
         if least > settings.size:
             raise ConfigError(
                 f'config.vocab.size: {settings.size} is less than the {least} entries that bytes and special tokens '
@@ -219,9 +222,8 @@ class ByteLevel(Kind):
             )
         if not counts:
             raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
-        # One entry less, as the mask comes behind what the trainer makes.
         trainer = trainers.BpeTrainer(
-            vocab_size=settings.size - 1,
+            vocab_size=settings.size - len(last),
             min_frequency=settings.min_frequency,
             special_tokens=first,
             initial_alphabet=sorted(_byte_of()),
@@ -229,7 +231,7 @@ class ByteLevel(Kind):
         )
         trained = train_model(models.BPE(), trainer, {written(word): n for word, n in counts.items()})
         model = model_state(trained)
-        tokens = [*sorted(model['vocab'], key=model['vocab'].__getitem__), roles.mask]
+        tokens = [*dict.fromkeys((*sorted(model['vocab'], key=model['vocab'].__getitem__), *last))]
         like = source.tokenizer if source else _roberta(False, settings.lowercase)
         return self.of(_like(like, roles, tokens, model['merges']), roles)
 

@@ -1,5 +1,6 @@
 """BERT's tokenizers: words apart from punctuation, and pieces that go on inside a word marked with "##"."""
 
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic
@@ -25,6 +26,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     normalizer_settings,
     read_ready,
     said_roles,
+    special_tokens,
     write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
@@ -75,14 +77,27 @@ class WordPiece(Kind):
         return self.of(tokenizer)
 
     def of(self, tokenizer: tokenizers.Tokenizer) -> Subwords:
-        """The subwords of a tokenizer of this kind."""
+        """The subwords of a tokenizer of this kind. Special tokens and those kept free never stand in for others."""
+        added = tokenizer.get_added_tokens_decoder().values()
+        free = {token for token in tokenizer.get_vocab() if token.startswith('[unused')}
         return Subwords.of(
-            self, tokenizer, SPECIAL_TOKENS, {t for t in tokenizer.get_vocab() if t.startswith('[unused')}
+            self, tokenizer, SPECIAL_TOKENS, free | {token.content for token in added if token.special}
         )
 
-    def made(self, tokens: list[str], lowercase: bool = True, like: Subwords | None = None) -> Subwords:
-        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`."""
-        return self.of(tokenizer_from_vocabulary(tokens, like.tokenizer if like else self.blank(lowercase)))
+    def made(
+        self,
+        tokens: list[str],
+        lowercase: bool = True,
+        like: Subwords | None = None,
+        added: Iterable[AddedToken] = (),
+    ) -> Subwords:
+        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`.
+
+        Added tokens, as far as they are among the tokens: those of `like`, with the flags of `added` where that has
+        them, and `added`.
+        """
+        blank = like.tokenizer if like else self.blank(lowercase)
+        return self.of(tokenizer_from_vocabulary(tokens, blank, added))
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
@@ -199,8 +214,10 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """See `train_from_counts`."""
-        return self.made(train_from_counts(counts, settings), settings.lowercase, source)
+        """See `train_from_counts`; the special tokens of a source that have no role come last."""
+        extra = special_tokens(source) if source else []
+        own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
+        return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         return self.with_words(source, trained.tokens)
@@ -209,14 +226,24 @@ class WordPiece(Kind):
         return self.made([*dict.fromkeys((*source.tokens, *words))], like=source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
-        said = normalizer_settings(file.parent)
+        """A tokenizer.json is taken as it is. A vocab.txt is a list of entries: it gets the words of the source."""
+        folder = file if file.is_dir() else file.parent
+        if file.name == READY or (file.is_dir() and (file / READY).is_file()):
+            mine, other = (self.words(each.tokenizer) for each in (given, source))
+            if parted := next((text for text in PROBES if mine(text) != other(text)), None):
+                raise ConfigError(
+                    f'config.vocab.file: {file} cuts {parted[:40]!r} into other words than the tokenizer of the source '
+                    'does; take a vocabulary that was trained with its words, or the vocab.txt alone'
+                )
+            return given
+        said = normalizer_settings(folder)
         if said and other_words(source.tokenizer, said):
             listed = ', '.join(f'{key} {said[name]}' for key, name in SWITCHES.items() if name in said)
             raise ConfigError(
-                f'config.vocab.file: {file.parent / SETTINGS} says {listed}, and the tokenizer of the source '
+                f'config.vocab.file: {folder / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
             )
-        return self.made(given.tokens, like=source)
+        return self.made(given.tokens, like=source, added=given.tokenizer.get_added_tokens_decoder().values())
 
 
 KIND = WordPiece()
@@ -298,10 +325,13 @@ def without_vocabulary(
     return tokenizer
 
 
-def tokenizer_from_vocabulary(vocabulary: list[str], like: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def tokenizer_from_vocabulary(
+    vocabulary: list[str], like: tokenizers.Tokenizer, added: Iterable[AddedToken] = ()
+) -> tokenizers.Tokenizer:
     """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation.
 
-    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has.
+    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has. `added`:
+    tokens that are added as well, or with other flags.
     """
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
@@ -320,7 +350,8 @@ def tokenizer_from_vocabulary(vocabulary: list[str], like: tokenizers.Tokenizer)
         special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
     )
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-    tokenizer.add_tokens([t for t in like.get_added_tokens_decoder().values() if t.content in ids])
+    flags = {token.content: token for token in (*like.get_added_tokens_decoder().values(), *added)}
+    tokenizer.add_tokens([token for content, token in flags.items() if content in ids])
     return tokenizer
 
 
