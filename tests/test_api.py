@@ -291,6 +291,40 @@ def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
         bx.replace_vocabulary(*read, tmp_path / 'tokenizer.json')
 
 
+def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
+    model, tokenizer = read
+    known = transformers.AutoTokenizer.from_pretrained(tokenizer.name_or_path)
+    known.add_tokens(['brca1', 'glioma', 'IL-2'])
+    grown = transformers.AutoModelForMaskedLM.from_pretrained(model.name_or_path)
+    grown.resize_token_embeddings(len(known))
+    for word, why in (
+        ('a' * 101, 'it has 101 characters, and the tokenizer reads no word of that length'),
+        ('brca1x', "'brca1', a token that was added, is taken out of a text first"),
+        ('paraglioma', "'glioma', a token that was added, is taken out of a text first"),
+    ):
+        with pytest.raises(bx.InputError, match=f"new: '{word}' cannot be one piece: {why}; leave it out"):
+            bx.replace_vocabulary(grown, known, [word])
+    _, same = bx.replace_vocabulary(grown, known, ['IL-2', 'patient', WORD])
+    assert len(same) == len(known) + 1
+    assert same.tokenize(f'IL-2 {WORD}') == known.tokenize('IL-2') + [WORD]
+    # Appended are those alone that a text can have.
+    texts = ['brca1x paraglioma zolmipan nephrin'] * 3
+    longer = bx.train_vocabulary(texts, known, size=200, append=True)
+    assert longer.tokenize('nephrin') == ['nephrin']
+    assert not {'brca1x', 'paraglioma', '##glioma'} & set(longer.get_vocab())
+
+
+def test_entries_that_no_text_reaches_are_listed(read, tmp_path):
+    """Of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
+    model, tokenizer = read
+    dead = ['BRCA1', 'naïve', 'a b', 'a' * 120]
+    entries = [*tokenizer.convert_ids_to_tokens(range(len(tokenizer))), *dead, 'brca']
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    (tmp_path / 'tokenizer_config.json').write_text('{"do_lower_case": true}', 'utf-8')
+    with pytest.warns(UserWarning, match=r"4 entries .* \('BRCA1', 'naïve', 'a b', 'aaaaaaaaaaaaaaaaaaaa\.\.\.'\)"):
+        bx.replace_vocabulary(model, tokenizer, tmp_path / 'vocab.txt')
+
+
 # Rows of words, each its number of pieces, with special tokens around; some of them padded.
 SPECIALS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 WORDS = make([*SPECIALS, *(f'w{i}' for i in range(30)), *(f'##c{i}' for i in range(20))], True)
@@ -503,6 +537,8 @@ REFUSED = [
         'new: is cased, but the tokenizer of the model uncased',
         lambda m, t: bx.replace_vocabulary(m, t, bx.train_vocabulary(['Ab ab'], size=100, keys=MIXED)),
     ),
+    (bx.ConfigError, 'new: number 1 is not a word, but int', lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5])),
+    (bx.ConfigError, 'new: number 0 is not a word, but NoneType', lambda m, t: bx.replace_vocabulary(m, t, [None])),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
     (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
     (bx.InputError, 'texts: hold no word', lambda m, t: bx.train_vocabulary([' '])),

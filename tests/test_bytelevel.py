@@ -311,6 +311,24 @@ def test_a_text_can_have_every_token_that_is_appended(text: str, least: int) -> 
     assert all(len(appended.spell_token(token)) > 1 for token in left)
 
 
+def test_what_an_added_token_cuts_is_not_appended_and_is_found_in_a_given_vocabulary() -> None:
+    source = trained()
+    source.tokenizer.add_tokens(['brca'])
+    source = KIND.of(source.tokenizer, source.roles)
+    newer = trained(['a brcax nephrin (brcax)'] * 9, size=330)
+    assert {'Ġnephrin', 'Ġbrcax'} <= set(newer.tokens)
+    appended = KIND.append(source, newer)
+    assert 'Ġnephrin' in appended.tokens
+    assert not any('brca' in token for token in appended.tokens[len(source.tokens) :])
+    assert appended.encode_words(['nephrin'])[0].tokens == ['Ġnephrin']
+    # Without a merge, and with a capital that the normaliser lowers.
+    state = json.loads(trained(lowercase=True).tokenizer.to_str())
+    state['model']['vocab'] |= {'Ġunmerged': 330, 'Kin': 331}
+    state['model']['merges'].append(['K', 'in'])
+    odd = KIND.of(tokenizers.Tokenizer.from_str(json.dumps(state)), source.roles)
+    assert [odd.tokens[i] for i in KIND.unreached(odd, range(len(odd.tokens)))] == ['Ġunmerged', 'Kin']
+
+
 # --- two kinds ---
 
 

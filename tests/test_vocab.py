@@ -376,6 +376,23 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
     assert given in build.external_inputs(with_file.config)
 
 
+def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, said = ['BRCA1', 'naïve', 'a b', 'x' * 120, '##,'], []
+    given = tmp_path / 'vocab.txt'
+    entries = [*wordpiece.SPECIAL_TOKENS, '[unused0]', *dead, 'zebra', '##ed']
+    given.write_text('\n'.join(entries) + '\n', 'utf-8')
+    write_json(tmp_path / 'tokenizer_config.json', {'do_lower_case': True})
+    with_file = change(run, kind='file', file=str(given))
+    monkeypatch.setattr(with_file, 'say', said.append)
+    build.build(with_file, run.workdir / 'vocab')
+    assert json.loads((run.workdir / 'vocab' / 'comparison.json').read_text('utf-8'))['unreached'] == dead
+    (line,) = [line for line in said if 'in no text' in line]
+    assert "vocab: 5 entries of the given vocabulary can be in no text" in line
+    assert "('BRCA1', 'naïve', 'a b', 'xxxxxxxxxxxxxxxxxxxx...', '##,')" in line
+
+
 def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path) -> None:
     """As it cuts texts: what was added to it is no mere entry, which no text could reach."""
     given = subwords.load(tmp_path / 'source')

@@ -1,6 +1,7 @@
 """Vocabularies by themselves: trained on texts, and put in the place of a model's own, without any run."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,13 @@ from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import TOKENIZERS
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import agreement, frequency
-from bioptimus_jax.vocab.build import tokenizers_of, trained, write_new_tokens
+from bioptimus_jax.vocab.build import (
+    tokenizers_of,
+    trained,
+    unreached_line,
+    unreached_tokens,
+    write_new_tokens,
+)
 from bioptimus_jax.vocab.subwords import READY, Subwords
 
 if TYPE_CHECKING:
@@ -88,8 +95,8 @@ def replace_vocabulary(
     """Give a model another vocabulary: new model and new tokenizer, as objects; what is given stays as it is.
 
     `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
-    file, or a list of words that are added to the present one, each as one piece. Tokens that both have keep their
-    rows and biases. All other weights, the class, head, type and device stay those of the model.
+    file, or a list of words that are added to the present one, each as one piece (of a byte-level tokenizer where a
+    space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All other weights, the class, head, type and device stay those of the model.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
     in the `sentences`, with their maps and scales; without sentences they are predicted from characters.
@@ -141,7 +148,11 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
         return folder / READY
     known = subwords_of(source, source)
     words_in, words = known.kind.words(known.tokenizer), []
-    for word in new:
+    for number, word in enumerate(new):
+        if not isinstance(word, str):
+            raise ConfigError(f'new: number {number} is not a word, but {type(word).__name__}')
+        if is_one_piece(known, word):
+            continue  # there is nothing to add
         found = words_in(f' {word}' if known.kind.carries_space else word)
         if len(found) != 1 or len(word.split()) != 1:
             shown = ', '.join(repr(part.strip()) for part in found) or 'nothing'
@@ -149,8 +160,30 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
                 f'new: {word!r} is not a single word of the tokenizer, which reads {shown}; leave it out'
             )
         words += found
-    known.kind.with_words(known, words).save(folder, _positions(source))
+    made = known.kind.with_words(known, words)
+    for word in new:
+        if not is_one_piece(made, word):
+            raise InputError(f'new: {word!r} cannot be one piece: {_hindrance(made, word)}; leave it out')
+    made.save(folder, _positions(source))
     return folder / READY
+
+
+def is_one_piece(known: Subwords, word: str) -> bool:
+    """Whether a word is a single piece where it follows a space, and no unknown one."""
+    ids = known.encode_words([word])[0].ids
+    return len(ids) == 1 and ids[0] != known.unknown
+
+
+def _hindrance(known: Subwords, word: str) -> str:
+    """Why a word with an entry of its own is not one piece."""
+    ids = known.encode_words([word])[0].ids
+    added = known.tokenizer.get_added_tokens_decoder()
+    for number in ids:
+        if number in added and number != known.unknown:
+            return f'{added[number].content!r}, a token that was added, is taken out of a text first'
+    if ids == [known.unknown]:
+        return f'it has {len(word)} characters, and the tokenizer reads no word of that length'
+    return f'the tokenizer reads {", ".join(known.text(i) for i in ids)}'
 
 
 def _habits(source: Path, new: Any, positions: int) -> dict[str, Any]:
@@ -201,6 +234,8 @@ def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
         if texts:
             counts = known.kind.count_words(texts, known.lowercase, known.tokenizer)
             frequency.write(folder, counts, {}, 1.0)
+        if unreached := unreached_tokens(known, old):
+            warnings.warn(unreached_line('new', unreached), stacklevel=2)
         return {'new': len(write_new_tokens(folder, known, old))}
 
     return dataclasses.replace(STAGES['vocab'], needs=lambda run: (), external=lambda e: [], build=build)

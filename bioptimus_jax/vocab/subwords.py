@@ -245,6 +245,30 @@ class Kind(abc.ABC):
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         """The tokens of a vocabulary that was read from `file`, with the words of the source. Raises ConfigError."""
 
+    @abc.abstractmethod
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        """Whether the characters of a token are a word, or the end of one, and their pieces are that token alone.
+
+        `words_in`: what `words` gives for the tokenizer.
+        """
+
+    def unreached(self, subwords: Subwords, numbers: Iterable[int]) -> list[int]:
+        """Of these ids those of entries that no text has, added and reserved tokens aside.
+
+        Such are an entry that is cut into others, one with characters that the normaliser changes, one that is longer
+        than a word may be, and one that has an added token in it, which is taken out of every text first.
+        """
+        added, words_in = subwords.tokenizer.get_added_tokens_decoder(), self.words(subwords.tokenizer)
+        drawn = set(subwords.drawn_N.tolist())
+
+        def is_cut(number: int) -> bool:
+            text = subwords.text(number)
+            text = (' ' * self.carries_space if subwords.begins_V[number] else 'a') + text
+            return is_whole(text) and not added.keys().isdisjoint(subwords.encode([text])[0].ids)
+
+        asked = (i for i in numbers if i in drawn and i not in added)
+        return [i for i in asked if not self.whole(subwords, words_in, i) or (added and is_cut(i))]
+
     def words(self, tokenizer: tokenizers.Tokenizer) -> Callable[[str], list[str]]:
         """A function that gives the words of a text, normalised."""
         normalizer, pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer

@@ -19,7 +19,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
+from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords, is_whole
 from bioptimus_jax.vocab.tokenizer_files import (
     NAMES,
     add_listed,
@@ -178,6 +178,14 @@ class ByteLevel(Kind):
     def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
         return self.spell_token(tokenizer, written(word))
 
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        """Parts of characters and punctuation stand beside others, so only the merges are asked for them."""
+        text, token = subwords.text(number), subwords.tokens[number]
+        begun = f' {text}' if self.begins(token) else f'a{text}'
+        if is_whole(text) and text.isalnum() and subwords.normalised(begun) != begun:
+            return False
+        return self.spell_token(subwords.tokenizer, token) == [number]
+
     def respellable(self, subwords: Subwords) -> set[int]:
         """Ids of all tokens of several bytes that were not added: hidden, they are spelled by the bytes at least."""
         added = subwords.tokenizer.get_added_tokens_decoder()
@@ -248,6 +256,12 @@ class ByteLevel(Kind):
                 rank[pair[0], pair[1]] = len(rank)
                 merges.append(pair)
                 tokens.append(token)
+        made = self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
+        if not (left := {tokens[i] for i in self.unreached(made, range(len(source.tokens), len(tokens)))}):
+            return made
+        # What holds an added token is cut there, and so is all that is merged of it.
+        tokens = [token for token in tokens if token not in left]
+        merges = [pair for pair in merges if ''.join(pair) not in left]
         return self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:

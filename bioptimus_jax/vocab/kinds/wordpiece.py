@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,11 @@ class WordPiece(Kind):
     def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
         return [token.id for token in tokenizer.model.tokenize(word)]
 
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        token = subwords.tokens[number]
+        word = token if self.begins(token) else f'a{self.text(token)}'
+        return len(word) <= MAX_WORD_CHARACTERS and words_in(word) == [word]
+
     def respellable(self, subwords: Subwords) -> set[int]:
         """Ids of tokens of two characters or more each of which is a token as well: hidden, they are spelled by those.
 
@@ -220,7 +225,11 @@ class WordPiece(Kind):
         return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
-        return self.with_words(source, trained.tokens)
+        """Without what no text has beside the source's added tokens."""
+        made = self.with_words(source, trained.tokens)
+        if not (left := set(self.unreached(made, range(len(source.tokens), len(made.tokens))))):
+            return made
+        return self.made([token for i, token in enumerate(made.tokens) if i not in left], like=source)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
         return self.made([*dict.fromkeys((*source.tokens, *words))], like=source)
