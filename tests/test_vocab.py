@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -276,7 +277,10 @@ def test_casing_of_real_vocabularies() -> None:
     [
         (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
-        (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' is there twice \(line 6\)"),
+        (
+            b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n[unused0]\n',
+            r"vocab\.txt: 'a' is there twice \(lines 6 and 8\); rename the first to \[unused1\]",
+        ),
         (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
     ],
 )
@@ -285,6 +289,22 @@ def test_bad_vocabulary_files(tmp_path: Path, content: bytes | None, message: st
         (tmp_path / 'vocab.txt').write_bytes(content)
     with pytest.raises(InputError, match=message):
         subwords.load(tmp_path)
+
+
+def test_the_advice_for_a_doubled_line_keeps_every_id(tmp_path: Path) -> None:
+    """As transformers reads it: the last of two lines has the token, and what follows stays where it is."""
+    transformers = pytest.importorskip('transformers')
+    entries = [*wordpiece.SPECIAL_TOKENS, 'glioma', 'kinase', 'glioma', 'zebra']
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    with pytest.raises(InputError, match=r"'glioma' is there twice \(lines 6 and 8\)") as error:
+        subwords.load(tmp_path / 'vocab.txt')
+    (name,) = re.findall(r'rename the first to (\S+):', str(error.value))
+    entries[5] = name
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    theirs = transformers.BertTokenizer(str(tmp_path / 'vocab.txt'))
+    text = 'glioma kinase zebra'
+    ours = subwords.load(tmp_path / 'vocab.txt')
+    assert ours.tokenizer.encode(text).ids == theirs(text)['input_ids'] == [2, 7, 6, 8, 3]
 
 
 def test_bad_tokenizer_json(tmp_path: Path) -> None:

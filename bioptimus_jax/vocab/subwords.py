@@ -74,7 +74,8 @@ class Subwords(Vocabulary):
         if tokens and ids[tokens[-1]] != len(tokens) - 1:
             gap = next(i for i, token in enumerate(tokens) if ids[token] != i)
             raise InputError(
-                f'the vocabulary has no single token with id {gap}; ids must be 0 .. {len(tokens) - 1}'
+                f'the vocabulary has no single token with id {gap}; ids must be 0 .. {len(tokens) - 1}: give that id '
+                f'to a token [unused{gap}], so that all others keep theirs'
             )
         # A piece that is unknown is text like any other: it is predicted, though nothing is replaced by it.
         special_V = np.array([token in roles and token != roles.unknown for token in tokens])

@@ -179,8 +179,11 @@ class ByteLevel(Kind):
         return self.spell_token(tokenizer, written(word))
 
     def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
-        """Parts of characters and punctuation stand beside others, so only the merges are asked for them."""
+        """The alphabet has a letter for each byte, reached or not. Parts of characters and punctuation stand beside
+        others, so only the merges are asked for them."""
         text, token = subwords.text(number), subwords.tokens[number]
+        if len(token) == 1:
+            return True
         begun = f' {text}' if self.begins(token) else f'a{text}'
         if is_whole(text) and text.isalnum() and subwords.normalised(begun) != begun:
             return False

@@ -1,6 +1,7 @@
 """BERT's tokenizers: words apart from punctuation, and pieces that go on inside a word marked with "##"."""
 
 import dataclasses
+import itertools
 import json
 import re
 from collections import Counter
@@ -371,9 +372,18 @@ def _read_vocabulary(path: Path) -> list[str]:
         raise InputError(f'{path}: is not UTF-8 ({error}); save it as UTF-8') from error
     if len(set(entries)) != len(entries):
         twice, _ = Counter(entries).most_common(1)[0]
-        raise InputError(f'{path}: {twice!r} is there twice (line {entries.index(twice) + 1}); remove one')
+        line = entries.index(twice) + 1
+        raise InputError(
+            f'{path}: {twice!r} is there twice (lines {line} and {entries.index(twice, line) + 1}); rename the first '
+            f'to {_unused(entries)}: transformers takes the last, and a line less would move every later id'
+        )
     _check_special_tokens(entries, path)
     return entries
+
+
+def _unused(entries: Collection[str]) -> str:
+    """A name that is free, of those that stand for no text."""
+    return next(name for n in itertools.count() if (name := f'[unused{n}]') not in entries)
 
 
 def _check_special_tokens(known: Iterable[str], path: Path) -> None:
