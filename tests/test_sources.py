@@ -389,6 +389,10 @@ REFUSED = {
         ),
         f"tokenizer.json: the added token '<e1>' has the id {N + 5}",
     ),
+    'added tokens that differ in case': (
+        lambda f: by_library(f, UNCASED, lambda t: t.add_tokens(['WAS', 'was', 'Was'])),
+        "the added tokens 'WAS' and 'was' are both 'was' for the normalizer",
+    ),
     'a token of two lines': (
         lambda f: by_files(f, UNCASED, 1, added_tokens={'a\n': N}),
         "the added token 'a\\n' has a line break",

@@ -11,7 +11,7 @@ from tokenizers import normalizers
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, deciding_file
+from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, check_added, deciding_file
 from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES
 
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
@@ -71,6 +71,7 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
             f'{folder}: its tokenizer ({type(tokenizer).__name__}) has no fast version, which the alignment of '
             'words needs'
         )
+    check_added(tokenizer.backend_tokenizer, folder)
     return tokenizer
 
 

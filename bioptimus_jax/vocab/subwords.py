@@ -307,13 +307,29 @@ def load(path: Path) -> Subwords:
     described = (read_json(path / READY) if path.is_dir() else None) or {}
     for kind in map(TOKENIZERS.load, TOKENIZERS):
         if kind.holds(path, described):
-            return kind.load(path)
+            found = kind.load(path)
+            check_added(found.tokenizer, path)
+            return found
     if not described:
         raise InputError(f'{path}: holds no tokenizer ({", ".join(main_files())}); give a folder with one')
     raise InputError(
         f'{path / READY}: type of the tokenizer is {described.get("model", {}).get("type")!r}, with settings that no '
         f'kind of tokenizer here has; the kinds are {", ".join(TOKENIZERS)}'
     )
+
+
+def check_added(tokenizer: tokenizers.Tokenizer, where: Path) -> None:
+    """Raises InputError for two added tokens that are one after normalisation: libraries draw which id a text gets."""
+    normalizer, seen = tokenizer.normalizer, dict[str, str]()
+    for _, token in sorted(tokenizer.get_added_tokens_decoder().items()):
+        if token.normalized and normalizer:
+            content = normalizer.normalize_str(token.content)
+            if (other := seen.setdefault(content, token.content)) != token.content:
+                raise InputError(
+                    f'{where}: the added tokens {other!r} and {token.content!r} are both {content!r} for the normalizer, '
+                    'and which of their ids a text gets differs from load to load; rename one to what no text has, such '
+                    'as [unused0], with "normalized": false'
+                )
 
 
 def kind_name(kind: Kind) -> str:
