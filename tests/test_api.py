@@ -554,6 +554,49 @@ REFUSED = [
         r'config\.phase\.0\.2\.rate: must be at most 0\.9',
         lambda m, t: bx.mask(['a'], t, rate=2.0),
     ),
+    *(
+        (
+            bx.ConfigError,
+            rf'max_pieces: must be a whole number of at least 3, is {value}',
+            lambda m, t, value=value: bx.mask(['a'], t, max_pieces=value),
+        )
+        for value in (0, 1, 2, -8, 4.0, True, None)
+    ),
+    *(
+        (
+            bx.ConfigError,
+            rf'pad_to_multiple_of: must be a whole number of at least 1, is {value}',
+            lambda m, t, value=value: bx.Collator(t, pad_to_multiple_of=value),
+        )
+        for value in (0, -8, 1.5)
+    ),
+    (
+        bx.ConfigError,
+        'pad_to_multiple_of: 48 does not divide the longest row, 64 pieces',
+        lambda m, t: bx.Collator(t, max_pieces=64, pad_to_multiple_of=48),
+    ),
+    (bx.ConfigError, 'step: must be a whole number of at least 0, is -1', lambda m, t: bx.mask(['a'], t, step=-1)),
+    (bx.ConfigError, 'max_pieces: must be .* at least 0, is -1', lambda m, t: bx.predict('x', ['a'], max_pieces=-1)),
+    (bx.ConfigError, r'config\.seed', lambda m, t: bx.mask(['a'], t, seed=-1)),
+    (bx.ConfigError, r'config\.curriculum\.samples', lambda m, t: bx.difficulty(m, t, ['a'], samples=0)),
+    (bx.ConfigError, r'config\.vocab\.size', lambda m, t: bx.train_vocabulary(['a'], size=-1)),
+    (
+        bx.InputError,
+        'examples: number 1 has the id -1 in input_ids',
+        lambda m, t: bx.mask(['a', {'input_ids': [2, -1, 3]}], t),
+    ),
+    (bx.InputError, 'number 0 has the id 9999', lambda m, t: bx.mask([{'input_ids': [2, 9999, 3]}], t)),
+    (bx.InputError, 'no list of whole numbers in input_ids', lambda m, t: bx.mask([{'input_ids': [2, 5.5]}], t)),
+    (
+        bx.InputError,
+        'examples: number 0 has 2 word_ids for 3 input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5, 3], 'word_ids': [None, 0]}], t),
+    ),
+    (
+        bx.InputError,
+        'examples: number 0 has 4 attention_mask for 3 input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5, 3], 'attention_mask': [1] * 4}], t),
+    ),
     (bx.ConfigError, 'has no mask token', lambda m, t: bx.Collator(object())),
     (bx.InputError, 'examples: is empty', lambda m, t: bx.mask([], t)),
     (bx.InputError, 'examples: number 1 has neither', lambda m, t: bx.mask(['a', {'label': 1}], t)),
@@ -580,6 +623,31 @@ def test_what_cannot_be_is_one_line(kind, message, call, read, tmp_path, monkeyp
     assert '\n' not in str(error.value)
     assert 'bioptimus-' not in str(error.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['temporary']
+
+
+def test_a_collator_takes_what_transformers_has(read):
+    """Nothing rounded where None is said, and ids with a gap, as of a tokenizer whose entries were removed."""
+    _, tokenizer = read
+    text = ' '.join(DRUGS)
+    plain = bx.Collator(tokenizer, pad_to_multiple_of=None)([text])
+    assert torch.equal(plain['labels'], bx.Collator(tokenizer)([text])['labels'])
+    assert bx.Collator(tokenizer, max_pieces=96, pad_to_multiple_of=48)([text])['labels'].shape == (1, 48)
+
+    class Gaps:
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __len__(self):
+            return len(tokenizer) - 1
+
+        def get_vocab(self):
+            return {token: i for token, i in tokenizer.get_vocab().items() if token != 'dose'}
+
+    last, gone = len(tokenizer) - 1, tokenizer.convert_tokens_to_ids('dose')
+    rows = [{'input_ids': [2, *[last] * 120, 3]}] * 8
+    found = bx.mask(rows, Gaps(), '0.1', rate=0.9, corruption=(0.0, 1.0, 0.0))['input_ids']
+    assert gone not in found
+    assert len(np.unique(found)) > 50
 
 
 def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from bioptimus_jax.api.objects import experiment, subwords_of, workplace
+from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.units import begins_of, longest_unit
 from bioptimus_jax.schema import Phase
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of what is not predicted, in torch and transformers."""
+
+
+LEAST = 3
+"""Pieces of a row of which one can be masked: the special tokens around it are never."""
 
 
 class Masking(TypedDict, total=False):
@@ -72,7 +76,7 @@ class Collator:
         *,
         seed: int = 0,
         max_pieces: int = 512,
-        pad_to_multiple_of: int = 1,
+        pad_to_multiple_of: int | None = 1,
         **changes: Unpack[Masking],
     ):
         if getattr(tokenizer, 'mask_token_id', None) is None:
@@ -81,8 +85,15 @@ class Collator:
         keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
         settings = experiment({'phases': (phase,), 'seed': seed}, keys)
         self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
-        self.max_pieces = min(max_pieces, tokenizer.model_max_length)
-        self.multiple = pad_to_multiple_of
+        self.max_pieces = min(whole_number('max_pieces', max_pieces, LEAST), tokenizer.model_max_length)
+        # None is what the collators of transformers have where nothing is rounded.
+        multiple = 1 if pad_to_multiple_of is None else pad_to_multiple_of
+        self.multiple = whole_number('pad_to_multiple_of', multiple, 1)
+        if self.max_pieces % self.multiple:
+            raise ConfigError(
+                f'pad_to_multiple_of: {self.multiple} does not divide the longest row, {self.max_pieces} pieces, so '
+                'batches would be wider than that; give a max_pieces that it divides'
+            )
         self.phase = settings.phase[phase]
         self.longest = longest_unit(self.phase.masking, settings.pretrain.max_word_pieces)
 
@@ -134,14 +145,27 @@ class Collator:
                     raise InputError(f'examples: number {number} has neither input_ids nor a text')
                 encoded = self.tokenizer(example['text'], truncation=True, max_length=self.max_pieces)
                 example = {**encoded, 'word_ids': encoded.word_ids()}
-            pieces = np.asarray(example['input_ids'], np.int64)
-            if pieces.ndim != 1 or not len(pieces):
-                raise InputError(f'examples: number {number} has no list of pieces in input_ids')
-            row = {'input_ids': pieces[: self.max_pieces]}
-            row['attention_mask'] = np.asarray(example.get('attention_mask', np.ones_like(pieces)), np.int64)
-            if 'token_type_ids' in example:
-                row['token_type_ids'] = np.asarray(example['token_type_ids'], np.int64)
-            row['starts'] = self._starts(pieces, example.get('word_ids'))
+            row = {'input_ids': _numbers(example, 'input_ids', number)}
+            pieces, known = row['input_ids'], len(self._vocabulary.special_V)
+            if not len(pieces):
+                raise InputError(f'examples: number {number} has no piece in input_ids')
+            if wrong := [i for i in pieces.tolist() if not 0 <= i < known]:
+                raise InputError(
+                    f'examples: number {number} has the id {wrong[0]} in input_ids; those of the tokenizer are from 0 '
+                    f'to {known - 1}'
+                )
+            row['attention_mask'] = np.ones_like(pieces)
+            for name in ('attention_mask', 'token_type_ids'):
+                if example.get(name) is not None:
+                    row[name] = _numbers(example, name, number)
+            words = example.get('word_ids')
+            for name, given_L in (*row.items(), ('word_ids', pieces if words is None else words)):
+                if len(given_L) != len(pieces):
+                    raise InputError(
+                        f'examples: number {number} has {len(given_L)} {name} for {len(pieces)} input_ids; give one for '
+                        'each piece'
+                    )
+            row['starts'] = self._starts(pieces, words)
             found.append({name: array[: self.max_pieces] for name, array in row.items()})
         return found
 
@@ -174,6 +198,17 @@ class Collator:
         return getattr(self.tokenizer, 'padding_side', 'right') == 'left'
 
 
+def _numbers(example: Mapping[str, Any], name: str, number: int) -> np.ndarray:
+    """An entry of an example as integers, int64 [L]. Raises InputError for anything else."""
+    try:
+        array = np.asarray(example[name])
+    except ValueError:  # lists of several lengths
+        array = np.asarray(None)
+    if array.ndim != 1 or (len(array) and array.dtype.kind not in 'iub'):
+        raise InputError(f'examples: number {number} has no list of whole numbers in {name}')
+    return array.astype(np.int64)
+
+
 def mask(
     examples: Sequence[Mapping[str, Any] | str],
     tokenizer: 'PreTrainedTokenizerBase',
@@ -188,7 +223,8 @@ def mask(
 
     `examples`: texts, or dicts with `input_ids` or `text`; the rest as for `Collator`, which raises the same errors.
     """
-    return Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes).masked(examples, step)
+    collator = Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes)
+    return collator.masked(examples, whole_number('step', step, 0))
 
 
 def mask_row(

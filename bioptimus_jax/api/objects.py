@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import operator
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import MOST
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
@@ -150,6 +152,17 @@ def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
 def write_texts(file: Path, texts: Iterable[str]) -> None:
     """Texts as a .jsonl of documents, numbered from 0."""
     write_jsonl(file, ({'id': str(number), 'text': text} for number, text in enumerate(texts)))
+
+
+def whole_number(name: str, value: Any, low: int) -> int:
+    """The value of an argument of that name that no key of the configuration checks. Raises ConfigError."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= MOST:
+        raise ConfigError(f'{name}: must be a whole number of at least {low}, is {value!r:.40}')
+    return number
 
 
 OF_TEXTS: Keys = {'corpus.text_fields': ('text',), 'corpus.min_words': 1, 'corpus.near.threshold': 0.0}

@@ -43,10 +43,11 @@ def _spaces_tell(tokenizer: Any) -> bool:
 
 def masked_by(tokenizer: Any) -> Vocabulary:
     """What masking reads of any tokenizer of transformers; where words begin is said by the rows, not by the tokens."""
-    size, special = len(tokenizer), set(tokenizer.all_special_ids)
-    unused = {i for token, i in tokenizer.get_vocab().items() if token.startswith('[unused')}
+    special, named = set(tokenizer.all_special_ids), tokenizer.get_vocab()
+    size = max(named.values()) + 1  # ids may have gaps
     special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
-    drawn = np.array([i for i in range(size) if i not in special and i not in unused], np.int32)
+    free = special.union(i for token, i in named.items() if token.startswith('[unused'))
+    drawn = np.array(sorted(set(named.values()) - free), np.int32)
     return Vocabulary(tokenizer.mask_token_id, np.ones(size, bool), special_V, drawn)
 
 
