@@ -151,6 +151,35 @@ def test_a_new_vocabulary_has_the_ids_of_roberta() -> None:
     assert known.unknown not in known.tokenizer.encode('☃ \u0000 𠀀 \ud7ff').ids
 
 
+ODDLY = {
+    'no type': lambda model: model.pop('type'),
+    'type null': lambda model: model.update(type=None),
+    'no prefix': lambda model: model.update(continuing_subword_prefix=None, end_of_word_suffix=None),
+    'an unknown token': lambda model: model.update(unk_token='<unk>', fuse_unk=True),
+}
+
+
+@pytest.mark.parametrize('spelled', ODDLY)
+@pytest.mark.parametrize('name', ['roberta', 'modern'])
+def test_one_tokenizer_may_be_spelled_in_several_ways(tmp_path: Path, name: str, spelled: str) -> None:
+    """Without the type of its model, as old libraries wrote it, or with settings that decide nothing."""
+    folder = made_folder(name, tmp_path / name)
+    known = subwords.load(folder)
+    state = json.loads((folder / 'tokenizer.json').read_text('utf-8'))
+    ODDLY[spelled](state['model'])
+    for step in ('normalizer', 'pre_tokenizer'):  # with a sequence around them that changes nothing
+        if state[step] and name == 'modern':
+            inner = 'normalizers' if step == 'normalizer' else 'pretokenizers'
+            state[step] = {'type': 'Sequence', inner: [state[step]]}
+    write_json(folder / 'tokenizer.json', state)
+    again = subwords.load(folder)
+    assert again.kind is KIND
+    assert again.tokens == known.tokens
+    KIND.check(again, folder)
+    agreement.check_source(folder, again)
+    assert KIND.fit(known, again, folder) is known
+
+
 BAD = {
     'no_merges': r'vocab\.json: lists tokens without the merges .* give a tokenizer\.json, or a vocab\.json with',
     'no_role': r'tokenizer_config\.json: mask_token is .<mask>., which the vocabulary lacks; name there',

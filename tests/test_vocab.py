@@ -28,7 +28,7 @@ from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress import Console
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
+from bioptimus_jax.vocab import agreement, build, compare, counting, frequency, sampling, subwords, training
 from bioptimus_jax.vocab.kinds import wordpiece
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -259,6 +259,18 @@ def test_loading_switches_truncation_and_padding_off(tmp_path: Path) -> None:
     assert loaded.truncation is None
     assert loaded.padding is None
     assert len(loaded.encode(TEXTS[0]).ids) > 4
+
+
+@pytest.mark.parametrize('said', [{}, {'type': None}])
+def test_a_longest_word_tells_the_type_of_a_model(tmp_path: Path, said: dict[str, None]) -> None:
+    wordpiece.make(wordpiece.train(TEXTS, SMALL), True).save(tmp_path, 128)
+    state = json.loads((tmp_path / 'tokenizer.json').read_text('utf-8'))
+    del state['model']['type']
+    state['model'] |= said
+    write_json(tmp_path / 'tokenizer.json', state)
+    known = subwords.load(tmp_path)
+    assert known.kind is wordpiece.KIND
+    agreement.check_source(tmp_path, known)
 
 
 @needs_data

@@ -21,6 +21,8 @@ from bioptimus_jax.schema import TOKENIZERS, Vocab
 
 READY, SETTINGS = 'tokenizer.json', 'tokenizer_config.json'
 LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
+TOLD_BY = {'merges': 'BPE', 'max_input_chars_per_word': 'WordPiece'}
+"""Settings that only one type of a model of `tokenizers` has."""
 SINGLE_SPACE = re.compile(r'(?<=\S)(?= \S)')
 
 
@@ -304,7 +306,7 @@ def load(path: Path) -> Subwords:
     """The tokenizer of a folder, or of the file of a vocabulary, as its kind reads it. Raises InputError."""
     path = Path(path)
     path = path.parent if path.name == READY else path
-    described = (read_json(path / READY) if path.is_dir() else None) or {}
+    described = with_type((read_json(path / READY) if path.is_dir() else None) or {})
     for kind in map(TOKENIZERS.load, TOKENIZERS):
         if kind.holds(path, described):
             found = kind.load(path)
@@ -316,6 +318,18 @@ def load(path: Path) -> Subwords:
         f'{path / READY}: type of the tokenizer is {described.get("model", {}).get("type")!r}, with settings that no '
         f'kind of tokenizer here has; the kinds are {", ".join(TOKENIZERS)}'
     )
+
+
+def with_type(described: dict[str, Any]) -> dict[str, Any]:
+    """The contents of a tokenizer.json with the type of its model, which old libraries left out.
+
+    Merges tell pairs, a longest word tells WordPiece, as the library reads such a file itself.
+    """
+    model = described.get('model')
+    if not isinstance(model, dict) or model.get('type') is not None:
+        return described
+    told = next((name for key, name in TOLD_BY.items() if key in model), None)
+    return {**described, 'model': {**model, 'type': told}}
 
 
 def check_added(tokenizer: tokenizers.Tokenizer, where: Path) -> None:

@@ -27,6 +27,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     extra_tokens,
     listed_tokens,
     named,
+    plain_steps,
     read_ready,
     said_roles,
     special_tokens,
@@ -284,7 +285,7 @@ class ByteLevel(Kind):
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         mine, other = (json.loads(each.tokenizer.to_str()) for each in (given, source))
         for name in ('normalizer', 'pre_tokenizer'):
-            if mine[name] != other[name]:
+            if plain_steps(mine[name]) != plain_steps(other[name]):
                 raise ConfigError(
                     f'config.vocab.file: the {name} of {file} is another than that of the source, so its merges are '
                     "not of the source's words; take a vocabulary that was trained with it"

@@ -47,7 +47,7 @@ class WordPiece(Kind):
     def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
         if path.is_dir() and (path / READY).is_file():
             model = described.get('model')
-            return isinstance(model, dict) and model.get('type', TYPE) == TYPE
+            return isinstance(model, dict) and model.get('type') == TYPE
         return path.is_file() or (path / VOCABULARY).is_file()
 
     def load(self, path: Path) -> Subwords:
