@@ -3,7 +3,9 @@
 import inspect
 import itertools
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 import torch
+import toy_ranks
 import transformers
 from toy_compiler import ONE_DEVICE
 from toy_notebook import code_cells, execute
@@ -20,8 +23,8 @@ from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax import config
-from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
+from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
@@ -306,7 +309,7 @@ def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
             bx.replace_vocabulary(grown, known, [word])
     _, same = bx.replace_vocabulary(grown, known, ['IL-2', 'patient', WORD])
     assert len(same) == len(known) + 1
-    assert same.tokenize(f'IL-2 {WORD}') == known.tokenize('IL-2') + [WORD]
+    assert same.tokenize(f'IL-2 {WORD}') == [*known.tokenize('IL-2'), WORD]
     # Appended are those alone that a text can have.
     texts = ['brca1x paraglioma zolmipan nephrin'] * 3
     longer = bx.train_vocabulary(texts, known, size=200, append=True)
@@ -321,7 +324,9 @@ def test_entries_that_no_text_reaches_are_listed(read, tmp_path):
     entries = [*tokenizer.convert_ids_to_tokens(range(len(tokenizer))), *dead, 'brca']
     (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
     (tmp_path / 'tokenizer_config.json').write_text('{"do_lower_case": true}', 'utf-8')
-    with pytest.warns(UserWarning, match=r"4 entries .* \('BRCA1', 'naïve', 'a b', 'aaaaaaaaaaaaaaaaaaaa\.\.\.'\)"):
+    with pytest.warns(
+        UserWarning, match=r"4 entries .* \('BRCA1', 'naïve', 'a b', 'aaaaaaaaaaaaaaaaaaaa\.\.\.'\)"
+    ):
         bx.replace_vocabulary(model, tokenizer, tmp_path / 'vocab.txt')
 
 
@@ -441,6 +446,41 @@ def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path)
     assert len({tuple(labels.flatten().tolist()) for labels in (*loads[0], *loads[2])}) == 8
 
 
+def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(tmp_path):
+    """In two processes with two workers each, with evaluation between the steps."""
+    model = save_encoder(tmp_path / 'model', layers=1)
+    with socket.create_server(('localhost', 0)) as server:
+        port = server.getsockname()[1]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(ROOT / 'tests' / 'toy_ranks.py'), str(model), str(tmp_path), '2'],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **{'RANK': rank, 'LOCAL_RANK': rank, 'WORLD_SIZE': '2'},
+                **{'MASTER_ADDR': 'localhost', 'MASTER_PORT': str(port)},
+                'PYTHONPATH': f'{ROOT}{os.pathsep}{ROOT / "tests"}',
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in '01'
+    ]
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    seen = [json.loads((tmp_path / f'{rank}-2.json').read_text('utf-8')) for rank in (0, 1)]
+    rows = [tuple(row) for whole, _ in seen for batch in whole['train'] for row in batch]
+    assert (len(rows), len(set(rows))) == (32, 32)
+    collator = bx.Collator(transformers.AutoTokenizer.from_pretrained(model), '0.2', seed=4)
+    for rank, (whole, resumed) in enumerate(seen):
+        assert whole['train'][2:] == resumed['train']
+        assert whole['evaluation'][0] == whole['evaluation'][1] == resumed['evaluation'][-1]
+        for step, batch in enumerate(whole['train']):
+            alike = [' '.join(toy_ranks.WORDS * 4)] * 2
+            expected = collator.masked(alike, step, *([rank] * (rank > 0)))
+            assert expected['labels'].tolist() == batch
+
+
 def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left):
     """Weights that know nothing: every piece is as likely as any other."""
     folder = save_encoder(tmp_path / 'foreign', 'distilbert')
@@ -537,8 +577,16 @@ REFUSED = [
         'new: is cased, but the tokenizer of the model uncased',
         lambda m, t: bx.replace_vocabulary(m, t, bx.train_vocabulary(['Ab ab'], size=100, keys=MIXED)),
     ),
-    (bx.ConfigError, 'new: number 1 is not a word, but int', lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5])),
-    (bx.ConfigError, 'new: number 0 is not a word, but NoneType', lambda m, t: bx.replace_vocabulary(m, t, [None])),
+    (
+        bx.ConfigError,
+        'new: number 1 is not a word, but int',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5]),
+    ),
+    (
+        bx.ConfigError,
+        'new: number 0 is not a word, but NoneType',
+        lambda m, t: bx.replace_vocabulary(m, t, [None]),
+    ),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
     (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
     (bx.InputError, 'texts: hold no word', lambda m, t: bx.train_vocabulary([' '])),
@@ -575,8 +623,16 @@ REFUSED = [
         'pad_to_multiple_of: 48 does not divide the longest row, 64 pieces',
         lambda m, t: bx.Collator(t, max_pieces=64, pad_to_multiple_of=48),
     ),
-    (bx.ConfigError, 'step: must be a whole number of at least 0, is -1', lambda m, t: bx.mask(['a'], t, step=-1)),
-    (bx.ConfigError, 'max_pieces: must be .* at least 0, is -1', lambda m, t: bx.predict('x', ['a'], max_pieces=-1)),
+    (
+        bx.ConfigError,
+        'step: must be a whole number of at least 0, is -1',
+        lambda m, t: bx.mask(['a'], t, step=-1),
+    ),
+    (
+        bx.ConfigError,
+        'max_pieces: must be .* at least 0, is -1',
+        lambda m, t: bx.predict('x', ['a'], max_pieces=-1),
+    ),
     (bx.ConfigError, r'config\.seed', lambda m, t: bx.mask(['a'], t, seed=-1)),
     (bx.ConfigError, r'config\.curriculum\.samples', lambda m, t: bx.difficulty(m, t, ['a'], samples=0)),
     (bx.ConfigError, r'config\.vocab\.size', lambda m, t: bx.train_vocabulary(['a'], size=-1)),
@@ -586,7 +642,11 @@ REFUSED = [
         lambda m, t: bx.mask(['a', {'input_ids': [2, -1, 3]}], t),
     ),
     (bx.InputError, 'number 0 has the id 9999', lambda m, t: bx.mask([{'input_ids': [2, 9999, 3]}], t)),
-    (bx.InputError, 'no list of whole numbers in input_ids', lambda m, t: bx.mask([{'input_ids': [2, 5.5]}], t)),
+    (
+        bx.InputError,
+        'no list of whole numbers in input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5.5]}], t),
+    ),
     (
         bx.InputError,
         'examples: number 0 has 2 word_ids for 3 input_ids',

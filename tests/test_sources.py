@@ -390,7 +390,9 @@ REFUSED = {
         f"tokenizer.json: the added token '<e1>' has the id {N + 5}",
     ),
     'a type that is not told': (
-        lambda f: by_json(f, lambda d: [d['model'].pop(k) for k in ('type', 'max_input_chars_per_word')], **WHOLE),
+        lambda f: by_json(
+            f, lambda d: [d['model'].pop(k) for k in ('type', 'max_input_chars_per_word')], **WHOLE
+        ),
         'type of the tokenizer is None, with settings that no kind of tokenizer here has',
     ),
     'added tokens that differ in case': (

@@ -5,12 +5,14 @@ take the memory of the accelerator that the batch is for, and does not survive a
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
+from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.units import begins_of, longest_unit
 from bioptimus_jax.schema import Phase
@@ -26,6 +28,8 @@ IGNORED = -100
 """The label of what is not predicted, in torch and transformers."""
 
 
+FIXED = 2**63
+"""What stands for the number of the batch where masks are those of every evaluation."""
 LEAST = 3
 """Pieces of a row of which one can be masked: the special tokens around it are never."""
 
@@ -62,8 +66,11 @@ class Collator:
     `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. A piece of a byte-level
     tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`.
 
-    The mask of a row is a function of the seed, the number of the batch and the place in it; with workers, also of the
-    seed that torch gives to the epoch. `step` is the number of the next batch.
+    The mask of a row is a function of the seed, the number of the batch, the place in it and the rank of the process.
+    In the Trainer of transformers batches are counted over all epochs, by workers, too, and a training that is resumed
+    goes on counting; in its evaluation a mask is a function of the seed and the row, so that losses are comparable.
+    Elsewhere `step` is the number of the next batch, and with workers a mask also depends on the seed that torch gives
+    to the epoch.
 
     Raises ConfigError for an invalid setting or a tokenizer without a mask, InputError for examples without
     pieces or words.
@@ -85,6 +92,7 @@ class Collator:
         keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
         settings = experiment({'phases': (phase,), 'seed': seed}, keys)
         self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
+        self._calls, self._made, self._run = 0, Moment(), None
         self.max_pieces = min(whole_number('max_pieces', max_pieces, LEAST), tokenizer.model_max_length)
         # None is what the collators of transformers have where nothing is rounded.
         multiple = 1 if pad_to_multiple_of is None else pad_to_multiple_of
@@ -101,17 +109,47 @@ class Collator:
         """The next batch, masked."""
         import torch
 
-        more: tuple[int, ...] = ()
-        worker, number = torch.utils.data.get_worker_info(), self.step
+        worker, now = torch.utils.data.get_worker_info(), moment()
+        if worker and now.batches is None and self._made:
+            now = self._made
+        if now.evaluates:
+            found = self._masked(examples, lambda place, tokens_L: (FIXED, _digest(tokens_L)))
+        else:
+            number, more = self._next(now, worker)
+            found = self.masked(examples, number, *more)
+        return {name: torch.from_numpy(array) for name, array in found.items()}
+
+    def _next(self, now: Moment, worker: Any) -> tuple[int, tuple[int, ...]]:
+        """The number of the next batch, and what else its masks depend on."""
+        rank = (now.rank,) * bool(now.rank)
+        if worker:  # batches are dealt to the workers in turn
+            number = (self._calls if now.batches is not None else self.step) * worker.num_workers + worker.id
+            self._calls, self.step = self._calls + 1, self.step + 1
+            if now.batches is not None:
+                return now.batches + number, rank
+            # What the seeds of the workers share is drawn for the epoch.
+            return number, (worker.seed - worker.id, *rank)
+        if now.run and now.run() is not (self._run and self._run()):
+            self._run, self.step = now.run, now.batches or 0
         self.step += 1
-        if worker:  # batches are dealt to the workers in turn; what their seeds share is drawn for the epoch
-            number, more = number * worker.num_workers + worker.id, (worker.seed - worker.id,)
-        return {name: torch.from_numpy(array) for name, array in self.masked(examples, number, *more).items()}
+        return self.step - 1, rank
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As a worker gets it that starts anew: its callers say nothing of the Trainer, so it is told here."""
+        return {**self.__dict__, '_made': moment()._replace(run=None), '_run': None}
 
     def masked(
         self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
     ) -> dict[str, np.ndarray]:
         """The batch of that number: int64 [B, L] by name. `more`: what else the random numbers depend on."""
+        return self._masked(examples, lambda place, tokens_L: (step, place, *more))
+
+    def _masked(
+        self,
+        examples: Sequence[Mapping[str, Any] | str],
+        numbers_of: Callable[[int, np.ndarray], tuple[int, ...]],
+    ) -> dict[str, np.ndarray]:
+        """A batch; `numbers_of`: the place and the pieces of a row -> what its random numbers depend on."""
         rows = self._rows(examples)
         length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
         usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'attention_mask': 0, 'labels': IGNORED}
@@ -120,7 +158,7 @@ class Collator:
         for place, row in enumerate(rows):
             tokens_L, starts_L = row['input_ids'], row.pop('starts')
             maskable_L = (row['attention_mask'] > 0) & ~self._vocabulary.special_V[tokens_L]
-            generator = seeded(self.seed, step, place, *more)
+            generator = seeded(self.seed, *numbers_of(place, tokens_L))
             # A piece's numbers side by side: those of a row's beginning are the same whatever its length.
             draws = Draws(generator.random(), *generator.random((len(tokens_L), 4)).T)
             vocabulary, phase = self._vocabulary, self.phase
@@ -162,8 +200,8 @@ class Collator:
             for name, given_L in (*row.items(), ('word_ids', pieces if words is None else words)):
                 if len(given_L) != len(pieces):
                     raise InputError(
-                        f'examples: number {number} has {len(given_L)} {name} for {len(pieces)} input_ids; give one for '
-                        'each piece'
+                        f'examples: number {number} has {len(given_L)} {name} for {len(pieces)} input_ids; give one '
+                        'for each piece'
                     )
             row['starts'] = self._starts(pieces, words)
             found.append({name: array[: self.max_pieces] for name, array in row.items()})
@@ -196,6 +234,11 @@ class Collator:
     @functools.cached_property
     def _left(self) -> bool:
         return getattr(self.tokenizer, 'padding_side', 'right') == 'left'
+
+
+def _digest(tokens_L: np.ndarray) -> int:
+    """A number for the pieces of a row."""
+    return int.from_bytes(hashlib.blake2b(tokens_L.tobytes(), digest_size=8).digest(), 'little')
 
 
 def _numbers(example: Mapping[str, Any], name: str, number: int) -> np.ndarray:

@@ -96,7 +96,8 @@ def replace_vocabulary(
 
     `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
     file, or a list of words that are added to the present one, each as one piece (of a byte-level tokenizer where a
-    space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All other weights, the class, head, type and device stay those of the model.
+    space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All other weights,
+    the class, head, type and device stay those of the model. A UserWarning lists new entries that no text can have.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
     in the `sentences`, with their maps and scales; without sentences they are predicted from characters.

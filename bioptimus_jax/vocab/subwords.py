@@ -340,9 +340,9 @@ def check_added(tokenizer: tokenizers.Tokenizer, where: Path) -> None:
             content = normalizer.normalize_str(token.content)
             if (other := seen.setdefault(content, token.content)) != token.content:
                 raise InputError(
-                    f'{where}: the added tokens {other!r} and {token.content!r} are both {content!r} for the normalizer, '
-                    'and which of their ids a text gets differs from load to load; rename one to what no text has, such '
-                    'as [unused0], with "normalized": false'
+                    f'{where}: the added tokens {other!r} and {token.content!r} are both {content!r} for the '
+                    'normalizer, and which of their ids a text gets differs from load to load; rename one to what no '
+                    'text has, such as [unused0], with "normalized": false'
                 )
 
 

@@ -154,8 +154,8 @@ def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: 
         if tokenizer.token_to_id(token) != number:
             raise InputError(
                 f'{where}: the added token {token!r} has the id {number}, but every reader gives it '
-                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id there (without its entry, '
-                'later tokens would move)'
+                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id there (without '
+                'its entry, later tokens would move)'
             )
 
 
