@@ -23,7 +23,7 @@ class Moment(NamedTuple):
 
 def moment() -> Moment:
     """What the callers of this function say."""
-    known = getattr(sys.modules.get('transformers.trainer'), 'Trainer', None)
+    known: Any = getattr(sys.modules.get('transformers.trainer'), 'Trainer', None)
     frame = sys._getframe(1) if known else None
     while frame is not None:
         trainer = frame.f_locals.get('self')
