@@ -3,7 +3,9 @@
 import inspect
 import itertools
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 import torch
+import toy_ranks
 import transformers
 from toy_compiler import ONE_DEVICE
 from toy_notebook import code_cells, execute
@@ -21,6 +24,7 @@ from toy_sets import DRUGS, save_encoder, save_set
 import bioptimus_jax as bx
 from bioptimus_jax import config
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
+from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
@@ -236,6 +240,96 @@ def test_a_vocabulary_of_texts_replaces_another_and_keeps_what_both_have(bert, n
     assert bytes_.tokenize('Z') == ['Z']
 
 
+ADDED = ['IL-2', 'tumor necrosis factor', '[E1]', '[/E1]']
+WITH_ADDED = '[E1] IL-2 [/E1] and tumor necrosis factor, il-2 of zolmipan'
+
+
+def with_added(folder):
+    """A tokenizer with added tokens, two of them special, and habits of its own."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        folder, padding_side='left', truncation_side='left', model_input_names=['input_ids', 'attention_mask']
+    )
+    # Byte-level tokenizers with an added token of several words are refused.
+    tokenizer.add_tokens(ADDED[: 1 if 'roberta' in folder.name else 2])
+    tokenizer.add_special_tokens({'additional_special_tokens': ADDED[2:]})
+    tokenizer.model_max_length = 100
+    return tokenizer
+
+
+def habits(tokenizer):
+    return [getattr(tokenizer, name) for name in HABITS]
+
+
+@pytest.mark.parametrize('name', ['bert', 'roberta'])
+def test_tokens_that_were_added_to_a_given_tokenizer_are_cut_as_it_cuts_them(name, tmp_path, nothing_left):
+    model, tokenizer = objects(save_encoder(tmp_path / name, name))
+    wanted = with_added(tmp_path / name)
+    made, found = bx.replace_vocabulary(model, tokenizer, wanted)
+    assert found.get_vocab() == wanted.get_vocab()
+    assert found(WITH_ADDED)['input_ids'] == wanted(WITH_ADDED)['input_ids']
+    assert {'IL-2', '[E1]', '[/E1]'} <= {t.content for t in found.added_tokens_decoder.values()}
+    assert habits(found) == habits(wanted)
+    assert made.get_input_embeddings().weight.shape[0] == len(wanted)
+    # A vocabulary that is trained like it has its special tokens and habits, from the object and from its folder.
+    wanted.save_pretrained(tmp_path / 'like')
+    for like in (wanted, tmp_path / 'like'):
+        own = bx.train_vocabulary([TEXT, ' '.join(DRUGS)], like, size=300)
+        assert len(own) <= 300
+        assert own.tokenize('[E1] zolmipan [/E1]')[0::2][:1] == ['[E1]']
+        assert {'[E1]', '[/E1]'} <= set(own.all_special_tokens)
+        assert 'IL-2' not in own.get_vocab()
+        assert habits(own) == habits(wanted)
+
+
+def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
+    """Its accents stay, those of the model's tokenizer go; and one whose settings a WordPiece of ours cannot have."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
+    with pytest.raises(bx.ConfigError, match=r"cuts 'Naïve COX-2 .*' into other words than"):
+        bx.replace_vocabulary(*read, tokenizer)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    state['model']['max_input_chars_per_word'] = 200
+    (tmp_path / 'tokenizer.json').write_text(json.dumps(state), 'utf-8')
+    with pytest.raises(bx.InputError, match='max_input_chars_per_word of the tokenizer is 200; only 100'):
+        bx.replace_vocabulary(*read, tmp_path / 'tokenizer.json')
+
+
+def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
+    model, tokenizer = read
+    known = transformers.AutoTokenizer.from_pretrained(tokenizer.name_or_path)
+    known.add_tokens(['brca1', 'glioma', 'IL-2'])
+    grown = transformers.AutoModelForMaskedLM.from_pretrained(model.name_or_path)
+    grown.resize_token_embeddings(len(known))
+    for word, why in (
+        ('a' * 101, 'it has 101 characters, and the tokenizer reads no word of that length'),
+        ('brca1x', "'brca1', a token that was added, is taken out of a text first"),
+        ('paraglioma', "'glioma', a token that was added, is taken out of a text first"),
+    ):
+        with pytest.raises(bx.InputError, match=f"new: '{word}' cannot be one piece: {why}; leave it out"):
+            bx.replace_vocabulary(grown, known, [word])
+    _, same = bx.replace_vocabulary(grown, known, ['IL-2', 'patient', WORD])
+    assert len(same) == len(known) + 1
+    assert same.tokenize(f'IL-2 {WORD}') == [*known.tokenize('IL-2'), WORD]
+    # Appended are those alone that a text can have.
+    texts = ['brca1x paraglioma zolmipan nephrin'] * 3
+    longer = bx.train_vocabulary(texts, known, size=200, append=True)
+    assert longer.tokenize('nephrin') == ['nephrin']
+    assert not {'brca1x', 'paraglioma', '##glioma'} & set(longer.get_vocab())
+
+
+def test_entries_that_no_text_reaches_are_listed(read, tmp_path):
+    """Of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
+    model, tokenizer = read
+    dead = ['BRCA1', 'naïve', 'a b', 'a' * 120]
+    entries = [*tokenizer.convert_ids_to_tokens(range(len(tokenizer))), *dead, 'brca']
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    (tmp_path / 'tokenizer_config.json').write_text('{"do_lower_case": true}', 'utf-8')
+    with pytest.warns(
+        UserWarning, match=r"4 entries .* \('BRCA1', 'naïve', 'a b', 'aaaaaaaaaaaaaaaaaaaa\.\.\.'\)"
+    ):
+        bx.replace_vocabulary(model, tokenizer, tmp_path / 'vocab.txt')
+
+
 # Rows of words, each its number of pieces, with special tokens around; some of them padded.
 SPECIALS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 WORDS = make([*SPECIALS, *(f'w{i}' for i in range(30)), *(f'##c{i}' for i in range(20))], True)
@@ -352,6 +446,41 @@ def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path)
     assert len({tuple(labels.flatten().tolist()) for labels in (*loads[0], *loads[2])}) == 8
 
 
+def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(tmp_path):
+    """In two processes with two workers each, with evaluation between the steps."""
+    model = save_encoder(tmp_path / 'model', layers=1)
+    with socket.create_server(('localhost', 0)) as server:
+        port = server.getsockname()[1]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(ROOT / 'tests' / 'toy_ranks.py'), str(model), str(tmp_path), '2'],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **{'RANK': rank, 'LOCAL_RANK': rank, 'WORLD_SIZE': '2'},
+                **{'MASTER_ADDR': 'localhost', 'MASTER_PORT': str(port)},
+                'PYTHONPATH': f'{ROOT}{os.pathsep}{ROOT / "tests"}',
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in '01'
+    ]
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    seen = [json.loads((tmp_path / f'{rank}-2.json').read_text('utf-8')) for rank in (0, 1)]
+    rows = [tuple(row) for whole, _ in seen for batch in whole['train'] for row in batch]
+    assert (len(rows), len(set(rows))) == (32, 32)
+    collator = bx.Collator(transformers.AutoTokenizer.from_pretrained(model), '0.2', seed=4)
+    for rank, (whole, resumed) in enumerate(seen):
+        assert whole['train'][2:] == resumed['train']
+        assert whole['evaluation'][0] == whole['evaluation'][1] == resumed['evaluation'][-1]
+        for step, batch in enumerate(whole['train']):
+            alike = [' '.join(toy_ranks.WORDS * 4)] * 2
+            expected = collator.masked(alike, step, *([rank] * (rank > 0)))
+            assert expected['labels'].tolist() == batch
+
+
 def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left):
     """Weights that know nothing: every piece is as likely as any other."""
     folder = save_encoder(tmp_path / 'foreign', 'distilbert')
@@ -448,6 +577,16 @@ REFUSED = [
         'new: is cased, but the tokenizer of the model uncased',
         lambda m, t: bx.replace_vocabulary(m, t, bx.train_vocabulary(['Ab ab'], size=100, keys=MIXED)),
     ),
+    (
+        bx.ConfigError,
+        'new: number 1 is not a word, but int',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5]),
+    ),
+    (
+        bx.ConfigError,
+        'new: number 0 is not a word, but NoneType',
+        lambda m, t: bx.replace_vocabulary(m, t, [None]),
+    ),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
     (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
     (bx.InputError, 'texts: hold no word', lambda m, t: bx.train_vocabulary([' '])),
@@ -462,6 +601,61 @@ REFUSED = [
         bx.ConfigError,
         r'config\.phase\.0\.2\.rate: must be at most 0\.9',
         lambda m, t: bx.mask(['a'], t, rate=2.0),
+    ),
+    *(
+        (
+            bx.ConfigError,
+            rf'max_pieces: must be a whole number of at least 3, is {value}',
+            lambda m, t, value=value: bx.mask(['a'], t, max_pieces=value),
+        )
+        for value in (0, 1, 2, -8, 4.0, True, None)
+    ),
+    *(
+        (
+            bx.ConfigError,
+            rf'pad_to_multiple_of: must be a whole number of at least 1, is {value}',
+            lambda m, t, value=value: bx.Collator(t, pad_to_multiple_of=value),
+        )
+        for value in (0, -8, 1.5)
+    ),
+    (
+        bx.ConfigError,
+        'pad_to_multiple_of: 48 does not divide the longest row, 64 pieces',
+        lambda m, t: bx.Collator(t, max_pieces=64, pad_to_multiple_of=48),
+    ),
+    (
+        bx.ConfigError,
+        'step: must be a whole number of at least 0, is -1',
+        lambda m, t: bx.mask(['a'], t, step=-1),
+    ),
+    (
+        bx.ConfigError,
+        'max_pieces: must be .* at least 0, is -1',
+        lambda m, t: bx.predict('x', ['a'], max_pieces=-1),
+    ),
+    (bx.ConfigError, r'config\.seed', lambda m, t: bx.mask(['a'], t, seed=-1)),
+    (bx.ConfigError, r'config\.curriculum\.samples', lambda m, t: bx.difficulty(m, t, ['a'], samples=0)),
+    (bx.ConfigError, r'config\.vocab\.size', lambda m, t: bx.train_vocabulary(['a'], size=-1)),
+    (
+        bx.InputError,
+        'examples: number 1 has the id -1 in input_ids',
+        lambda m, t: bx.mask(['a', {'input_ids': [2, -1, 3]}], t),
+    ),
+    (bx.InputError, 'number 0 has the id 9999', lambda m, t: bx.mask([{'input_ids': [2, 9999, 3]}], t)),
+    (
+        bx.InputError,
+        'no list of whole numbers in input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5.5]}], t),
+    ),
+    (
+        bx.InputError,
+        'examples: number 0 has 2 word_ids for 3 input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5, 3], 'word_ids': [None, 0]}], t),
+    ),
+    (
+        bx.InputError,
+        'examples: number 0 has 4 attention_mask for 3 input_ids',
+        lambda m, t: bx.mask([{'input_ids': [2, 5, 3], 'attention_mask': [1] * 4}], t),
     ),
     (bx.ConfigError, 'has no mask token', lambda m, t: bx.Collator(object())),
     (bx.InputError, 'examples: is empty', lambda m, t: bx.mask([], t)),
@@ -489,6 +683,31 @@ def test_what_cannot_be_is_one_line(kind, message, call, read, tmp_path, monkeyp
     assert '\n' not in str(error.value)
     assert 'bioptimus-' not in str(error.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['temporary']
+
+
+def test_a_collator_takes_what_transformers_has(read):
+    """Nothing rounded where None is said, and ids with a gap, as of a tokenizer whose entries were removed."""
+    _, tokenizer = read
+    text = ' '.join(DRUGS)
+    plain = bx.Collator(tokenizer, pad_to_multiple_of=None)([text])
+    assert torch.equal(plain['labels'], bx.Collator(tokenizer)([text])['labels'])
+    assert bx.Collator(tokenizer, max_pieces=96, pad_to_multiple_of=48)([text])['labels'].shape == (1, 48)
+
+    class Gaps:
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __len__(self):
+            return len(tokenizer) - 1
+
+        def get_vocab(self):
+            return {token: i for token, i in tokenizer.get_vocab().items() if token != 'dose'}
+
+    last, gone = len(tokenizer) - 1, tokenizer.convert_tokens_to_ids('dose')
+    rows = [{'input_ids': [2, *[last] * 120, 3]}] * 8
+    found = bx.mask(rows, Gaps(), '0.1', rate=0.9, corruption=(0.0, 1.0, 0.0))['input_ids']
+    assert gone not in found
+    assert len(np.unique(found)) > 50
 
 
 def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):

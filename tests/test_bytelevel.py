@@ -151,6 +151,35 @@ def test_a_new_vocabulary_has_the_ids_of_roberta() -> None:
     assert known.unknown not in known.tokenizer.encode('☃ \u0000 𠀀 \ud7ff').ids
 
 
+ODDLY = {
+    'no type': lambda model: model.pop('type'),
+    'type null': lambda model: model.update(type=None),
+    'no prefix': lambda model: model.update(continuing_subword_prefix=None, end_of_word_suffix=None),
+    'an unknown token': lambda model: model.update(unk_token='<unk>', fuse_unk=True),
+}
+
+
+@pytest.mark.parametrize('spelled', ODDLY)
+@pytest.mark.parametrize('name', ['roberta', 'modern'])
+def test_one_tokenizer_may_be_spelled_in_several_ways(tmp_path: Path, name: str, spelled: str) -> None:
+    """Without the type of its model, as old libraries wrote it, or with settings that decide nothing."""
+    folder = made_folder(name, tmp_path / name)
+    known = subwords.load(folder)
+    state = json.loads((folder / 'tokenizer.json').read_text('utf-8'))
+    ODDLY[spelled](state['model'])
+    for step in ('normalizer', 'pre_tokenizer'):  # with a sequence around them that changes nothing
+        if state[step] and name == 'modern':
+            inner = 'normalizers' if step == 'normalizer' else 'pretokenizers'
+            state[step] = {'type': 'Sequence', inner: [state[step]]}
+    write_json(folder / 'tokenizer.json', state)
+    again = subwords.load(folder)
+    assert again.kind is KIND
+    assert again.tokens == known.tokens
+    KIND.check(again, folder)
+    agreement.check_source(folder, again)
+    assert KIND.fit(known, again, folder) is known
+
+
 BAD = {
     'no_merges': r'vocab\.json: lists tokens without the merges .* give a tokenizer\.json, or a vocab\.json with',
     'no_role': r'tokenizer_config\.json: mask_token is .<mask>., which the vocabulary lacks; name there',
@@ -309,6 +338,24 @@ def test_a_text_can_have_every_token_that_is_appended(text: str, least: int) -> 
         assert appended.spell_token(token) == [appended.tokens.index(token)]
     left = set(newer.tokens) - set(appended.tokens)
     assert all(len(appended.spell_token(token)) > 1 for token in left)
+
+
+def test_what_an_added_token_cuts_is_not_appended_and_is_found_in_a_given_vocabulary() -> None:
+    source = trained()
+    source.tokenizer.add_tokens(['brca'])
+    source = KIND.of(source.tokenizer, source.roles)
+    newer = trained(['a brcax nephrin (brcax)'] * 9, size=330)
+    assert {'Ġnephrin', 'Ġbrcax'} <= set(newer.tokens)
+    appended = KIND.append(source, newer)
+    assert 'Ġnephrin' in appended.tokens
+    assert not any('brca' in token for token in appended.tokens[len(source.tokens) :])
+    assert appended.encode_words(['nephrin'])[0].tokens == ['Ġnephrin']
+    # Without a merge, and with a capital that the normaliser lowers.
+    state = json.loads(trained([text.lower() for text in TEXTS], lowercase=True).tokenizer.to_str())
+    state['model']['vocab'] |= {'Ġunmerged': 330, 'Kin': 331}
+    state['model']['merges'].append(['K', 'in'])
+    odd = KIND.of(tokenizers.Tokenizer.from_str(json.dumps(state)), source.roles)
+    assert [odd.tokens[i] for i in KIND.unreached(odd, range(len(odd.tokens)))] == ['Ġunmerged', 'Kin']
 
 
 # --- two kinds ---

@@ -389,6 +389,16 @@ REFUSED = {
         ),
         f"tokenizer.json: the added token '<e1>' has the id {N + 5}",
     ),
+    'a type that is not told': (
+        lambda f: by_json(
+            f, lambda d: [d['model'].pop(k) for k in ('type', 'max_input_chars_per_word')], **WHOLE
+        ),
+        'type of the tokenizer is None, with settings that no kind of tokenizer here has',
+    ),
+    'added tokens that differ in case': (
+        lambda f: by_library(f, UNCASED, lambda t: t.add_tokens(['WAS', 'was', 'Was'])),
+        "the added tokens 'WAS' and 'was' are both 'was' for the normalizer",
+    ),
     'a token of two lines': (
         lambda f: by_files(f, UNCASED, 1, added_tokens={'a\n': N}),
         "the added token 'a\\n' has a line break",

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress import Console
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
+from bioptimus_jax.vocab import agreement, build, compare, counting, frequency, sampling, subwords, training
 from bioptimus_jax.vocab.kinds import wordpiece
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -260,6 +261,18 @@ def test_loading_switches_truncation_and_padding_off(tmp_path: Path) -> None:
     assert len(loaded.encode(TEXTS[0]).ids) > 4
 
 
+@pytest.mark.parametrize('said', [{}, {'type': None}])
+def test_a_longest_word_tells_the_type_of_a_model(tmp_path: Path, said: dict[str, None]) -> None:
+    wordpiece.make(wordpiece.train(TEXTS, SMALL), True).save(tmp_path, 128)
+    state = json.loads((tmp_path / 'tokenizer.json').read_text('utf-8'))
+    del state['model']['type']
+    state['model'] |= said
+    write_json(tmp_path / 'tokenizer.json', state)
+    known = subwords.load(tmp_path)
+    assert known.kind is wordpiece.KIND
+    agreement.check_source(tmp_path, known)
+
+
 @needs_data
 def test_casing_of_real_vocabularies() -> None:
     folder = Path(DATA or '') / 'vocab'
@@ -276,7 +289,10 @@ def test_casing_of_real_vocabularies() -> None:
     [
         (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
-        (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' is there twice \(line 6\)"),
+        (
+            b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n[unused0]\n',
+            r"vocab\.txt: 'a' is there twice \(lines 6 and 8\); rename the first to \[unused1\]",
+        ),
         (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
     ],
 )
@@ -285,6 +301,22 @@ def test_bad_vocabulary_files(tmp_path: Path, content: bytes | None, message: st
         (tmp_path / 'vocab.txt').write_bytes(content)
     with pytest.raises(InputError, match=message):
         subwords.load(tmp_path)
+
+
+def test_the_advice_for_a_doubled_line_keeps_every_id(tmp_path: Path) -> None:
+    """As transformers reads it: the last of two lines has the token, and what follows stays where it is."""
+    transformers = pytest.importorskip('transformers')
+    entries = [*wordpiece.SPECIAL_TOKENS, 'glioma', 'kinase', 'glioma', 'zebra']
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    with pytest.raises(InputError, match=r"'glioma' is there twice \(lines 6 and 8\)") as error:
+        subwords.load(tmp_path / 'vocab.txt')
+    (name,) = re.findall(r'rename the first to (\S+):', str(error.value))
+    entries[5] = name
+    (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
+    theirs = transformers.BertTokenizer(str(tmp_path / 'vocab.txt'))
+    text = 'glioma kinase zebra'
+    ours = subwords.load(tmp_path / 'vocab.txt')
+    assert ours.tokenizer.encode(text).ids == theirs(text)['input_ids'] == [2, 7, 6, 8, 3]
 
 
 def test_bad_tokenizer_json(tmp_path: Path) -> None:
@@ -374,6 +406,46 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
     assert build.build(with_file, folder)['size'] == 7
     assert 'zebra' in build.read_new_tokens(folder)
     assert given in build.external_inputs(with_file.config)
+
+
+def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, said = ['BRCA1', 'naïve', 'a b', 'x' * 120, '##,'], []
+    given = tmp_path / 'vocab.txt'
+    entries = [*wordpiece.SPECIAL_TOKENS, '[unused0]', *dead, 'zebra', '##ed']
+    given.write_text('\n'.join(entries) + '\n', 'utf-8')
+    write_json(tmp_path / 'tokenizer_config.json', {'do_lower_case': True})
+    with_file = change(run, kind='file', file=str(given))
+    monkeypatch.setattr(with_file, 'say', said.append)
+    build.build(with_file, run.workdir / 'vocab')
+    assert json.loads((run.workdir / 'vocab' / 'comparison.json').read_text('utf-8'))['unreached'] == dead
+    (line,) = [line for line in said if 'in no text' in line]
+    assert 'vocab: 5 entries of the given vocabulary can be in no text' in line
+    assert "('BRCA1', 'naïve', 'a b', 'xxxxxxxxxxxxxxxxxxxx...', '##,')" in line
+
+
+def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path) -> None:
+    """As it cuts texts: what was added to it is no mere entry, which no text could reach."""
+    given = subwords.load(tmp_path / 'source')
+    given.tokenizer.add_tokens(['IL-2', 'tumor necrosis factor'])
+    given.tokenizer.add_special_tokens(['[E1]', '[/E1]'])
+    text = '[E1] IL-2 [/E1] and tumor necrosis factor'
+    expected = given.tokenizer.encode(text).ids
+    given = wordpiece.KIND.of(given.tokenizer)
+    given.save(tmp_path / 'given', 77)
+    for place in ('given', 'given/tokenizer.json'):
+        with_file = change(run, kind='file', file=str(tmp_path / place))
+        assert build.build(with_file, run.workdir / 'vocab')['new'] == 4
+        made = subwords.load(run.workdir / 'vocab')
+        assert made.tokenizer.encode(text).ids == expected
+        assert not set(made.drawn_N) & {made.tokens.index(token) for token in ('[E1]', '[/E1]')}
+    trained = change(run, kind='train')
+    trained = Run(run.workdir, dataclasses.replace(trained.config, source=Source(str(tmp_path / 'given'))))
+    assert build.build(trained, run.workdir / 'vocab')['size'] <= SMALL.size
+    made = subwords.load(run.workdir / 'vocab')
+    assert made.tokens[-2:] == ['[E1]', '[/E1]']
+    assert made.tokenizer.encode('[E1]', add_special_tokens=False).ids == [len(made.tokens) - 2]
 
 
 def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.api.objects import Place, undisturbed
+from bioptimus_jax.api.objects import Place, undisturbed, whole_number
 from bioptimus_jax.errors import InputError
 
 
@@ -27,7 +27,7 @@ def predict(
     from bioptimus_jax.inference.given import Given
     from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
 
-    given = []
+    given, longest = [], whole_number('max_pieces', max_pieces, 0)
     for number, text in enumerate(texts, 1):
         parts = (text,) if isinstance(text, str) else tuple(text)
         if not parts or not all(isinstance(part, str) and part.strip() for part in parts):
@@ -41,4 +41,4 @@ def predict(
         import torch
 
         loaded = load(folder, kind, torch.get_num_threads())
-        return [record_of(answer) for answer in kind.answers(loaded, given, Settings(max_pieces))]
+        return [record_of(answer) for answer in kind.answers(loaded, given, Settings(longest))]

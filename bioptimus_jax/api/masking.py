@@ -5,12 +5,14 @@ take the memory of the accelerator that the batch is for, and does not survive a
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from bioptimus_jax.api.objects import experiment, subwords_of, workplace
+from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
+from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.units import begins_of, longest_unit
 from bioptimus_jax.schema import Phase
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of what is not predicted, in torch and transformers."""
+
+
+FIXED = 2**63
+"""What stands for the number of the batch where masks are those of every evaluation."""
+LEAST = 3
+"""Pieces of a row of which one can be masked: the special tokens around it are never."""
 
 
 class Masking(TypedDict, total=False):
@@ -58,8 +66,11 @@ class Collator:
     `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. A piece of a byte-level
     tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`.
 
-    The mask of a row is a function of the seed, the number of the batch and the place in it; with workers, also of the
-    seed that torch gives to the epoch. `step` is the number of the next batch.
+    The mask of a row is a function of the seed, the number of the batch, the place in it and the rank of the process.
+    In the Trainer of transformers batches are counted over all epochs, by workers, too, and a training that is resumed
+    goes on counting; in its evaluation a mask is a function of the seed and the row, so that losses are comparable.
+    Elsewhere `step` is the number of the next batch, and with workers a mask also depends on the seed that torch gives
+    to the epoch.
 
     Raises ConfigError for an invalid setting or a tokenizer without a mask, InputError for examples without
     pieces or words.
@@ -72,7 +83,7 @@ class Collator:
         *,
         seed: int = 0,
         max_pieces: int = 512,
-        pad_to_multiple_of: int = 1,
+        pad_to_multiple_of: int | None = 1,
         **changes: Unpack[Masking],
     ):
         if getattr(tokenizer, 'mask_token_id', None) is None:
@@ -81,8 +92,16 @@ class Collator:
         keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
         settings = experiment({'phases': (phase,), 'seed': seed}, keys)
         self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
-        self.max_pieces = min(max_pieces, tokenizer.model_max_length)
-        self.multiple = pad_to_multiple_of
+        self._calls, self._made, self._run = 0, Moment(), None
+        self.max_pieces = min(whole_number('max_pieces', max_pieces, LEAST), tokenizer.model_max_length)
+        # None is what the collators of transformers have where nothing is rounded.
+        multiple = 1 if pad_to_multiple_of is None else pad_to_multiple_of
+        self.multiple = whole_number('pad_to_multiple_of', multiple, 1)
+        if self.max_pieces % self.multiple:
+            raise ConfigError(
+                f'pad_to_multiple_of: {self.multiple} does not divide the longest row, {self.max_pieces} pieces, so '
+                'batches would be wider than that; give a max_pieces that it divides'
+            )
         self.phase = settings.phase[phase]
         self.longest = longest_unit(self.phase.masking, settings.pretrain.max_word_pieces)
 
@@ -90,17 +109,47 @@ class Collator:
         """The next batch, masked."""
         import torch
 
-        more: tuple[int, ...] = ()
-        worker, number = torch.utils.data.get_worker_info(), self.step
+        worker, now = torch.utils.data.get_worker_info(), moment()
+        if worker and now.batches is None and self._made:
+            now = self._made
+        if now.evaluates:
+            found = self._masked(examples, lambda place, tokens_L: (FIXED, _digest(tokens_L)))
+        else:
+            number, more = self._next(now, worker)
+            found = self.masked(examples, number, *more)
+        return {name: torch.from_numpy(array) for name, array in found.items()}
+
+    def _next(self, now: Moment, worker: Any) -> tuple[int, tuple[int, ...]]:
+        """The number of the next batch, and what else its masks depend on."""
+        rank = (now.rank,) * bool(now.rank)
+        if worker:  # batches are dealt to the workers in turn
+            number = (self._calls if now.batches is not None else self.step) * worker.num_workers + worker.id
+            self._calls, self.step = self._calls + 1, self.step + 1
+            if now.batches is not None:
+                return now.batches + number, rank
+            # What the seeds of the workers share is drawn for the epoch.
+            return number, (worker.seed - worker.id, *rank)
+        if now.run and now.run() is not (self._run and self._run()):
+            self._run, self.step = now.run, now.batches or 0
         self.step += 1
-        if worker:  # batches are dealt to the workers in turn; what their seeds share is drawn for the epoch
-            number, more = number * worker.num_workers + worker.id, (worker.seed - worker.id,)
-        return {name: torch.from_numpy(array) for name, array in self.masked(examples, number, *more).items()}
+        return self.step - 1, rank
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As a worker gets it that starts anew: its callers say nothing of the Trainer, so it is told here."""
+        return {**self.__dict__, '_made': moment()._replace(run=None), '_run': None}
 
     def masked(
         self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
     ) -> dict[str, np.ndarray]:
         """The batch of that number: int64 [B, L] by name. `more`: what else the random numbers depend on."""
+        return self._masked(examples, lambda place, tokens_L: (step, place, *more))
+
+    def _masked(
+        self,
+        examples: Sequence[Mapping[str, Any] | str],
+        numbers_of: Callable[[int, np.ndarray], tuple[int, ...]],
+    ) -> dict[str, np.ndarray]:
+        """A batch; `numbers_of`: the place and the pieces of a row -> what its random numbers depend on."""
         rows = self._rows(examples)
         length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
         usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'attention_mask': 0, 'labels': IGNORED}
@@ -109,7 +158,7 @@ class Collator:
         for place, row in enumerate(rows):
             tokens_L, starts_L = row['input_ids'], row.pop('starts')
             maskable_L = (row['attention_mask'] > 0) & ~self._vocabulary.special_V[tokens_L]
-            generator = seeded(self.seed, step, place, *more)
+            generator = seeded(self.seed, *numbers_of(place, tokens_L))
             # A piece's numbers side by side: those of a row's beginning are the same whatever its length.
             draws = Draws(generator.random(), *generator.random((len(tokens_L), 4)).T)
             vocabulary, phase = self._vocabulary, self.phase
@@ -134,14 +183,27 @@ class Collator:
                     raise InputError(f'examples: number {number} has neither input_ids nor a text')
                 encoded = self.tokenizer(example['text'], truncation=True, max_length=self.max_pieces)
                 example = {**encoded, 'word_ids': encoded.word_ids()}
-            pieces = np.asarray(example['input_ids'], np.int64)
-            if pieces.ndim != 1 or not len(pieces):
-                raise InputError(f'examples: number {number} has no list of pieces in input_ids')
-            row = {'input_ids': pieces[: self.max_pieces]}
-            row['attention_mask'] = np.asarray(example.get('attention_mask', np.ones_like(pieces)), np.int64)
-            if 'token_type_ids' in example:
-                row['token_type_ids'] = np.asarray(example['token_type_ids'], np.int64)
-            row['starts'] = self._starts(pieces, example.get('word_ids'))
+            row = {'input_ids': _numbers(example, 'input_ids', number)}
+            pieces, known = row['input_ids'], len(self._vocabulary.special_V)
+            if not len(pieces):
+                raise InputError(f'examples: number {number} has no piece in input_ids')
+            if wrong := [i for i in pieces.tolist() if not 0 <= i < known]:
+                raise InputError(
+                    f'examples: number {number} has the id {wrong[0]} in input_ids; those of the tokenizer are from 0 '
+                    f'to {known - 1}'
+                )
+            row['attention_mask'] = np.ones_like(pieces)
+            for name in ('attention_mask', 'token_type_ids'):
+                if example.get(name) is not None:
+                    row[name] = _numbers(example, name, number)
+            words = example.get('word_ids')
+            for name, given_L in (*row.items(), ('word_ids', pieces if words is None else words)):
+                if len(given_L) != len(pieces):
+                    raise InputError(
+                        f'examples: number {number} has {len(given_L)} {name} for {len(pieces)} input_ids; give one '
+                        'for each piece'
+                    )
+            row['starts'] = self._starts(pieces, words)
             found.append({name: array[: self.max_pieces] for name, array in row.items()})
         return found
 
@@ -174,6 +236,22 @@ class Collator:
         return getattr(self.tokenizer, 'padding_side', 'right') == 'left'
 
 
+def _digest(tokens_L: np.ndarray) -> int:
+    """A number for the pieces of a row."""
+    return int.from_bytes(hashlib.blake2b(tokens_L.tobytes(), digest_size=8).digest(), 'little')
+
+
+def _numbers(example: Mapping[str, Any], name: str, number: int) -> np.ndarray:
+    """An entry of an example as integers, int64 [L]. Raises InputError for anything else."""
+    try:
+        array = np.asarray(example[name])
+    except ValueError:  # lists of several lengths
+        array = np.asarray(None)
+    if array.ndim != 1 or (len(array) and array.dtype.kind not in 'iub'):
+        raise InputError(f'examples: number {number} has no list of whole numbers in {name}')
+    return array.astype(np.int64)
+
+
 def mask(
     examples: Sequence[Mapping[str, Any] | str],
     tokenizer: 'PreTrainedTokenizerBase',
@@ -188,7 +266,8 @@ def mask(
 
     `examples`: texts, or dicts with `input_ids` or `text`; the rest as for `Collator`, which raises the same errors.
     """
-    return Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes).masked(examples, step)
+    collator = Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes)
+    return collator.masked(examples, whole_number('step', step, 0))
 
 
 def mask_row(

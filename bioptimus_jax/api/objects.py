@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import operator
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import MOST
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
-from bioptimus_jax.vocab.subwords import Subwords, kind_name
+from bioptimus_jax.vocab.subwords import READY, SETTINGS, Subwords, kind_name
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -94,9 +96,24 @@ def keys_of(known: Subwords) -> dict[str, Any]:
     return {'vocab.tokenizer': kind_name(known.kind), 'vocab.lowercase': known.lowercase}
 
 
-def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of a folder, which may then be removed."""
-    tokenizer = agreement.load_in_transformers(folder)
+HABITS = ('padding_side', 'truncation_side', 'model_input_names', 'model_max_length')
+"""What a tokenizer of transformers does beside cutting texts."""
+
+
+def habits_of(tokenizer: Any) -> dict[str, Any]:
+    """The HABITS of a tokenizer; empty for a file or folder that says nothing of them."""
+    if isinstance(tokenizer, PLACE):
+        place = Path(tokenizer)
+        place = place.parent if place.name == READY else place
+        if not (place / SETTINGS).is_file():
+            return {}
+        tokenizer = agreement.load_in_transformers(place)
+    return {name: getattr(tokenizer, name) for name in HABITS}
+
+
+def tokenizer_in(folder: Path, habits: Mapping[str, Any]) -> Any:
+    """The tokenizer of a folder, which may then be removed, with the HABITS of another."""
+    tokenizer = agreement.load_in_transformers(folder, **habits)
     tokenizer.name_or_path = ''
     return tokenizer
 
@@ -135,6 +152,17 @@ def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
 def write_texts(file: Path, texts: Iterable[str]) -> None:
     """Texts as a .jsonl of documents, numbered from 0."""
     write_jsonl(file, ({'id': str(number), 'text': text} for number, text in enumerate(texts)))
+
+
+def whole_number(name: str, value: Any, low: int) -> int:
+    """The value of an argument of that name that no key of the configuration checks. Raises ConfigError."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= MOST:
+        raise ConfigError(f'{name}: must be a whole number of at least {low}, is {value!r:.40}')
+    return number
 
 
 OF_TEXTS: Keys = {'corpus.text_fields': ('text',), 'corpus.min_words': 1, 'corpus.near.threshold': 0.0}

@@ -16,6 +16,7 @@ from bioptimus_jax.api.objects import (
     Tokenizer,
     as_folder,
     experiment,
+    habits_of,
     keys_of,
     model_in,
     plain,
@@ -111,7 +112,9 @@ def adapt(
             raise
     with undisturbed():
         made = run / 'export' / _last_phase(run, phases)
-        return model_in(made), tokenizer_in(made)
+        habits = {} if model is None else habits_of(model if isinstance(model, PLACE) else tokenizer)
+        habits.pop('model_max_length', None)  # an export says the positions of its model
+        return model_in(made), tokenizer_in(made, habits)
 
 
 def _begun(run: Path) -> bool:

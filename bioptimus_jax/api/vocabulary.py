@@ -1,6 +1,7 @@
 """Vocabularies by themselves: trained on texts, and put in the place of a model's own, without any run."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from bioptimus_jax.api.objects import (
     Tokenizer,
     as_folder,
     experiment,
+    habits_of,
     keys_of,
     model_in,
     subwords_of,
@@ -27,7 +29,13 @@ from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import TOKENIZERS
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import agreement, frequency
-from bioptimus_jax.vocab.build import tokenizers_of, trained, write_new_tokens
+from bioptimus_jax.vocab.build import (
+    tokenizers_of,
+    trained,
+    unreached_line,
+    unreached_tokens,
+    write_new_tokens,
+)
 from bioptimus_jax.vocab.subwords import READY, Subwords
 
 if TYPE_CHECKING:
@@ -47,8 +55,9 @@ def train_vocabulary(
 ) -> 'PreTrainedTokenizerBase':
     """Train a tokenizer on texts; returns a fast tokenizer of transformers.
 
-    `like`: a tokenizer; the new one has its kind, casing, words and special tokens. Without it, uncased
-    WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}`).
+    `like`: a tokenizer; the new one has its kind, casing, words, special tokens, sides and longest text.
+    Without it, uncased WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel',
+    'vocab.lowercase': False}`).
     `size`: entries at most, with the special tokens. `append`: the entries of `like` stay, with their ids, and what a
     vocabulary of that size adds comes after them. Only the counts of words decide, not their order.
 
@@ -66,10 +75,11 @@ def train_vocabulary(
         if not counts:
             raise InputError('texts: hold no word to train a vocabulary on')
         made = trained(settings, counts, source, lambda line: None)
+        habits = {} if like is None else habits_of(like)
         # transformers has int(1e30) for no limit at all.
-        made.save(place / 'new', min(getattr(like, 'model_max_length', 512), 10**9))
+        made.save(place / 'new', min(habits.get('model_max_length', 512), 10**9))
         agreement.check_written(place / 'new', made)
-        return tokenizer_in(place / 'new')
+        return tokenizer_in(place / 'new', habits)
 
 
 def replace_vocabulary(
@@ -85,8 +95,9 @@ def replace_vocabulary(
     """Give a model another vocabulary: new model and new tokenizer, as objects; what is given stays as it is.
 
     `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
-    file, or a list of words that are added to the present one, each as one piece. Tokens that both have keep their
-    rows and biases. All other weights, the class, head, type and device stay those of the model.
+    file, or a list of words that are added to the present one, each as one piece (of a byte-level tokenizer where a
+    space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All other weights,
+    the class, head, type and device stay those of the model. A UserWarning lists new entries that no text can have.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
     in the `sentences`, with their maps and scales; without sentences they are predicted from characters.
@@ -100,7 +111,8 @@ def replace_vocabulary(
         texts = list(texts_of(sentences, 'sentences'))
         write_texts(place / 'sentences.jsonl', texts)
         file = _vocabulary_file(place / 'new', new, source)
-        known = subwords_of(place, file)
+        known, positions = subwords_of(place, file), _positions(source)
+        habits = _habits(source, new, positions)
         asked = {
             'seed': seed,
             'source.path': source,
@@ -108,7 +120,7 @@ def replace_vocabulary(
             'vocab.kind': 'file',
             'vocab.file': file,
             **keys_of(known),
-            'rows.max_document_pieces': _longest(source),
+            'rows.max_document_pieces': min(positions, 512),
             'corpus.inputs': (place / 'sentences.jsonl',),
             'corpus.heldout_fraction': 0.0,
             'runtime.workers': 1,
@@ -125,7 +137,7 @@ def replace_vocabulary(
         ):
             execute(run, stage)
         made = run.folder('surgery') / 'model'
-        return model_in(made, model), tokenizer_in(made)
+        return model_in(made, model), tokenizer_in(made, habits)
 
 
 def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
@@ -137,7 +149,11 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
         return folder / READY
     known = subwords_of(source, source)
     words_in, words = known.kind.words(known.tokenizer), []
-    for word in new:
+    for number, word in enumerate(new):
+        if not isinstance(word, str):
+            raise ConfigError(f'new: number {number} is not a word, but {type(word).__name__}')
+        if is_one_piece(known, word):
+            continue  # there is nothing to add
         found = words_in(f' {word}' if known.kind.carries_space else word)
         if len(found) != 1 or len(word.split()) != 1:
             shown = ', '.join(repr(part.strip()) for part in found) or 'nothing'
@@ -145,15 +161,48 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
                 f'new: {word!r} is not a single word of the tokenizer, which reads {shown}; leave it out'
             )
         words += found
-    known.kind.with_words(known, words).save(folder, _longest(source))
+    made = known.kind.with_words(known, words)
+    for word in new:
+        if not is_one_piece(made, word):
+            raise InputError(f'new: {word!r} cannot be one piece: {_hindrance(made, word)}; leave it out')
+    made.save(folder, _positions(source))
     return folder / READY
 
 
-def _longest(source: Path) -> int:
-    """Pieces of a document, at most 512."""
+def is_one_piece(known: Subwords, word: str) -> bool:
+    """Whether a word is a single piece where it follows a space, and no unknown one."""
+    ids = known.encode_words([word])[0].ids
+    return len(ids) == 1 and ids[0] != known.unknown
+
+
+def _hindrance(known: Subwords, word: str) -> str:
+    """Why a word with an entry of its own is not one piece."""
+    ids = known.encode_words([word])[0].ids
+    added = known.tokenizer.get_added_tokens_decoder()
+    for number in ids:
+        if number in added and number != known.unknown:
+            return f'{added[number].content!r}, a token that was added, is taken out of a text first'
+    if ids == [known.unknown]:
+        return f'it has {len(word)} characters, and the tokenizer reads no word of that length'
+    return f'the tokenizer reads {", ".join(known.text(i) for i in ids)}'
+
+
+def _habits(source: Path, new: Any, positions: int) -> dict[str, Any]:
+    """What the new tokenizer does beside cutting texts: as `new`, or as that of the source where that says nothing.
+
+    The longest text is the shortest that one of them, or the number of positions, allows.
+    """
+    given = isinstance(new, PLACE) or hasattr(new, 'save_pretrained')
+    several = [habits_of(source), habits_of(new) if given else {}]
+    longest = min(positions, *(each.get('model_max_length', positions) for each in several))
+    return {**several[0], **several[1], 'model_max_length': longest}
+
+
+def _positions(source: Path) -> int:
+    """The longest text that the model of a folder reads, in pieces."""
     from bioptimus_jax.model.tensors import read_architecture  # late: imports jax
 
-    return min(read_architecture(source).positions, 512)
+    return read_architecture(source).positions
 
 
 def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
@@ -181,11 +230,13 @@ def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
     def build(run: Run, folder: Path) -> dict[str, Any]:
         old, known = tokenizers_of(run.config, source)
         assert known is not None, 'vocab.kind=file'
-        known.save(folder, _longest(source))
+        known.save(folder, _positions(source))
         agreement.check_written(folder, known)
         if texts:
             counts = known.kind.count_words(texts, known.lowercase, known.tokenizer)
             frequency.write(folder, counts, {}, 1.0)
+        if unreached := unreached_tokens(known, old):
+            warnings.warn(unreached_line('new', unreached), stacklevel=2)
         return {'new': len(write_new_tokens(folder, known, old))}
 
     return dataclasses.replace(STAGES['vocab'], needs=lambda run: (), external=lambda e: [], build=build)

@@ -1,6 +1,9 @@
 """Whether transformers reads the tokenizer of a folder as we do; where it does not, what the two part in."""
 
+import contextlib
 import json
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,23 @@ from typing import Any
 import numpy as np
 import tokenizers
 from tokenizers import normalizers
+from tokenizers.pre_tokenizers import ByteLevel
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json
 from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, deciding_file
-from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES
+from bioptimus_jax.vocab.subwords import (
+    READY,
+    Subwords,
+    Vocabulary,
+    check_added,
+    deciding_file,
+    file_names,
+)
+from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES, plain_steps, unsaid_type
 
+UNKNOWN = ('unk_token', 'fuse_unk')
+"""Settings of a model that decide what becomes of characters that it lacks."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
 
 
@@ -43,10 +57,11 @@ def _spaces_tell(tokenizer: Any) -> bool:
 
 def masked_by(tokenizer: Any) -> Vocabulary:
     """What masking reads of any tokenizer of transformers; where words begin is said by the rows, not by the tokens."""
-    size, special = len(tokenizer), set(tokenizer.all_special_ids)
-    unused = {i for token, i in tokenizer.get_vocab().items() if token.startswith('[unused')}
+    special, named = set(tokenizer.all_special_ids), tokenizer.get_vocab()
+    size = max(named.values()) + 1  # ids may have gaps
     special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
-    drawn = np.array([i for i in range(size) if i not in special and i not in unused], np.int32)
+    free = special.union(i for token, i in named.items() if token.startswith('[unused'))
+    drawn = np.array(sorted(set(named.values()) - free), np.int32)
     return Vocabulary(tokenizer.mask_token_id, np.ones(size, bool), special_V, drawn)
 
 
@@ -59,9 +74,11 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give a Hugging Face folder with a tokenizer')
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True, **options
-        )
+        with _readable(folder) as place:
+            tokenizer = AutoTokenizer.from_pretrained(
+                place, trust_remote_code=False, local_files_only=True, **options
+            )
+        tokenizer.name_or_path = str(folder)
     except Exception as error:  # what a folder holds can lead transformers to any of them
         raise InputError(
             f'{folder}: holds no tokenizer that transformers can load ({said_by(error)})'
@@ -71,7 +88,21 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
             f'{folder}: its tokenizer ({type(tokenizer).__name__}) has no fast version, which the alignment of '
             'words needs'
         )
+    check_added(tokenizer.backend_tokenizer, folder)
     return tokenizer
+
+
+@contextlib.contextmanager
+def _readable(folder: Path) -> Iterator[Path]:
+    """The folder; or a copy of its tokenizer with the type of its model, where tokenizer.json has null for that."""
+    if not (described := unsaid_type(folder)):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix='bioptimus-') as name:
+        for file in filter(Path.is_file, (folder / name for name in (*file_names(), 'config.json'))):
+            shutil.copyfile(file, Path(name) / file.name)
+        write_json(Path(name) / READY, described)
+        yield Path(name)
 
 
 def said_by(error: Exception) -> str:
@@ -131,20 +162,25 @@ def difference(loaded: Any, ours: Subwords, texts: Iterable[str] = ()) -> str:
 def _facts(tokenizer: tokenizers.Tokenizer) -> Iterator[tuple[str, Any]]:
     """What decides the pieces of a text, by the name of the setting; what comes around them is seen in the ids."""
     state = json.loads(tokenizer.to_str())
-    normalizer, model = state['normalizer'] or {}, state['model']
+    steps, model = plain_steps(state['normalizer']), state['model']
     vocabulary = model.pop('vocab')
     yield 'number of tokens', tokenizer.get_vocab_size()
-    yield 'normalizer', normalizer.get('type')
-    if normalizer.get('type') == 'BertNormalizer':
-        # Left open, accents are stripped where capitals are lowered.
-        if normalizer['strip_accents'] is None:
-            normalizer['strip_accents'] = normalizer['lowercase']
-        for key, name in SWITCHES.items():
-            yield key, normalizer.pop(name)
-    yield 'rest of the normalizer', json.dumps(normalizer)
-    yield 'pre_tokenizer', json.dumps(state['pre_tokenizer'])
+    yield 'normalizer', ', '.join(step['type'] for step in steps) or None
+    for step in steps:
+        if step['type'] == 'BertNormalizer':
+            # Left open, accents are stripped where capitals are lowered.
+            if step['strip_accents'] is None:
+                step['strip_accents'] = step['lowercase']
+            for key, name in SWITCHES.items():
+                yield key, step.pop(name)
+    yield 'rest of the normalizer', json.dumps(steps)
+    yield 'pre_tokenizer', ', '.join(map(json.dumps, plain_steps(state['pre_tokenizer'])))
+    if 'merges' in model and vocabulary.keys() >= set(ByteLevel.alphabet()):
+        # No byte is unknown.
+        model |= dict.fromkeys(UNKNOWN)
     for name in sorted(model):
-        yield name, model[name]
+        # Nothing before or behind a piece, and no dropout, are written in two ways.
+        yield name, model[name] or None
     for entry in state['added_tokens']:
         flags = ', '.join(flag for flag in FLAGS if entry[flag]) or 'no flag'
         yield f'added token {entry["content"]!r}', f'id {entry["id"]} ({flags})'

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
@@ -17,6 +19,8 @@ from bioptimus_jax.vocab.counting import count_corpora, general_files, share_cou
 from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Subwords, kind_name, load, main_files
 
 MEASURED_DOCUMENTS = 2000
+SHOWN = 8
+"""Tokens of a list that a line names."""
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -63,7 +67,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     subwords.save(folder, int(length or run.config.model.max_positions))
     agreement.check_written(folder, subwords)
     frequency.write(folder, domain, general, share)
-    counts = _write_comparison(folder, subwords, source, documents, run.say)
+    unreached = unreached_tokens(subwords, source) if run.config.vocab.kind == 'file' else []
+    if unreached:
+        run.say(unreached_line('vocab', unreached))
+    counts = _write_comparison(folder, subwords, source, documents, run.say, unreached)
     # What later stages are made from; word frequencies are a result of their own.
     deciding = (READY, *subwords.kind.files, SETTINGS, 'new_tokens.txt', 'comparison.json')
     content = digest({name: sha256(folder / name) for name in deciding})
@@ -130,6 +137,10 @@ def _given(settings: Vocab, source: Subwords | None) -> Subwords | None:
     kind = TOKENIZERS.load(settings.tokenizer)
     given = kind.load(file) if file.is_file() and file.name != READY else load(file)
     check_words(settings, given, f'{settings.file}')
+    if file.is_dir() or file.name == READY:
+        given.kind.check(given, file)
+        if ((folder := file if file.is_dir() else file.parent) / SETTINGS).is_file():
+            agreement.check_source(folder, given)
     return kind.fit(given, source, file) if source is not None and source.kind is kind else given
 
 
@@ -146,16 +157,35 @@ def _lost(subwords: Subwords, source: Subwords) -> str:
     )
 
 
+def unreached_tokens(subwords: Subwords, source: Subwords | None) -> list[str]:
+    """The tokens of a given vocabulary that the source lacks and that no text has."""
+    shared = np.full(len(subwords.tokens), -1) if source is None else subwords.shared_with(source)
+    numbers = subwords.kind.unreached(subwords, np.flatnonzero(shared < 0).tolist())
+    return [subwords.tokens[i] for i in numbers]
+
+
+def unreached_line(where: str, tokens: list[str]) -> str:
+    """What to say of entries that no text has."""
+    shown = ', '.join(repr(token if len(token) <= 20 else f'{token[:20]}...') for token in tokens[:SHOWN])
+    return (
+        f'{where}: {len(tokens):,} entries of the given vocabulary can be in no text, so their rows are never used '
+        f'({shown}{", ..." * (len(tokens) > SHOWN)}); the tokenizer changes their characters or cuts them'
+    )
+
+
 def _write_comparison(
     folder: Path,
     subwords: Subwords,
     source: Subwords | None,
     documents: DocumentSource,
     say: Callable[[str], None],
+    unreached: list[str],
 ) -> dict[str, Any]:
     new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
     report = compare(subwords, source, [documents[i].text for i in range(0, len(documents), step)])
+    if unreached:
+        report['unreached'] = unreached
     write_json(folder / 'comparison.json', report)
     pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
     if source is not None:

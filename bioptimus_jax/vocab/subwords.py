@@ -21,6 +21,8 @@ from bioptimus_jax.schema import TOKENIZERS, Vocab
 
 READY, SETTINGS = 'tokenizer.json', 'tokenizer_config.json'
 LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
+TOLD_BY = {'merges': 'BPE', 'max_input_chars_per_word': 'WordPiece'}
+"""Settings that only one type of a model of `tokenizers` has."""
 SINGLE_SPACE = re.compile(r'(?<=\S)(?= \S)')
 
 
@@ -74,7 +76,8 @@ class Subwords(Vocabulary):
         if tokens and ids[tokens[-1]] != len(tokens) - 1:
             gap = next(i for i, token in enumerate(tokens) if ids[token] != i)
             raise InputError(
-                f'the vocabulary has no single token with id {gap}; ids must be 0 .. {len(tokens) - 1}'
+                f'the vocabulary has no single token with id {gap}; ids must be 0 .. {len(tokens) - 1}: give that id '
+                f'to a token [unused{gap}], so that all others keep theirs'
             )
         # A piece that is unknown is text like any other: it is predicted, though nothing is replaced by it.
         special_V = np.array([token in roles and token != roles.unknown for token in tokens])
@@ -245,6 +248,30 @@ class Kind(abc.ABC):
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         """The tokens of a vocabulary that was read from `file`, with the words of the source. Raises ConfigError."""
 
+    @abc.abstractmethod
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        """Whether the characters of a token are a word, or the end of one, and their pieces are that token alone.
+
+        `words_in`: what `words` gives for the tokenizer.
+        """
+
+    def unreached(self, subwords: Subwords, numbers: Iterable[int]) -> list[int]:
+        """Of these ids those of entries that no text has, added and reserved tokens aside.
+
+        Such are an entry that is cut into others, one with characters that the normaliser changes, one that is longer
+        than a word may be, and one that has an added token in it, which is taken out of every text first.
+        """
+        added, words_in = subwords.tokenizer.get_added_tokens_decoder(), self.words(subwords.tokenizer)
+        drawn = set(subwords.drawn_N.tolist())
+
+        def is_cut(number: int) -> bool:
+            text = subwords.text(number)
+            text = (' ' * self.carries_space if subwords.begins_V[number] else 'a') + text
+            return is_whole(text) and not added.keys().isdisjoint(subwords.encode([text])[0].ids)
+
+        asked = (i for i in numbers if i in drawn and i not in added)
+        return [i for i in asked if not self.whole(subwords, words_in, i) or (added and is_cut(i))]
+
     def words(self, tokenizer: tokenizers.Tokenizer) -> Callable[[str], list[str]]:
         """A function that gives the words of a text, normalised."""
         normalizer, pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
@@ -279,16 +306,44 @@ def load(path: Path) -> Subwords:
     """The tokenizer of a folder, or of the file of a vocabulary, as its kind reads it. Raises InputError."""
     path = Path(path)
     path = path.parent if path.name == READY else path
-    described = (read_json(path / READY) if path.is_dir() else None) or {}
+    described = with_type((read_json(path / READY) if path.is_dir() else None) or {})
     for kind in map(TOKENIZERS.load, TOKENIZERS):
         if kind.holds(path, described):
-            return kind.load(path)
+            found = kind.load(path)
+            check_added(found.tokenizer, path)
+            return found
     if not described:
         raise InputError(f'{path}: holds no tokenizer ({", ".join(main_files())}); give a folder with one')
     raise InputError(
         f'{path / READY}: type of the tokenizer is {described.get("model", {}).get("type")!r}, with settings that no '
         f'kind of tokenizer here has; the kinds are {", ".join(TOKENIZERS)}'
     )
+
+
+def with_type(described: dict[str, Any]) -> dict[str, Any]:
+    """The contents of a tokenizer.json with the type of its model, which old libraries left out.
+
+    Merges tell pairs, a longest word tells WordPiece, as the library reads such a file itself.
+    """
+    model = described.get('model')
+    if not isinstance(model, dict) or model.get('type') is not None:
+        return described
+    told = next((name for key, name in TOLD_BY.items() if key in model), None)
+    return {**described, 'model': {**model, 'type': told}}
+
+
+def check_added(tokenizer: tokenizers.Tokenizer, where: Path) -> None:
+    """Raises InputError for two added tokens that are one after normalisation: libraries draw which id a text gets."""
+    normalizer, seen = tokenizer.normalizer, dict[str, str]()
+    for _, token in sorted(tokenizer.get_added_tokens_decoder().items()):
+        if token.normalized and normalizer:
+            content = normalizer.normalize_str(token.content)
+            if (other := seen.setdefault(content, token.content)) != token.content:
+                raise InputError(
+                    f'{where}: the added tokens {other!r} and {token.content!r} are both {content!r} for the '
+                    'normalizer, and which of their ids a text gets differs from load to load; rename one to what no '
+                    'text has, such as [unused0], with "normalized": false'
+                )
 
 
 def kind_name(kind: Kind) -> str:

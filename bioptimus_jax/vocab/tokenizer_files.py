@@ -4,6 +4,7 @@ Read as transformers reads them: tokenizer_config.json, or of older folders spec
 added_tokens.json too.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tokenizers import AddedToken
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json, write_json
-from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles, Subwords
+from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles, Subwords, with_type
 
 NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
 """What transformers calls the special tokens, by their roles."""
@@ -38,10 +39,15 @@ def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict
     write_json(folder / SETTINGS, settings)
 
 
+def special_tokens(subwords: Subwords) -> list[str]:
+    """The special tokens without a role, in order of their ids."""
+    added = sorted(subwords.tokenizer.get_added_tokens_decoder().items())
+    return [token.content for _, token in added if token.special and token.content not in subwords.roles]
+
+
 def extra_tokens(subwords: Subwords) -> dict[str, list[str]]:
     """The special tokens without a role, as tokenizer_config.json lists them; empty for none."""
-    added = subwords.tokenizer.get_added_tokens_decoder().values()
-    extra = [token.content for token in added if token.special and token.content not in subwords.roles]
+    extra = special_tokens(subwords)
     return {EXTRA[0]: extra} if extra else {}
 
 
@@ -62,7 +68,10 @@ def normalizer_settings(folder: Path) -> dict[str, bool | None]:
 def read_ready(folder: Path) -> tokenizers.Tokenizer:
     """The tokenizer of a folder's tokenizer.json, truncation and padding off. Raises InputError."""
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(folder / READY))
+        if unsaid := unsaid_type(folder):
+            tokenizer = tokenizers.Tokenizer.from_str(json.dumps(unsaid))
+        else:
+            tokenizer = tokenizers.Tokenizer.from_file(str(folder / READY))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises bare Exception, and a panic is not even that
@@ -70,6 +79,24 @@ def read_ready(folder: Path) -> tokenizers.Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def unsaid_type(folder: Path) -> dict[str, Any]:
+    """The tokenizer.json of a folder with the type of its model where that is null, which no library reads; else {}."""
+    described = read_json(folder / READY)
+    model = described.get('model') if isinstance(described, dict) else None
+    unsaid = isinstance(model, dict) and model.get('type', '') is None
+    return with_type(described) if unsaid and described else {}
+
+
+def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The steps of a normalizer or a pre-tokenizer, whether or not sequences are around them."""
+    if step is None:
+        return []
+    inner = step.get('normalizers', step.get('pretokenizers'))
+    if step.get('type') != 'Sequence' or not isinstance(inner, list):
+        return [step]
+    return [each for part in inner for each in plain_steps(part)]
 
 
 def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
@@ -127,7 +154,8 @@ def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: 
         if tokenizer.token_to_id(token) != number:
             raise InputError(
                 f'{where}: the added token {token!r} has the id {number}, but every reader gives it '
-                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id, or leave it out'
+                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id there (without '
+                'its entry, later tokens would move)'
             )
 
 

@@ -19,7 +19,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
+from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords, is_whole
 from bioptimus_jax.vocab.tokenizer_files import (
     NAMES,
     add_listed,
@@ -27,8 +27,10 @@ from bioptimus_jax.vocab.tokenizer_files import (
     extra_tokens,
     listed_tokens,
     named,
+    plain_steps,
     read_ready,
     said_roles,
+    special_tokens,
     write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
@@ -177,6 +179,17 @@ class ByteLevel(Kind):
     def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
         return self.spell_token(tokenizer, written(word))
 
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        """The alphabet has a letter for each byte, reached or not. Parts of characters and punctuation stand beside
+        others, so only the merges are asked for them."""
+        text, token = subwords.text(number), subwords.tokens[number]
+        if len(token) == 1:
+            return True
+        begun = f' {text}' if self.begins(token) else f'a{text}'
+        if is_whole(text) and text.isalnum() and subwords.normalised(begun) != begun:
+            return False
+        return self.spell_token(subwords.tokenizer, token) == [number]
+
     def respellable(self, subwords: Subwords) -> set[int]:
         """Ids of all tokens of several bytes that were not added: hidden, they are spelled by the bytes at least."""
         added = subwords.tokenizer.get_added_tokens_decoder()
@@ -204,14 +217,16 @@ class ByteLevel(Kind):
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
         """Bytes and merges; special tokens in RoBERTa's order, the mask last. With a source they have its names, and
-        its normalizer, pre-tokenizer and post-processor are kept.
+        its normalizer, pre-tokenizer and post-processor are kept, and its special tokens without a role come before
+        the mask.
 
         Every byte has an entry, in a fixed order, and the trainer breaks ties by the entries' numbers: the word counts
         alone decide. Raises InputError without any word, ConfigError where the bytes need more than `settings.size`.
         """
         roles = source.roles if source else ROLES
         first = [*dict.fromkeys((roles.cls, roles.pad, roles.sep, roles.unknown))]
-        least = len(first) + len(_byte_of()) + 1
+        last = [*(special_tokens(source) if source else ()), roles.mask]
+        least = len(first) + len(_byte_of()) + len(last)
         if least > settings.size:
             raise ConfigError(
                 f'config.vocab.size: {settings.size} is less than the {least} entries that bytes and special tokens '
@@ -219,9 +234,8 @@ class ByteLevel(Kind):
             )
         if not counts:
             raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
-        # One entry less, as the mask comes behind what the trainer makes.
         trainer = trainers.BpeTrainer(
-            vocab_size=settings.size - 1,
+            vocab_size=settings.size - len(last),
             min_frequency=settings.min_frequency,
             special_tokens=first,
             initial_alphabet=sorted(_byte_of()),
@@ -229,7 +243,7 @@ class ByteLevel(Kind):
         )
         trained = train_model(models.BPE(), trainer, {written(word): n for word, n in counts.items()})
         model = model_state(trained)
-        tokens = [*sorted(model['vocab'], key=model['vocab'].__getitem__), roles.mask]
+        tokens = [*dict.fromkeys((*sorted(model['vocab'], key=model['vocab'].__getitem__), *last))]
         like = source.tokenizer if source else _roberta(False, settings.lowercase)
         return self.of(_like(like, roles, tokens, model['merges']), roles)
 
@@ -246,6 +260,12 @@ class ByteLevel(Kind):
                 rank[pair[0], pair[1]] = len(rank)
                 merges.append(pair)
                 tokens.append(token)
+        made = self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
+        if not (left := {tokens[i] for i in self.unreached(made, range(len(source.tokens), len(tokens)))}):
+            return made
+        # What holds an added token is cut there, and so is all that is merged of it.
+        tokens = [token for token in tokens if token not in left]
+        merges = [pair for pair in merges if ''.join(pair) not in left]
         return self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
@@ -265,7 +285,7 @@ class ByteLevel(Kind):
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         mine, other = (json.loads(each.tokenizer.to_str()) for each in (given, source))
         for name in ('normalizer', 'pre_tokenizer'):
-            if mine[name] != other[name]:
+            if plain_steps(mine[name]) != plain_steps(other[name]):
                 raise ConfigError(
                     f'config.vocab.file: the {name} of {file} is another than that of the source, so its merges are '
                     "not of the source's words; take a vocabulary that was trained with it"

@@ -1,14 +1,16 @@
 """BERT's tokenizers: words apart from punctuation, and pieces that go on inside a word marked with "##"."""
 
+import dataclasses
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic
@@ -25,6 +27,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     normalizer_settings,
     read_ready,
     said_roles,
+    special_tokens,
     write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
@@ -44,7 +47,7 @@ class WordPiece(Kind):
     def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
         if path.is_dir() and (path / READY).is_file():
             model = described.get('model')
-            return isinstance(model, dict) and model.get('type', TYPE) == TYPE
+            return isinstance(model, dict) and model.get('type') == TYPE
         return path.is_file() or (path / VOCABULARY).is_file()
 
     def load(self, path: Path) -> Subwords:
@@ -75,14 +78,27 @@ class WordPiece(Kind):
         return self.of(tokenizer)
 
     def of(self, tokenizer: tokenizers.Tokenizer) -> Subwords:
-        """The subwords of a tokenizer of this kind."""
+        """The subwords of a tokenizer of this kind. Special tokens and those kept free never stand in for others."""
+        added = tokenizer.get_added_tokens_decoder().values()
+        free = {token for token in tokenizer.get_vocab() if token.startswith('[unused')}
         return Subwords.of(
-            self, tokenizer, SPECIAL_TOKENS, {t for t in tokenizer.get_vocab() if t.startswith('[unused')}
+            self, tokenizer, SPECIAL_TOKENS, free | {token.content for token in added if token.special}
         )
 
-    def made(self, tokens: list[str], lowercase: bool = True, like: Subwords | None = None) -> Subwords:
-        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`."""
-        return self.of(tokenizer_from_vocabulary(tokens, like.tokenizer if like else self.blank(lowercase)))
+    def made(
+        self,
+        tokens: list[str],
+        lowercase: bool = True,
+        like: Subwords | None = None,
+        added: Iterable[AddedToken] = (),
+    ) -> Subwords:
+        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`.
+
+        Added tokens, as far as they are among the tokens: those of `like`, with the flags of `added` where that has
+        them, and `added`.
+        """
+        blank = like.tokenizer if like else self.blank(lowercase)
+        return self.of(tokenizer_from_vocabulary(tokens, blank, added))
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
@@ -169,6 +185,11 @@ class WordPiece(Kind):
     def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
         return [token.id for token in tokenizer.model.tokenize(word)]
 
+    def whole(self, subwords: Subwords, words_in: Callable[[str], list[str]], number: int) -> bool:
+        token = subwords.tokens[number]
+        word = token if self.begins(token) else f'a{self.text(token)}'
+        return len(word) <= MAX_WORD_CHARACTERS and words_in(word) == [word]
+
     def respellable(self, subwords: Subwords) -> set[int]:
         """Ids of tokens of two characters or more each of which is a token as well: hidden, they are spelled by those.
 
@@ -199,24 +220,40 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """See `train_from_counts`."""
-        return self.made(train_from_counts(counts, settings), settings.lowercase, source)
+        """See `train_from_counts`; the special tokens of a source that have no role come last."""
+        extra = special_tokens(source) if source else []
+        own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
+        return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
-        return self.with_words(source, trained.tokens)
+        """Without what no text has beside the source's added tokens."""
+        made = self.with_words(source, trained.tokens)
+        if not (left := set(self.unreached(made, range(len(source.tokens), len(made.tokens))))):
+            return made
+        return self.made([token for i, token in enumerate(made.tokens) if i not in left], like=source)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
         return self.made([*dict.fromkeys((*source.tokens, *words))], like=source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
-        said = normalizer_settings(file.parent)
+        """A tokenizer.json is taken as it is. A vocab.txt is a list of entries: it gets the words of the source."""
+        folder = file if file.is_dir() else file.parent
+        if file.name == READY or (file.is_dir() and (file / READY).is_file()):
+            mine, other = (self.words(each.tokenizer) for each in (given, source))
+            if parted := next((text for text in PROBES if mine(text) != other(text)), None):
+                raise ConfigError(
+                    f'config.vocab.file: {file} cuts {parted[:40]!r} into other words than the tokenizer of the source '
+                    'does; take a vocabulary that was trained with its words, or the vocab.txt alone'
+                )
+            return given
+        said = normalizer_settings(folder)
         if said and other_words(source.tokenizer, said):
             listed = ', '.join(f'{key} {said[name]}' for key, name in SWITCHES.items() if name in said)
             raise ConfigError(
-                f'config.vocab.file: {file.parent / SETTINGS} says {listed}, and the tokenizer of the source '
+                f'config.vocab.file: {folder / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
             )
-        return self.made(given.tokens, like=source)
+        return self.made(given.tokens, like=source, added=given.tokenizer.get_added_tokens_decoder().values())
 
 
 KIND = WordPiece()
@@ -298,10 +335,13 @@ def without_vocabulary(
     return tokenizer
 
 
-def tokenizer_from_vocabulary(vocabulary: list[str], like: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def tokenizer_from_vocabulary(
+    vocabulary: list[str], like: tokenizers.Tokenizer, added: Iterable[AddedToken] = ()
+) -> tokenizers.Tokenizer:
     """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation.
 
-    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has.
+    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has. `added`:
+    tokens that are added as well, or with other flags.
     """
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
@@ -320,7 +360,8 @@ def tokenizer_from_vocabulary(vocabulary: list[str], like: tokenizers.Tokenizer)
         special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
     )
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-    tokenizer.add_tokens([t for t in like.get_added_tokens_decoder().values() if t.content in ids])
+    flags = {token.content: token for token in (*like.get_added_tokens_decoder().values(), *added)}
+    tokenizer.add_tokens([token for content, token in flags.items() if content in ids])
     return tokenizer
 
 
@@ -331,9 +372,18 @@ def _read_vocabulary(path: Path) -> list[str]:
         raise InputError(f'{path}: is not UTF-8 ({error}); save it as UTF-8') from error
     if len(set(entries)) != len(entries):
         twice, _ = Counter(entries).most_common(1)[0]
-        raise InputError(f'{path}: {twice!r} is there twice (line {entries.index(twice) + 1}); remove one')
+        line = entries.index(twice) + 1
+        raise InputError(
+            f'{path}: {twice!r} is there twice (lines {line} and {entries.index(twice, line) + 1}); rename the first '
+            f'to {_unused(entries)}: transformers takes the last, and a line less would move every later id'
+        )
     _check_special_tokens(entries, path)
     return entries
+
+
+def _unused(entries: Collection[str]) -> str:
+    """A name that is free, of those that stand for no text."""
+    return next(name for n in itertools.count() if (name := f'[unused{n}]') not in entries)
 
 
 def _check_special_tokens(known: Iterable[str], path: Path) -> None:
