@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
 0 done, 2 wrong usage or configuration, 3 bad input or a full disk, 75 stopped by SIGTERM or SIGHUP after saving, 130 by
-Ctrl-C (start it again), 69 another process of the same run is gone (start all of them again), 1 anything else.
+Ctrl-C (start it again), 69 another process of the same run is gone or never came (start all again), 1 anything else.
 """
 
 import contextlib

@@ -46,6 +46,8 @@ FLOORS = {
     'bioptimus_jax.hashing': 2,
     'bioptimus_jax.hosts.remote': 2,
     'bioptimus_jax.hosts.lifelines': 3,
+    'bioptimus_jax.hosts.clusters': 3,
+    'bioptimus_jax.hosts.rollcall': 3,
     'bioptimus_jax.tracker': 2,
     'bioptimus_jax.trackers': 2,
     'bioptimus_jax.manifests': 3,
