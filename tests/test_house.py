@@ -47,6 +47,7 @@ FLOORS = {
     'bioptimus_jax.hosts.remote': 2,
     'bioptimus_jax.hosts.lifelines': 3,
     'bioptimus_jax.hosts.clusters': 3,
+    'bioptimus_jax.hosts.settled': 3,
     'bioptimus_jax.hosts.rollcall': 3,
     'bioptimus_jax.tracker': 2,
     'bioptimus_jax.trackers': 2,
