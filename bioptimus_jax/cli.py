@@ -31,7 +31,7 @@ from bioptimus_jax.errors import (
 from bioptimus_jax.fields import check_text
 from bioptimus_jax.hosts import processes, signals
 from bioptimus_jax.hosts.devices import AFRESH
-from bioptimus_jax.hosts.settled import settle
+from bioptimus_jax.hosts.settled import settle_jax
 from bioptimus_jax.progress import complain, crash_file
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
     if arguments is None:
         signals.listen()
-    settle()
+    settle_jax()
     code = _outcome(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()

@@ -97,7 +97,7 @@ def test_a_users_own_settings_are_given_back_and_not_followed(user):
     assert ours[1] != theirs[1]
     assert values() == user
     assert drawn() == theirs
-    settled.settle()
+    settled.settle_jax()
     assert drawn() == ours
 
 
@@ -114,8 +114,8 @@ def test_a_variable_that_says_the_same_is_no_news(monkeypatch, capsys):
     for name, text in (('JAX_ENABLE_X64', 'False'), ('JAX_THREEFRY_PARTITIONABLE', '1')):
         monkeypatch.setenv(name, text)
     monkeypatch.setenv('JAX_RANDOM_SEED_OFFSET', '5')
-    settled.settle()
+    settled.settle_jax()
     assert capsys.readouterr().err.startswith('bioptimus: JAX_RANDOM_SEED_OFFSET=5 is not used: ')
     assert 'JAX_RANDOM_SEED_OFFSET' not in os.environ
-    settled.settle()
+    settled.settle_jax()
     assert not capsys.readouterr().err

@@ -22,7 +22,7 @@ SETTLED: dict[str, Any] = {
 YES = ('y', 'yes', 't', 'true', 'on', '1')
 
 
-def settle() -> None:
+def settle_jax() -> None:
     """Take the settings as `SETTLED` has them in this process, which is ours, and in those that it starts.
 
     A variable of the environment that says something else is named in a line.
