@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bioptimus_jax import __version__
 from bioptimus_jax.command import all_verbs, described_keys
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import meant, now_called_in
+from bioptimus_jax.fields import meant, now_called_in, walk
+from bioptimus_jax.schema import Experiment
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
@@ -25,12 +26,27 @@ examples:
 """
 
 
+OTHERS = {
+    **dict.fromkeys(('help', 'usage'), '--help'),
+    'version': '--version',
+    **dict.fromkeys(('tag', 'annotate', 'infer', 'inference', 'apply'), 'predict'),
+    **dict.fromkeys(('eval', 'evaluate', 'test'), 'score (predictions) or finetune (models)'),
+    **dict.fromkeys(('train', 'fit', 'adapt'), 'run (all stages) or pretrain (one)'),
+    **dict.fromkeys(('tokenizer', 'tokenize', 'vocabulary'), 'vocab'),
+    **dict.fromkeys(('upload', 'publish'), 'push'),
+    **dict.fromkeys(('check', 'validate'), 'lint (data sets) or doctor (this machine)'),
+    **dict.fromkeys(('config', 'list', 'ls', 'info'), 'show or status'),
+}
+"""Verbs of other programs, and ours that do the same."""
 CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # as argparse says it
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         wrong = CHOICE.search(message)
+        if wrong and message.startswith('argument VERB'):
+            said = meant_verb(wrong[1])
+            raise ConfigError(f'{self.prog} has no verb {wrong[1]!r}; `{self.prog} --help` lists all{said}')
         near = meant(wrong[1], re.findall(r'[\w-]+', wrong[2])) if wrong else now_called_in(message)
         raise ConfigError(f'{message}; see `{self.prog} --help`{near}')
 
@@ -65,7 +81,29 @@ def check_flags(arguments: Sequence[str]) -> None:
         flag = given.partition('=')[0]
         named = any(one.startswith(flag) for one in known)  # argparse takes beginnings
         if flag.startswith('--') and not named:
-            raise ConfigError(f'{name} has no {flag}; see `bioptimus {name} --help`{meant(flag, known)}')
+            said = _meant_flag(name, flag.removeprefix('--'), known) or meant(flag, known)
+            raise ConfigError(f'{name} has no {flag}; see `bioptimus {name} --help`{said}')
+
+
+def _meant_flag(verb: str, name: str, known: Sequence[str]) -> str:
+    """The end of a message about a flag that is a key without its beginning, or another verb's; else ''."""
+    keys = [key for key, _, _ in walk(Experiment())]
+    if name in keys or ('.' in name and name.partition('.')[0] in {key.partition('.')[0] for key in keys}):
+        return f'; keys begin with --config.: --config.{name}{meant(name, keys) if name not in keys else ""}'
+    if name == 'dry-run':
+        return (
+            f'; did you mean `bioptimus {verb} --status`?'
+            if '--status' in known
+            else '; `bioptimus run` has it'
+        )
+    return ''
+
+
+def meant_verb(name: str) -> str:
+    """The end of a message about a verb that is not known: the nearest, or those that other programs call so."""
+    if said := OTHERS.get(name.lower()):
+        return f'; did you mean {said}?'
+    return meant(name, all_verbs())
 
 
 def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:

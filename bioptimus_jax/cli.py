@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
 0 done, 2 wrong usage or configuration, 3 bad input or a full disk, 75 stopped by SIGTERM or SIGHUP after saving, 130 by
-Ctrl-C (start it again), 69 another process of the same run is gone (start all of them again), 1 anything else.
+Ctrl-C (start it again), 69 another process of the same run is gone or never came (start all again), 1 anything else.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ from bioptimus_jax.errors import (
 from bioptimus_jax.fields import check_text
 from bioptimus_jax.hosts import processes, signals
 from bioptimus_jax.hosts.devices import AFRESH
+from bioptimus_jax.hosts.settled import settle_jax
 from bioptimus_jax.progress import complain, crash_file
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
     if arguments is None:
         signals.listen()
+    settle_jax()
     code = _outcome(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()

@@ -287,6 +287,10 @@ def check_text(text: str, where: str) -> None:
         raise ConfigError(f'{where}: {_shown(text)} is not UTF-8 text; rename what it names, or correct it')
 
 
+SEVERAL = range(1, 4)
+"""How many names are offered where several begin as what was given."""
+
+
 def meant(name: Any, known: Iterable[Any]) -> str:
     """The end of a message about a name that is not known: what it is called now, or the known one that is nearest."""
     if said := now_called(name):
@@ -294,6 +298,9 @@ def meant(name: Any, known: Iterable[Any]) -> str:
     names = [str(one) for one in known if one != '']
     # Of dotted keys the last part is what people remember.
     same = [one for one in names if one.endswith(f'.{name}')]
+    longer = [one for one in names if name and one.startswith(str(name))]
+    if not same and len(longer) in SEVERAL:  # each of them is as likely as the other
+        return f'; did you mean {" or ".join(longer)}?'
     near = sorted(same, key=len) or difflib.get_close_matches(str(name), names, 1)
     return f'; did you mean {near[0]}?' if near else ''
 

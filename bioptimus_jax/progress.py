@@ -85,6 +85,11 @@ def crash_file(details: str) -> str:
     return path
 
 
+def numbered(number: int, noun: str) -> str:
+    """A number and its noun: 1 cell, 2,000 cells."""
+    return f'{number:,} {noun}{"s" * (number != 1)}'
+
+
 def pace(rate: float) -> str:
     """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
     if rate >= 10:

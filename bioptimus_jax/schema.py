@@ -745,7 +745,9 @@ class Runtime:
         (), 'runs, or folders of runs, whose finished stages are used if they match', path=True
     )
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
-    distributed: str = key('', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX')
+    distributed: str = key(
+        '', 'several processes: auto (SLURM, TPU, Open MPI 4, Kubernetes), or HOST:PORT,PROCESSES,INDEX'
+    )
     lost_after_seconds: int = key(
         60, 'several processes: a host silent for this long is gone, and all others end', low=6, high=86_400
     )

@@ -11,7 +11,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import bytes_below, intact_jsonl, is_held, read_json
 from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.manifests import STARTED, read_record
-from bioptimus_jax.progress import clock
+from bioptimus_jax.pretrain import goodput
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report.layout import Column, Table, missing
 from bioptimus_jax.run import Run, stage_folder
 from bioptimus_jax.schema import SNAPSHOT, Experiment, Finetune
@@ -55,7 +56,8 @@ class Status:
             parts += [f'about {clock(at["seconds_left"])} left'] * (at['seconds_left'] is not None)
             said.append(f'pretrain: {", ".join(parts)}')
         if cells := self.finetune:
-            said.append(f'finetune: {cells["cells_done"]:,} of {cells["cells"] or "?"} cells')
+            of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
+            said.append(f'finetune: {cells["cells_done"]:,} of {of}')
         said.append(f'disk: {self.bytes / 1e9:,.2f} GB')
         if self.last:
             line = ', '.join(
@@ -151,5 +153,9 @@ def _last(metrics: Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError):
         for record in reversed(intact_jsonl(metrics)):
             with contextlib.suppress(TypeError, KeyError):
+                if (
+                    record['stage'] == goodput.STAGE
+                ):  # seconds by what they were spent on: nothing for a person
+                    continue
                 return {'seconds_ago': round(max(time.time() - record['time'], 0)), 'record': record}
     return None

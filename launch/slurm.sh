@@ -24,9 +24,8 @@ source "$here/supervise.sh"
 read_flags "$@"
 
 nodes=${SLURM_NNODES:-1}
-((nodes == 1)) || program+=(--config.runtime.distributed=auto)
-# jax would give each process one GPU under SLURM.
-export JAX_LOCAL_DEVICE_IDS="${JAX_LOCAL_DEVICE_IDS:-$(seq -s, 0 $((${SLURM_GPUS_ON_NODE:-8} - 1)))}"
+[[ $nodes =~ ^[1-9][0-9]*$ ]] || refuse "SLURM_NNODES=$nodes: is no number of nodes"
+((nodes == 1)) || program+=(--config.runtime.distributed=auto) # alone on its node, a process takes all GPUs
 export XLA_PYTHON_CLIENT_PREALLOCATE="${XLA_PYTHON_CLIENT_PREALLOCATE:-false}"
 # All end by themselves when one does; any that does not is ended two minutes after the first.
 step=(srun --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=120

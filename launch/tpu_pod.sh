@@ -27,7 +27,8 @@ read_flags "${rest[@]}"
 on_all_hosts=(gcloud compute tpus tpu-vm ssh "$tpu" "${where[@]}" --worker=all)
 printf -v arguments_quoted '%q ' "${arguments[@]}" --config.runtime.distributed=auto
 # In a session of its own, so that it outlives a broken connection.
-start="cd $folder && setsid -w launch/tpu_vm.sh $arguments_quoted</dev/null >/dev/null 2>&1"
+printf -v folder_quoted %q "${folder#\~/}" # ssh begins in the home folder
+start="cd $folder_quoted && setsid -w launch/tpu_vm.sh $arguments_quoted</dev/null >/dev/null 2>&1"
 
 show "${on_all_hosts[@]}" --command="$start"
 trap '"${on_all_hosts[@]}" --command="pkill -TERM -f \"^bash launch/tpu_vm[.]sh\"" || true' TERM INT

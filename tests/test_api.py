@@ -491,7 +491,8 @@ def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     assert threads == 2  # of the caller
-    assert found == bx.difficulty(folder, None, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    with jax.enable_x64(True), jax.threefry_partitionable(False):  # of the caller, too
+        assert found == bx.difficulty(folder, None, texts, samples=2, keys={'phases': ('0.1', '0.4')})
     assert list(found) == ['0.1', '0.4']
     assert found['0.4']['masked']['mean'] == pytest.approx(len(tokenizer), rel=0.1)
     assert len(found['0.1']['masked']['samples']) == 2

@@ -51,7 +51,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
 @pytest.mark.parametrize(
     ('arguments', 'expected'),
     [
-        (['nonsense'], 'invalid choice'),
+        (['nonsense'], "has no verb 'nonsense'; `bioptimus --help` lists all"),
         (['ner', '--config={plain}', '--workdir={tmp}/run'], '; ner is now called finetune'),
         (['compare', '--ner', 'a', 'b'], '; --ner is now called --models, of lint --sets'),
         (['corpus', '--config=ner', '--workdir={tmp}/run'], '; ner is now called finetune'),
@@ -112,7 +112,25 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         (['download', '--to={tmp}/pubmed', '--parallel=0'], '--parallel=0: must be from 1'),
         (['download', '--to={tmp}/pubmed', '--url=ftp://server/pubmed'], '--url=ftp://server/pubmed: give'),
         (['download', '--to={tmp}/pubmed', '--config.seed=3'], 'takes no --config keys'),
-        (['pretrian'], "'pretrian' (choose from"),
+        (
+            ['pretrian'],
+            "bioptimus has no verb 'pretrian'; `bioptimus --help` lists all; did you mean pretrain?",
+        ),
+        (['help'], 'did you mean --help?'),
+        (['tag'], 'did you mean predict?'),
+        (['eval'], 'did you mean score (predictions) or finetune (models)?'),
+        (['plan', '--config={plain}', '--device=a100'], '; did you mean a100-40 or a100-80?'),
+        (
+            ['plan', '--config={plain}', '--finetune.epochs=3'],
+            '; keys begin with --config.: --config.finetune.epochs',
+        ),
+        (['run', '--config={plain}', '--seed=3'], '; keys begin with --config.: --config.seed'),
+        (
+            ['run', '--config={plain}', '--corpus.shrads=3'],
+            '--config.corpus.shrads; did you mean corpus.shards?',
+        ),
+        (['sweep', '--config={plain}', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
+        (['pretrain', '--config={plain}', '--dry-run'], '; `bioptimus run` has it'),
         (['pretrian'], '; did you mean pretrain?'),
         (['corpus', '--wordir={tmp}/run'], 'corpus has no --wordir; see `bioptimus corpus --help`'),
         (['corpus', '--wordir={tmp}/run'], '; did you mean --workdir?'),

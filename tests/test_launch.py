@@ -277,7 +277,7 @@ def test_the_exit_code_is_that_of_the_process_that_was_the_cause(codes, wanted, 
 
 def test_slurm_runs_one_process_per_node_and_queues_the_job_again_after_75(tmp_path):
     stubs = Stubs(tmp_path, srun=['75'])
-    job = {'SLURM_JOB_ID': '77', 'SLURM_NNODES': '2', 'SLURM_GPUS_ON_NODE': '4'}
+    job = {'SLURM_JOB_ID': '77', 'SLURM_NNODES': '2', 'SLURM_GPUS_ON_NODE': 'a100:4'}
     code, _, errors = stubs.run('slurm.sh', '--workdir=w', **job)
     assert code == 0
     (arguments,) = stubs.arguments('srun')
@@ -290,9 +290,16 @@ def test_slurm_runs_one_process_per_node_and_queues_the_job_again_after_75(tmp_p
         '--workdir=w',
         '--config.runtime.distributed=auto',
     ]
-    assert stubs.calls('srun')[0]['environment']['JAX_LOCAL_DEVICE_IDS'] == '0,1,2,3'
+    assert 'JAX_LOCAL_DEVICE_IDS' not in stubs.calls('srun')[0]['environment'], 'the program takes all GPUs'
     assert stubs.arguments('scontrol') == [['requeue', '77']]
     assert errors == 'slurm.sh: stopped after saving; queued again\n'
+
+
+def test_slurm_does_nothing_where_the_number_of_nodes_is_none(tmp_path):
+    stubs = Stubs(tmp_path)
+    code, _, errors = stubs.run('slurm.sh', '--workdir=w', SLURM_NNODES='2-4')
+    assert (code, errors) == (2, 'slurm.sh: SLURM_NNODES=2-4: is no number of nodes\n')
+    assert not stubs.records
 
 
 @pytest.mark.parametrize('outcome', ['0', '3', '137'])
@@ -374,10 +381,14 @@ def test_an_array_is_a_cluster_whose_first_part_gives_out_the_work(tmp_path):
     assert (tmp_path / 'w' / 'logs' / 'host-0.log').read_text() == 'bioptimus speaks\n' * 2
 
 
-def test_a_pod_runs_the_script_of_one_vm_on_every_host(tmp_path):
+@pytest.mark.parametrize(
+    ('folder', 'on_host'),
+    [('code', 'code'), ('my folder', 'my folder'), ('~/code', 'code'), ('a;touch b', 'a;touch b')],
+)
+def test_a_pod_runs_the_script_of_one_vm_on_every_host(folder, on_host, tmp_path):
     stubs = Stubs(tmp_path, gcloud=['7'])
     code, _, errors = stubs.run(
-        'tpu_pod.sh', '--project=p', '--folder=code', '--workdir=/share/w', '--config.a=b c'
+        'tpu_pod.sh', '--project=p', f'--folder={folder}', '--workdir=/share/w', '--config.a=b c'
     )
     assert code == 7
     assert 'goes on from the last checkpoint' in errors
@@ -385,11 +396,11 @@ def test_a_pod_runs_the_script_of_one_vm_on_every_host(tmp_path):
     *shown, command = arguments
     assert shown == 'compute tpus tpu-vm ssh slice --zone=here --project=p --worker=all'.split()
     # What a host does with it: the shell of ssh runs it in the home folder.
-    (tmp_path / 'code' / 'launch').mkdir(parents=True)
+    (tmp_path / on_host / 'launch').mkdir(parents=True)
     for name in ('tpu_vm.sh', 'supervise.sh'):
-        shutil.copy(ROOT / 'launch' / name, tmp_path / 'code' / 'launch')
-    on_host = command.removeprefix('--command=').replace('/share/w', str(tmp_path / 'w'))
-    assert subprocess.run(['bash', '-c', on_host], cwd=tmp_path, env=stubs.environment()).returncode == 0
+        shutil.copy(ROOT / 'launch' / name, tmp_path / on_host / 'launch')
+    run_there = command.removeprefix('--command=').replace('/share/w', str(tmp_path / 'w'))
+    assert subprocess.run(['bash', '-c', run_there], cwd=tmp_path, env=stubs.environment()).returncode == 0
     wanted = [
         'run',
         '--config=demo',

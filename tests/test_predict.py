@@ -17,7 +17,7 @@ from bioptimus_jax.inference.given import Given, read_given
 from bioptimus_jax.inference.kinds.tags import scheme_of
 from bioptimus_jax.inference.model import ANSWERS, KINDS, Loaded, model_in
 from bioptimus_jax.sets import standoff
-from bioptimus_jax.sets.cutting import lines, prose
+from bioptimus_jax.sets.cutting import CUTS, lines, prose
 from bioptimus_jax.sets.standoff import read_brat
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -368,6 +368,23 @@ def test_lines_are_sentences_and_words_end_at_white_space():
         ['b.i.d.', 'dose'],
         ['10mg', 'q.d.'],
     ]
+
+
+@pytest.mark.parametrize('rule', CUTS)
+@pytest.mark.parametrize(
+    'text', ['a\0b c. D e.\nf \0 g', '\0', '\0\0abc\0', 'Hx: y\nab\0cd ef\n\n\0\nNext line.']
+)
+def test_a_nul_is_a_blank_by_every_rule(rule, text):
+    assert CUTS[rule](text) == CUTS[rule](text.replace('\0', ' '))
+
+
+@pytest.mark.parametrize('flags', [[], ['--lines']])
+@pytest.mark.parametrize('kind', ['tagger', 'masked', 'one'])
+def test_a_file_with_a_nul_is_answered_with_all_others(kind, flags, models, tmp_path, capsys):
+    for name, text in (('one', 'Aspirin causes [MASK].'), ('two', 'The \0 dose\0of aspirin [MASK].\0\n')):
+        (tmp_path / f'{name}.txt').write_text(text)
+    found = answered(capsys, models[kind], tmp_path, *flags)
+    assert [one['id'].partition('-')[0] for one in found] == ['one', 'two']
 
 
 @pytest.mark.parametrize(

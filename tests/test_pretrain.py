@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+import types
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
-from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, perplexity
+from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, loop, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -1069,6 +1070,18 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tm
     wanted = beyond_the_schema(experiment(prepared))
     with pytest.raises(InputError, match=r'step \d+ is not finite \(rows \['):
         execute(Run(workdir, wanted, quiet=True), STAGES['pretrain'])
+
+
+@pytest.mark.parametrize(
+    ('step', 'remedy'), [(1, 'the learning rate is not the cause'), (2, 'Lower config.pretrain')]
+)
+def test_the_learning_rate_is_no_remedy_before_the_first_update(step, remedy):
+    batches = types.SimpleNamespace(row_numbers=lambda before: np.arange(9))
+    session = types.SimpleNamespace(batches=batches, checkpoints=types.SimpleNamespace(latest=lambda: 0))
+    with pytest.raises(
+        InputError, match=rf'step {step} is not finite .*last checkpoint: step 0\. .*{remedy}'
+    ):
+        loop._report_not_finite(session, step)
 
 
 def test_documents_longer_than_the_position_table_are_refused(prepared, tmp_path, relisted):

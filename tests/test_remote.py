@@ -4,11 +4,13 @@ whole run, two machines do not write into one, inputs that change are seen, ever
 import contextlib
 import glob
 import http.client
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -534,6 +536,51 @@ def test_a_run_and_its_inputs_on_s3(s3, tmp_path):
         open_run('s3://nobody/x', other, (), lambda run: None),
     ):
         pass
+
+
+@pytest.mark.parametrize('place', ['', '/texts', '/texts/', '/texts/**', '/texts/**/*', '/empty'])
+def test_a_folder_that_was_made_in_a_console_is_no_file(place, s3, tmp_path):
+    """It is an empty object whose key ends in a slash; an empty file stays one."""
+    bucket = tmp_path.name.replace('_', '-')
+    address = urllib.parse.urlsplit(os.environ['AWS_ENDPOINT_URL']).netloc
+    keys = (
+        '/texts/',
+        '/texts/a.txt',
+        '/texts/none.txt',
+        '/texts/sub/',
+        '/texts/sub/b.txt',
+        '/empty/',
+        '/x_$folder$',
+    )
+    for key in ('', *keys):
+        with contextlib.closing(http.client.HTTPConnection(address)) as connection:
+            connection.request('PUT', f'/{bucket}{key}', 'text' if key.endswith(('a.txt', 'b.txt')) else '')
+            assert connection.getresponse().status == 200
+    url = f's3://{bucket}{place}'
+    files = {'a.txt': 'text', 'none.txt': '', 'sub/b.txt': 'text'}
+    for key, given in (
+        ('corpus.inputs', experiment(corpus__inputs=f'{url},')),
+        ('corpus.audit.folder', experiment(corpus__audit__folder=url)),
+        ('source.path', experiment(source__path=url)),
+    ):
+        if place == '/empty':
+            with pytest.raises(
+                InputError, match=rf'{url}: no such object, and none matches it; correct --config\.{key}'
+            ):
+                with_local_inputs(given, ('corpus', 'surgery'), tmp_path / key, True)
+            continue
+        if '*' in place and key != 'corpus.inputs':
+            continue
+        with_local_inputs(given, ('corpus', 'surgery'), tmp_path / key, True)
+        here = tmp_path / key / 's3' / bucket / 'texts'
+        found = {
+            str(f.relative_to(here)): f.read_text()
+            for f in here.rglob('*')
+            if f.is_file() and f.name[0] != '.'
+        }
+        assert found == files
+    assert set(Store(f's3://{bucket}/texts').find()) == set(files)
+    assert Store(f's3://{bucket}/empty').find() == {}
 
 
 def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):

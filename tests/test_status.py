@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from bioptimus_jax import cli
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.files import alone, is_held, write_json
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import PAPER_PHASES
 from bioptimus_jax.stages import STAGES
@@ -54,6 +56,7 @@ def run(tmp_path):
     for step, seconds in TRAINED:
         speed = {'tokens_per_second': 1000.0, 'seconds': seconds}
         run.log('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
+    run.log('clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0})
     for model, dataset, seed in (('0.1', 'drugs', 1), ('0.1', 'drugs', 2), ('0.4', 'genes', 1)):
         write_json(
             run.workdir / 'finetune' / model / dataset / 'standard' / f'seed-{seed}' / 'scores.json', {}
@@ -86,6 +89,7 @@ def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
     text = capsys.readouterr().out
     assert 'pretrain: step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s, about 4 s left\n' in text
     assert 'finetune: 3 of 8 cells\n' in text
+    assert re.search(r'last record, .* ago: stage pretrain, step 60, kind train, ', text), text
     assert before == stamps(run.workdir)
 
 
@@ -181,3 +185,7 @@ def test_damaged_lines_and_a_run_without_numbers_do_no_harm(run, capsys):
     found = document(capsys, 'status', str(run.workdir))
     assert (found['pretrain'], found['last']) == (None, None)
     assert json.dumps(found)
+
+
+def test_one_is_not_called_several():
+    assert [numbered(number, 'cell') for number in (0, 1, 2000)] == ['0 cells', '1 cell', '2,000 cells']

@@ -13,6 +13,7 @@ from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import MOST
 from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Subwords, kind_name
@@ -42,14 +43,15 @@ def workplace() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Give back what stages set for a process of their own: torch's threads, and how loud transformers is."""
+    """Give back what stages set for a process of their own: torch's threads, how loud transformers is; and jax's."""
     import torch
     from transformers.utils import logging
 
     threads, loud, bars = torch.get_num_threads(), logging.get_verbosity(), logging.is_progress_bar_enabled()
     try:
         logging.disable_progress_bar()
-        yield
+        with settled():
+            yield
     finally:
         torch.set_num_threads(threads)
         logging.set_verbosity(loud)

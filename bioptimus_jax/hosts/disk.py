@@ -5,6 +5,7 @@ Bytes for each word, document and context are those of real PubMed abstracts (me
 
 import dataclasses
 
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Experiment, Vocab
 
 WORDS_PER_DOCUMENT = 228
@@ -74,7 +75,7 @@ def disk_space(
             (kept + keep + 1) * checkpoint,
             f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {checkpoint / 1e9:.2f} GB each',
         ),
-        Space('export', kept * (model + TOKENIZER_BYTES), f'{kept} folders'),
+        Space('export', kept * (model + TOKENIZER_BYTES), numbered(kept, 'folder')),
     ]
     return [space for space in spaces if space.stage in experiment.stages and space.size]
 

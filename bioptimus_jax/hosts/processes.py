@@ -11,57 +11,66 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from bioptimus_jax.errors import DONE, FAILED, SAVED, ConfigError, Stopped
-from bioptimus_jax.hosts import lifelines
+from bioptimus_jax.errors import DONE, FAILED, LOST, SAVED, ConfigError, Stopped, reason_of
+from bioptimus_jax.hosts import clusters, lifelines, rollcall
 from bioptimus_jax.hosts.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.manifests import STARTED, differences, read_record
 from bioptimus_jax.progress import crash_file
 from bioptimus_jax.run import Run, Stage, fingerprint
 from bioptimus_jax.schema import Runtime
 
-AUTO = 'auto'
 TRAINED_TOGETHER = 'pretrain'
 POLL_SECONDS = 0.5
 POLL_SECONDS_OF_A_BUCKET = 3.0
 MEETING_PLACE = 'bioptimus/lifelines'  # a key in the store that jax's processes share
 
 _others: Lifelines | None = None
+_meeting = ''  # the address at which jax's processes are meeting just now
 _kept_handler = None  # C code calls it: it must not be collected
 
 
 def join(runtime: Runtime) -> Lifelines:
     """Meet the other processes as `config.runtime.distributed` says; gives the lines to them. Raises ConfigError."""
-    global _others
+    global _others, _meeting
+    group = clusters.member(runtime.distributed)
+    visible, warning = clusters.devices(group)
+    if warning:
+        print(f'WARNING: {warning}', flush=True)
+    rollcall.meet(group)
     import jax  # late: the command line stays light for one process
     from jax._src.distributed import global_state  # Orbax reads it too: the store has no public name
 
-    setting, seconds = runtime.distributed, runtime.lost_after_seconds
-    # Lifelines are to notice first: jax aborts with a trace of its C++.
-    given: dict[str, Any] = {'heartbeat_timeout_seconds': 2 * seconds + 60}
+    seconds = runtime.lost_after_seconds
+    _meeting = group.address
+    show_again = _explain_aborts()
     try:
-        if setting != AUTO:
-            address, count, number = setting.split(',')
-            given |= {'coordinator_address': address, 'num_processes': int(count), 'process_id': int(number)}
-        jax.distributed.initialize(**given)
-    except (ValueError, RuntimeError) as error:
-        reason = ' '.join(str(error).split())[:200]
+        jax.distributed.initialize(
+            group.address,
+            group.count,
+            group.index,
+            visible,
+            cluster_detection_method='deactivate',  # else a cluster that jax detects would decide on the GPUs
+            heartbeat_timeout_seconds=2 * seconds
+            + 60,  # lifelines are to notice first: jax aborts with a trace
+        )
+    except Exception as error:  # of jax, and of its C++
         raise ConfigError(
-            f'config.runtime.distributed: {setting!r}: {reason}; give auto, or HOST:PORT,PROCESSES,INDEX'
+            f'config.runtime.distributed: the processes do not meet at {group.address} ({reason_of(error)}); give '
+            'another port, and let the hosts connect to each other on all ports'
         ) from error
-    index = jax.process_index()
+    _meeting = ''
     store: Any = global_state.client
-    _explain_aborts(keep=index > 0)
-    if index == 0:
+    if group.index == 0:
+        show_again()
         server, told = lifelines.listen()
         store.key_value_set(MEETING_PLACE, told)
-        _others = lifelines.accept(server, told.split()[1], jax.process_count() - 1, seconds)
+        _others = lifelines.accept(server, told.split()[1], group.count - 1, seconds)
     else:
         told = store.blocking_key_value_get(MEETING_PLACE, int(1000 * CONNECT_SECONDS))
-        leader = str(global_state.coordinator_address).rpartition(':')[0].strip('[]')
-        _others = lifelines.connect(leader, told, index, seconds)
+        _others = lifelines.connect(group.host, told, group.index, seconds)
     return _others
 
 
@@ -86,29 +95,43 @@ def settle() -> None:
         time.sleep(GRACE_SECONDS)
 
 
-def _explain_aborts(keep: bool) -> None:
-    """End with one line where jax's runtime aborts; with `keep`, what it writes to stderr is held back until then.
+def _explain_aborts() -> Callable[[], None]:
+    """End with one line where jax's runtime aborts; what it writes to stderr is held back until then.
+
+    Returns what ends the holding back.
 
     A follower whose leader was killed is aborted at once, with a trace, while its lifeline learns of the same.
     """
     global _kept_handler
-    held = None
-    if keep:
-        held = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        sys.stderr = os.fdopen(os.dup(2), 'w', buffering=1)
-        os.dup2(held.fileno(), 2)
+    held = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+    sys.stderr = os.fdopen(os.dup(2), 'w', buffering=1)
+    os.dup2(held.fileno(), 2)
 
     def aborted(_: int) -> None:
-        time.sleep(2 * GRACE_SECONDS)  # a lifeline that knows why ends the process meanwhile
+        if not _meeting:
+            time.sleep(2 * GRACE_SECONDS)  # a lifeline that knows why ends the process meanwhile
         where = 'above'
-        if held:
-            where = f'in {crash_file(os.pread(held.fileno(), 1_000_000, 0).decode(errors="replace"))}'
+        if trace := os.pread(held.fileno(), 1_000_000, 0):
+            where = f'in {crash_file(trace.decode(errors="replace"))}'
+        if _meeting:
+            lifelines.end(
+                LOST,
+                f'config.runtime.distributed: jax gave up while the processes met at {_meeting}; let the hosts connect '
+                'to each other on all ports, unset proxies (http_proxy) for them, and start all again; the details '
+                f'are {where}',
+            )
         lifelines.end(FAILED, f'the runtime of jax gave up; the details are {where}')
 
     _kept_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)
     handle = ctypes.CDLL(None).signal
     handle.argtypes, handle.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     handle(signal.SIGABRT, ctypes.cast(_kept_handler, ctypes.c_void_p))
+
+    def show_again() -> None:
+        os.dup2(sys.stderr.fileno(), 2)
+        held.truncate(0)
+
+    return show_again
 
 
 def meet(place: str) -> None:

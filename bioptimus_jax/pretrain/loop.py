@@ -372,9 +372,15 @@ def _log(session: Session, window: Window) -> dict[str, Any]:
 def _report_not_finite(session: Session, step: int) -> None:
     rows = session.batches.row_numbers(step - 1)[:8].tolist()
     good = session.checkpoints.latest()
+    remedy = (
+        'Lower config.pretrain.learning_rate, look at those rows, or set config.pretrain.not_finite=skip'
+        if step > 1
+        else 'No update came before it, so the learning rate is not the cause: look at those rows, and at the weights '
+        'that stage surgery wrote from config.source.path'
+    )
     raise InputError(
         f'pretrain: the loss or gradient of step {step} is not finite (rows {rows} ...); last checkpoint: step {good}. '
-        'Lower config.pretrain.learning_rate, look at those rows, or set config.pretrain.not_finite=skip'
+        f'{remedy}'
     )
 
 

@@ -40,22 +40,26 @@ UNSPACED_LETTER = re.compile(f'[{UNSPACED}]')
 
 def prose(text: str) -> list[list[Place]]:
     """Sentences by the project's splitter; words end at white space and at punctuation."""
-    return _in_sentences(text, split_sentences(text), WORD)
+    plain = _without_nul(text)
+    return _in_sentences(plain, split_sentences(plain), WORD)
 
 
 def lines(text: str) -> list[list[Place]]:
     """A line is a sentence, and words end at white space, as in clinical notes."""
-    return _in_sentences(text, _lines(text), SPACED)
+    plain = _without_nul(text)
+    return _in_sentences(plain, _lines(plain), SPACED)
 
 
 def notes(text: str) -> list[list[Place]]:
     """A line is a sentence; words end at white space, and marks at their edges stand alone: `3/4/99` before a stop."""
-    return _in_sentences(text, _lines(text), COMPOUND)
+    plain = _without_nul(text)
+    return _in_sentences(plain, _lines(plain), COMPOUND)
 
 
 def characters(text: str) -> list[list[Place]]:
     """A line is a sentence, and each character is a word."""
-    return _in_sentences(text, _lines(text), CHARACTER)
+    plain = _without_nul(text)
+    return _in_sentences(plain, _lines(plain), CHARACTER)
 
 
 def columns(text: str) -> list[list[Place]]:
@@ -113,6 +117,11 @@ def words_in(text: str, cut: str) -> list[tuple[str, ...]]:
     return [tuple(text[start:end] for start, end in sentence) for sentence in CUTS[cut](text)]
 
 
+def _without_nul(text: str) -> str:
+    """The text with blanks for NUL, as the splitter reads it."""
+    return text.replace('\0', ' ')
+
+
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split('\n') if line.strip()]
 
@@ -120,7 +129,7 @@ def _lines(text: str) -> list[str]:
 def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
     """The tokens of lines that were cut into tokens before; of other lines the words that `running` finds."""
     found, start = [], 0
-    for line in text.split('\n'):
+    for line in _without_nul(text).split('\n'):
         before = ALONE.search(line) or not ATTACHED.search(line)
         pattern, sentences = (SPACED, [line.strip()]) if before else (running, split_sentences(line))
         inside = _in_sentences(line, [s for s in sentences if s], pattern)
@@ -136,9 +145,8 @@ def _in_sentences(text: str, sentences: Sequence[str], word: re.Pattern[str]) ->
 
 def _stretches(text: str, sentences: Sequence[str]) -> Iterator[Place]:
     """Stretches that cover the whole text, one for each sentence."""
-    # The splitter takes NUL for a blank, so its sentences would not be found in the text as it is.
-    plain, starts, position = text.replace('\0', ' '), list[int](), 0
+    starts, position = list[int](), 0
     for sentence in sentences:
-        starts.append(plain.index(sentence.replace('\0', ' '), position))
+        starts.append(text.index(sentence, position))
         position = starts[-1] + len(sentence)
     yield from zip((0, *starts[1:]), (*starts[1:], len(text)), strict=True) if starts else ()

@@ -122,13 +122,13 @@ def mention(
     """
     exact = covered.split() == expected.split()
     same = exact or _letters(covered) == _letters(expected) != ''
-    if end > len(text) or not text[start:end].strip() or not same:
+    own = text[start:end].replace('\0', ' ')
+    if end > len(text) or not own.strip() or not same:
         raise InputError(
             f'{where}: characters {start} to {end} of the text are {covered[:60]!r}, not {expected[:60]!r}; '
             'offsets count Unicode characters of the unchanged text'
         )
     repairs['annotations that quote other punctuation or blanks than their text has'] += not exact
-    own = text[start:end]
     return Mention(kind, start + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip()), pieces)
 
 

@@ -45,7 +45,7 @@ def _call(command: Command) -> None:
     to = Path(options.to) if options.to else None
     if options.form == BRAT and not (kind.brat and to):
         raise ConfigError(
-            f'--as={BRAT}: holds entities alone, but the model is a {kind.hf_class}; choose another form'
+            f'--as={BRAT}: holds entities alone, but the class of the model is {kind.hf_class}; choose another form'
             if to
             else f'--as={BRAT} needs --to, a folder for the .txt and .ann files'
         )

@@ -231,8 +231,8 @@ class _Grid:
 
 
 def solid(text: str) -> str:
-    """A text without white space, and without byte-order marks, which some programs count as characters."""
-    return ''.join(text.split()).replace('\ufeff', '')
+    """A text without white space and NUL, and without byte-order marks, which some programs count as characters."""
+    return ''.join(text.replace('\0', ' ').split()).replace('\ufeff', '')
 
 
 def _goes_on(sentence: Sentence) -> bool:

@@ -32,6 +32,7 @@ REFUSED = re.compile(
 ADDRESS = re.compile(r'https?://(?!metadata|169\.254)\S+')  # but those that give credentials
 MISSING = ('NoSuchBucket', 'bucket does not exist', 'Bucket not found')
 WILDCARDS = '*?['
+FOLDER_OF_HADOOP = '_$folder$'
 
 
 def is_remote(place: str) -> bool:
@@ -159,8 +160,27 @@ class Store:
             if named and pattern:  # a prefix is a folder: the object of that name is not in it
                 with contextlib.suppress(FileNotFoundError):
                     found.append(self.objects.head(pattern))
-        entries = {o['path']: (o['size'], _version(o)) for o in sorted(found, key=lambda o: o['path'])}
+            files = self._without_folders(found)
+        entries = {o['path']: (o['size'], _version(o)) for o in sorted(files, key=lambda o: o['path'])}
         return entries if named else pick(entries, pattern)
+
+    def _without_folders(self, found: Sequence[Any]) -> list[Any]:
+        """Without the empty objects by which consoles and file systems say that there is a folder.
+
+        The library hides the slash that their keys end in, but asked for the name without it, the store has none.
+        """
+        above = {parent for o in found for parent in _folders_of(o['path'])}
+
+        def is_folder(path: str) -> bool:
+            if not path or path in above or path.endswith(FOLDER_OF_HADOOP):
+                return True
+            try:
+                self.objects.head(path)
+            except FileNotFoundError:
+                return True
+            return False
+
+        return [o for o in found if o['size'] or not is_folder(o['path'])]
 
 
 def is_pattern(place: str) -> bool:
@@ -190,6 +210,11 @@ def on_disk(url: str) -> tuple[Store, str]:
     """As `in_bucket`, for file://, which has none."""
     scheme, _, path = url.partition('://')
     return Store(f'{scheme}:///'), path.strip('/')
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    parts = path.split('/')
+    return ('/'.join(parts[:number]) for number in range(1, len(parts)))
 
 
 def _version(found: Any) -> str:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
 from bioptimus_jax.report.measures import Measures
@@ -122,7 +123,7 @@ def _masking(r: dict[str, Any], name: str) -> str:
 def _texts(m: Measures) -> str:
     """On what was measured, in a sentence for every set of texts."""
     said = dict.fromkeys(
-        f'{r["documents"]:,} documents ({", ".join(r["texts"])}), in {r["samples"]} samples.'
+        f'{numbered(r["documents"], "document")} ({", ".join(r["texts"])}), in {numbered(r["samples"], "sample")}.'
         for r in m.difficulty
     )
     return ' '.join(said)
