@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
-QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees medline
+QUICK := house security dependencies dist habits demo_generate cli finetune_tags finetune_score finetune_lint trees medline
 
 setup: $(READY)
 
@@ -56,7 +56,7 @@ check: setup
 	@$(MAKE) --no-print-directory audit
 
 quick: setup
-	$(BIN)/python -m pytest -q -x -m 'not slow' $(wildcard $(QUICK:%=tests/test_%.py))
+	$(BIN)/python -m pytest -q -x -m 'not slow' $(QUICK:%=tests/test_%.py)
 
 audit: setup
 	@$(BIN)/python .ci/audit.py
