@@ -290,6 +290,8 @@ def test_hidden_tokens_never_occur_and_their_text_stays(known: Subwords) -> None
     hidden = sorted(KIND.respellable(known))[::2]
     without = known.without(hidden)
     assert without.tokens == known.tokens
+    # Nor are they drawn in place of others, and everything else is as before.
+    assert without.drawn_N.tolist() == [i for i in known.drawn_N.tolist() if i not in hidden]
     for text in NEWER:
         (before,), (after,) = known.encode([text]), without.encode([text])
         assert not set(after.ids) & set(hidden)

@@ -49,7 +49,9 @@ def test_quick_tests_and_those_that_begin_first_are_files_that_exist():
 
     assert len(given()) == 12
     assert given('QUICK=house nowhere') == ['house', 'nowhere']
-    first = re.search(r'LONGEST_FIRST = """(.*?)"""', (tests / 'conftest.py').read_text('utf-8'), re.DOTALL)[1]
+    first = re.search(r'LONGEST_FIRST = """(.*?)"""', (tests / 'conftest.py').read_text('utf-8'), re.DOTALL)[
+        1
+    ]
     assert not [n for n in (*given(), *first.split()) if not (tests / f'test_{n}.py').is_file()]
 
 

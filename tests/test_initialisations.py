@@ -259,6 +259,7 @@ def test_hidden_tokens_are_never_among_the_pieces(words, seed):
     usable = sorted(made_.subwords.kind.respellable(made_.subwords))
     hidden = np.random.default_rng(seed).choice(usable, 5, replace=False).tolist()
     without = made_.subwords.without(hidden)
+    assert without.drawn_N.tolist() == [i for i in made_.subwords.drawn_N.tolist() if i not in hidden]
     text = ' '.join(words)
     pieces = without.tokenizer.encode(text, add_special_tokens=False)
     assert not set(pieces.ids) & set(hidden)
