@@ -56,6 +56,40 @@ def test_quick_tests_and_those_that_begin_first_are_files_that_exist():
 
 
 @pytest.fixture
+def plant(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / '.ci')
+    import plant
+
+    return plant
+
+
+def test_every_bug_that_may_be_planted_still_has_its_text_and_its_tests(plant):
+    problems = {name: one.problem(ROOT) for name, one in plant.PLANTS.items()}
+    assert not {name: problem for name, problem in problems.items() if problem}
+    assert all(one.right != one.wrong for one in plant.PLANTS.values())
+    assert plant.main(['--list', 'hidden-tokens-drawn']) == 0
+
+
+def test_a_planted_bug_is_noticed_or_not_and_is_taken_out_again(plant, tmp_path, capsys):
+    source, tests = tmp_path / 'bioptimus_jax' / 'sum.py', tmp_path / 'tests' / 'test_sum.py'
+    for file, text in ((source, 'def double(x):\n    return 2 * x\n'), (tests, '')):
+        file.parent.mkdir()
+        file.write_text(text)
+    bug = plant.Plant('sum.py', '2 * x', '3 * x', ('sum',))
+    for checked, seen in ((2, True), (0, False)):
+        tests.write_text(
+            'import sys\nsys.path.insert(0, "bioptimus_jax")\nfrom sum import double\n\n'
+            f'def test_double():\n    assert double({checked}) == {2 * checked}\n'
+        )
+        assert plant.noticed(tmp_path, 'sum', bug) is seen
+        assert ('test_double' if seen else 'NOT NOTICED') in capsys.readouterr().out
+        assert source.read_text() == 'def double(x):\n    return 2 * x\n'
+    assert bug.problem(tmp_path) == ''
+    assert '0 times' in plant.Plant('sum.py', '4 * x', '', ('sum',)).problem(tmp_path)
+    assert 'there is no tests/test_none.py' in plant.Plant('sum.py', '2', '', ('none',)).problem(tmp_path)
+
+
+@pytest.fixture
 def tree(tmp_path):
     """A copy of what is, or would be, committed, as a repository of its own."""
     listed = subprocess.run(
