@@ -70,20 +70,24 @@ def test_every_bug_that_may_be_planted_still_has_its_text_and_its_tests(plant):
     assert plant.main(['--list', 'hidden-tokens-drawn']) == 0
 
 
-def test_a_planted_bug_is_noticed_or_not_and_is_taken_out_again(plant, tmp_path, capsys):
+def test_a_planted_bug_is_noticed_or_not_and_is_taken_out_again(plant, tmp_path, monkeypatch, capsys):
     source, tests = tmp_path / 'bioptimus_jax' / 'sum.py', tmp_path / 'tests' / 'test_sum.py'
-    for file, text in ((source, 'def double(x):\n    return 2 * x\n'), (tests, '')):
+    right = 'def double(x):\n    return 2 * x\n'
+    test = 'import sys\nsys.path.insert(0, "bioptimus_jax")\nfrom sum import double\n\n'
+    for file, text in (
+        (source, right),
+        (tests, f'{test}def test_double():\n    assert double(2) == 4\n'),
+    ):
         file.parent.mkdir()
         file.write_text(text)
     bug = plant.Plant('sum.py', '2 * x', '3 * x', ('sum',))
-    for checked, seen in ((2, True), (0, False)):
-        tests.write_text(
-            'import sys\nsys.path.insert(0, "bioptimus_jax")\nfrom sum import double\n\n'
-            f'def test_double():\n    assert double({checked}) == {2 * checked}\n'
-        )
-        assert plant.noticed(tmp_path, 'sum', bug) is seen
-        assert ('test_double' if seen else 'NOT NOTICED') in capsys.readouterr().out
-        assert source.read_text() == 'def double(x):\n    return 2 * x\n'
+    assert plant.noticed(tmp_path, 'sum', bug)
+    assert 'test_sum.py::test_double' in capsys.readouterr().out
+    assert source.read_text() == right
+    for code in (0, 2, 5):  # all pass, or none could run
+        monkeypatch.setattr(plant, 'tests_of', lambda *_, c=code: subprocess.CompletedProcess([], c, '', ''))
+        assert not plant.noticed(tmp_path, 'sum', bug)
+        assert 'NOT NOTICED' in capsys.readouterr().out
     assert bug.problem(tmp_path) == ''
     assert '0 times' in plant.Plant('sum.py', '4 * x', '', ('sum',)).problem(tmp_path)
     assert 'there is no tests/test_none.py' in plant.Plant('sum.py', '2', '', ('none',)).problem(tmp_path)
