@@ -106,7 +106,7 @@ PLANTS = {
         'jax.tree.map(average, state[AVERAGE], moved)',
         'jax.tree.map(average, state[AVERAGE], params)',
         ('causal',),
-        'average',
+        'micro_batches',
     ),
     'order-of-difficulty': Plant(
         'pretrain/curriculum.py',
@@ -133,15 +133,15 @@ PLANTS = {
         'surgery/bias.py',
         'np.flatnonzero((shared_W >= 0) & (counts_W > 0))',
         'np.flatnonzero(shared_W >= 0)',
-        ('surgery',),
+        ('initialisations',),
         'bias',
     ),
     'counts-once-a-word': Plant(
         'surgery/bias.py',
         'np.add.at(counts_W, encoding.ids, count)',
         'counts_W[encoding.ids] += count',
-        ('surgery',),
-        'count or bias',
+        ('initialisations',),
+        'bias or count',
     ),
     'contexts-unweighted': Plant(
         'surgery/source.py',

@@ -364,9 +364,9 @@ def test_bias_by_hand():
 
 
 def test_tokens_are_counted_in_the_words_of_the_corpus(tmp_path):
-    frequency.write(tmp_path, {'drugs': 5, 'the': 7, WORD: 2, 'once': 1}, {'drugs': 100}, 1.0)
+    frequency.write(tmp_path, {'drugs': 5, 'drugss': 3, 'the': 7, WORD: 2, 'once': 1}, {'drugs': 100}, 1.0)
     counts = bias.token_counts(tmp_path, make_source(OLD).subwords)
-    expected = {'drug': 5, '##s': 5, 'the': 7, 'bro': 2, '##tion': 2, 'of': 0}
+    expected = {'drug': 5 + 3, '##s': 5 + 2 * 3, 'the': 7, 'bro': 2, '##tion': 2, 'of': 0}
     assert {t: counts[OLD.index(t)] for t in expected} == expected
     with pytest.raises(InputError, match=r'words\.parquet.*vocab --replace'):
         bias.token_counts(tmp_path / 'nowhere', make_source(OLD).subwords)
