@@ -73,7 +73,8 @@ PLANTS = {
         'vocab/subwords.py',
         'for i, meaning in reversed(list(enumerate(source._meanings(one_kind))))',
         'for i, meaning in enumerate(source._meanings(one_kind))',
-        ('vocab', 'bytelevel', 'sources'),
+        ('bytelevel',),
+        'same',
     ),
     'corruption-by-word': Plant(
         'pretrain/masking.py',

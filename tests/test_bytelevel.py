@@ -342,6 +342,14 @@ def test_two_kinds_share_what_stands_for_the_same() -> None:
     assert [''.join(pairs.tokens[i] for i in each) for each in spelled] == ['Ġzebra', 'kinase']
 
 
+def test_of_several_tokens_of_a_source_that_stand_for_the_same_the_first_is_taken() -> None:
+    spaced = trained(['a , b , c , d'] * 9, size=275)
+    commas = [i for i, token in enumerate(spaced.tokens) if token in (',', 'Ġ,')]
+    assert len(commas) == 2
+    new = wordpiece.make([*OTHER, ','], False)
+    assert new.shared_with(spaced)[len(OTHER)] == commas[0]
+
+
 @pytest.mark.parametrize('source_kind', ['bytelevel', 'wordpiece'])
 def test_a_vocabulary_of_one_kind_is_grafted_onto_a_source_of_the_other(
     tmp_path: Path, source_kind: str
