@@ -1,5 +1,6 @@
 # setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests, audit
-# hooks: checks before each commit · audit: known flaws of dependencies · coverage · docs: the site · dist: wheel and sdist · try-dist
+# hooks: checks before each commit · audit: known flaws of dependencies · coverage · benchmarks: each in quick mode
+# docs: the site · dist: wheel and sdist · try-dist
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -11,9 +12,9 @@ endif
 # What has been compiled once is kept, by the hundred processes that the tests start too.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
+.PHONY: setup demo test test-long check quick audit benchmarks hooks coverage dist try-dist lint docs clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
-QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees medline
+QUICK := house security dependencies dist habits demo_generate cli finetune_tags finetune_score finetune_lint trees medline
 
 setup: $(READY)
 
@@ -56,10 +57,14 @@ check: setup
 	@$(MAKE) --no-print-directory audit
 
 quick: setup
-	$(BIN)/python -m pytest -q -x -m 'not slow' $(wildcard $(QUICK:%=tests/test_%.py))
+	$(BIN)/python -m pytest -q -x -m 'not slow' $(QUICK:%=tests/test_%.py)
 
 audit: setup
 	@$(BIN)/python .ci/audit.py
+
+# Files of results are not written. What takes seconds is among the tests, too.
+benchmarks: setup
+	$(BIN)/python -m pytest -q -v --durations=0 --timeout=3600 tests/test_benchmarks.py -k 'quick or cpu'
 
 hooks: setup
 	$(BIN)/pre-commit install

@@ -18,6 +18,8 @@ from protocol import resident_mb
 
 from bioptimus_jax.corpus.documents import Document, open_documents
 from bioptimus_jax.hosts.workers import open_workers
+from bioptimus_jax.packing import best_fit
+from bioptimus_jax.pretrain.rows import ENCODE_DOCUMENTS, document_parts, lay_out
 from bioptimus_jax.schema import Near, Rows, Runtime
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import contexts, occurrences, subwords
@@ -68,11 +70,11 @@ def finder_arguments(folder: Path) -> tuple:
 
 def _finder(folder: Path) -> Work:
     arguments = finder_arguments(folder)
-    contexts._prepare(*arguments)
+    contexts.prepare_search(*arguments)
     search = Search(tokens=len(arguments[2]), k=PER_TOKEN)
 
     def work(start: int, stop: int) -> Callable[[], Any]:
-        return lambda: search.add(*contexts._scan(start, stop, PER_TOKEN, search.limits))
+        return lambda: search.add(*contexts.search_block(start, stop, PER_TOKEN, search.limits))
 
     return work
 
@@ -160,13 +162,15 @@ def _signatures(folder: Path) -> Work:
 
 
 def _rows(folder: Path) -> Work:
-    from bioptimus_jax.pretrain import rows
+    vocabulary, settings = subwords.load(folder / 'vocab'), Rows()
 
-    rows._documents, rows._tokenizer = (
-        open_documents(folder, 'train'),
-        subwords.load(folder / 'vocab'),
-    )
-    return lambda start, stop: lambda: rows._make_block(Rows(), True, (start, stop))
+    def pack(documents: Sequence[Document]) -> None:
+        batches = (documents[at : at + ENCODE_DOCUMENTS] for at in range(0, len(documents), ENCODE_DOCUMENTS))
+        parts, _ = document_parts(batches, vocabulary, settings.max_document_pieces)
+        rows = best_fit([len(part.tokens) for part in parts], settings.row_pieces)
+        lay_out(parts, rows, settings.row_pieces)
+
+    return _on_documents(pack, folder)
 
 
 WORKS: dict[str, Callable[[Path], Work]] = {
@@ -184,9 +188,9 @@ WORKS: dict[str, Callable[[Path], Work]] = {
 
 def prepared_and_warm(blocks: int, block: int, *arguments: Any) -> None:
     """What a worker prepares, and the first blocks searched: in a corpus without end no worker starts cold."""
-    contexts._prepare(*arguments)
+    contexts.prepare_search(*arguments)
     for number in range(blocks):
-        contexts._scan(number * block, (number + 1) * block, PER_TOKEN, None)
+        contexts.search_block(number * block, (number + 1) * block, PER_TOKEN, None)
 
 
 def _workers(number: int, folder: Path, size: pubmed.Size) -> Step:
@@ -202,7 +206,7 @@ def _workers(number: int, folder: Path, size: pubmed.Size) -> Step:
         blocks = range(start, start + size.scaled)
         tasks = ((b * size.block, (b + 1) * size.block, PER_TOKEN, search.limits) for b in blocks)
         ended = []
-        for candidates, sentences in pool.map(contexts._scan, tasks):
+        for candidates, sentences in pool.map(contexts.search_block, tasks):
             search.add(candidates, sentences)
             ended.append(time.perf_counter())
         return {'seconds': ended[-1] - ended[number - 1], 'bytes': sum(sizes[b] for b in blocks[number:])}

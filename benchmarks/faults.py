@@ -4,13 +4,16 @@
 
 Trains a tiny model through four phases once undisturbed. Then again and again from the start, each time killed with
 SIGKILL (2 to 4 times a run), and compares every parameter bit by bit. One kill in five comes within ten seconds of a
-start; the others up to half a second after a step drawn over all phases is on record, in which some steps and often the
-writing of a checkpoint fall: one is written every three steps. Then damages the newest checkpoint of unfinished runs,
-in a different way each time, and goes on. With --folder the work is kept there and the same command goes on from it.
-The full run makes 50 kills and damages 10 checkpoints and writes results/faults.json; --quick 4 and 2.
+start (--quick: four); the others up to half a second after a step drawn over all phases is on record, in which some
+steps and often the writing of a checkpoint fall: one is written every three steps. Then damages the newest checkpoint
+of unfinished runs, in a different way each time, and goes on. With --folder the work is kept there and the same command
+goes on from it. The full run makes 50 kills and damages 10 checkpoints and writes results/faults.json. --quick makes 2
+and 1 in 24 steps, with programs that are compiled once, in haste, and kept for all starts; it takes about 50 s and
+writes nothing.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import random
@@ -62,35 +65,53 @@ DAMAGES = (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """Kills, damaged checkpoints, steps of each of the four phases, and seconds within which an early kill comes."""
+
+    kills: int
+    damages: int
+    steps: int
+    early: float
+
+
+FULL, QUICK = Size(50, 10, 40, 10.0), Size(2, 1, 6, 4.0)
+HASTY = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
+"""XLA's options with --quick: programs that run for a moment."""
+
+
 def main() -> None:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
-    parser.add_argument('--quick', action='store_true', help='4 kills, 2 damages, writes nothing')
-    parser.add_argument('--kills', type=int, default=50)
-    parser.add_argument('--damages', type=int, default=10)
+    parser.add_argument('--quick', action='store_true', help='2 kills, 1 damage, writes nothing')
+    parser.add_argument('--kills', type=int, default=FULL.kills)
+    parser.add_argument('--damages', type=int, default=FULL.damages)
     parser.add_argument('--folder', help='keep the work here, and go on from it')
     options = parser.parse_args()
-    kills, damages = (4, 2) if options.quick else (options.kills, options.damages)
+    full = dataclasses.replace(FULL, kills=options.kills, damages=options.damages)
     with tempfile.TemporaryDirectory(prefix='bioptimus-faults-') as temporary:
         folder = Path(options.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        measure(folder, kills, damages, options.quick)
+        if options.quick:  # for every process that is started
+            kept = {'JAX_COMPILATION_CACHE_DIR': str(folder / 'compiled')}
+            os.environ |= {**kept, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0', 'XLA_FLAGS': HASTY}
+        measure(folder, QUICK if options.quick else full, options.quick)
 
 
-def measure(folder: Path, kills: int, damages: int, quick: bool) -> None:
-    config = prepare(folder, 15 if quick else 40)
+def measure(folder: Path, size: Size, quick: bool) -> None:
+    config = prepare(folder, size.steps)
     undisturbed = folder / 'undisturbed'
     if not (undisturbed / 'pretrain' / 'manifest.json').is_file():
         train(config, copied(folder, undisturbed))
     wanted = flatten(load_phase(undisturbed / 'pretrain', LAST))
     record: dict[str, Any] = read_json(folder / 'record.json') or {'killed': [], 'damaged': []}
-    while sum(run['kills'] for run in record['killed']) < kills:
+    while sum(run['kills'] for run in record['killed']) < size.kills:
         number = len(record['killed'])
-        left = kills - sum(run['kills'] for run in record['killed'])
-        record['killed'].append(kill(config, folder, number, min(left, 2 + number % 3), wanted))
+        left = size.kills - sum(run['kills'] for run in record['killed'])
+        record['killed'].append(kill(config, folder, number, min(left, 2 + number % 3), size.early, wanted))
         write_json(folder / 'record.json', record)
         print(f'run {number}: {record["killed"][-1]}', flush=True)
-    while len(record['damaged']) < damages:
+    while len(record['damaged']) < size.damages:
         number = len(record['damaged'])
         record['damaged'].append(damage(config, folder, number, wanted))
         write_json(folder / 'record.json', record)
@@ -146,7 +167,7 @@ def train(config: Path, workdir: Path) -> None:
 
 
 def kill(
-    config: Path, folder: Path, number: int, times: int, wanted: dict[str, np.ndarray]
+    config: Path, folder: Path, number: int, times: int, early: float, wanted: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """One run, killed `times` times, then finished and compared."""
     workdir, draw, moments = copied(folder, folder / 'killed'), random.Random(number), []
@@ -158,7 +179,7 @@ def kill(
         if target >= 0:
             while process.poll() is None and last_step(workdir) < target:
                 time.sleep(0.01)
-        time.sleep(draw.uniform(0, 0.5 if target >= 0 else 10))
+        time.sleep(draw.uniform(0, 0.5 if target >= 0 else early))
         if process.poll() is None:
             process.kill()
             moments.append({'target': target, 'step': last_step(workdir), 'writing': being_written(workdir)})

@@ -39,11 +39,6 @@ from bioptimus_jax.hosts.hardware import accelerators
 MEASURED, FAILED = 'measured', 'failed'
 LEAST = 20
 """Seconds that must be left for a part to begin: it takes about as long to start."""
-HASTY = (
-    '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true '
-    '--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1'
-)
-"""For XLA with --quick: programs that run for a moment, on one device."""
 SOURCES = ('benchmarks/*.py', 'bioptimus_jax/**/*.py')
 
 

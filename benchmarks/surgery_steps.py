@@ -196,7 +196,7 @@ def torch_step(name: str, folder: Path) -> tuple[Step, dict[str, Any]]:
                 entries = np.concatenate([by_window[edges[n] : edges[n + 1]] for n in numbers])
                 rows = np.repeat(np.arange(len(numbers)), [edges[n + 1] - edges[n] for n in numbers])
                 values = states[rows, reading.position[entries]].astype(np.float64)
-                source._add_by_target(sums, reading.target[entries], values * reading.weight[entries, None])
+                source.add_by_target(sums, reading.target[entries], values * reading.weight[entries, None])
         return sums
 
     order = np.argsort([len(window) for window in reading.windows], kind='stable')

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import numpy as np
-from pubmed import LENGTHS, data_folder, titled_abstracts
+from pubmed import LENGTHS, WORDS_PER_SENTENCE, data_folder, titled_abstracts
 
 from bioptimus_jax.config import defaults, objective
 from bioptimus_jax.model.architecture import Architecture
@@ -21,6 +21,8 @@ from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 # Width of the feed-forward block over that of the model, and rows of positions for 512 pieces: RoBERTa counts from 2.
 # A gated block has two matrices of the first kind, so ModernBERT's are narrower.
 FAMILIES = {'bert': (4, 512), 'roberta': (4, 514), 'electra': (4, 512), 'modernbert': (1.5, 512)}
+
+STOP = '.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +110,7 @@ def prepare(shape: Shape, folder: Path, real: bool) -> Run:
     if real:
         vocabulary = (data_folder() / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
     else:
-        vocabulary = '\n'.join([*SPECIAL_TOKENS, *_words(shape)]) + '\n'
+        vocabulary = '\n'.join([*SPECIAL_TOKENS, STOP, *_words(shape)]) + '\n'
     (folder / 'vocab.txt').write_text(vocabulary, 'utf-8')
     run = Run(folder / 'run', experiment(shape, folder), quiet=True)
     of_teacher = ('surgery',) * (shape.objective == 'distil')
@@ -137,11 +139,21 @@ def architecture(shape: Shape) -> Architecture:
 
 
 def _words(shape: Shape) -> list[str]:
-    return [f'w{number}' for number in range(shape.vocabulary - len(SPECIAL_TOKENS))]
+    return [f'w{number}' for number in range(shape.vocabulary - len(SPECIAL_TOKENS) - len(STOP))]
 
 
 def _generated(shape: Shape) -> list[str]:
+    """Documents of the lengths of abstracts, in pieces, in sentences of WORDS_PER_SENTENCE words or fewer."""
     draw, words = random.Random(0), _words(shape)
     shares, lengths = zip(*LENGTHS, strict=True)
     counts = np.interp([draw.random() for _ in range(shape.documents)], shares, lengths).astype(int)
-    return [' '.join(draw.choices(words, k=int(count) - 2)) for count in counts]
+    return [_sentences(draw.choices(words, k=int(count) - 2)) for count in counts]
+
+
+def _sentences(pieces: list[str]) -> str:
+    """The words as sentences; full stops are in the place of every 22nd word and of the last one."""
+    last = [*range(WORDS_PER_SENTENCE, len(pieces) - 1, WORDS_PER_SENTENCE + 1), len(pieces) - 1]
+    begin = [0, *(at + 1 for at in last)]
+    return ' '.join(
+        f'{" ".join(pieces[a:b]).capitalize()}{STOP}' for a, b in zip(begin, last, strict=False) if a < b
+    )

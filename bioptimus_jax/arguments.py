@@ -13,7 +13,8 @@ from bioptimus_jax.schema import Experiment
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
 Adapt a general encoder to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
-pre-training, Hugging Face export, NER scores, report.
+pre-training, Hugging Face export, scores on entities and on texts (classes, relations, questions,
+similarity), report.
 
 exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM or SIGHUP
 after saving, 130 by Ctrl-C (start it again), 69 another process of the same run is gone (start all

@@ -6,8 +6,8 @@ Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/
 Source:   A checkpoint from before the decay: after the learning rate has fallen to nothing, a model has to be warmed up
           again, and loses some of what it knows. Ettin publishes its checkpoints as revisions: `step*` (stable, 1,024
           pieces), `ext*` (documents of 8,192 pieces), `decay*` (too late). Take the last `ext*`. The main revision of
-          ModernBERT, BioClinical ModernBERT and mmBERT is from after the decay: set
-          config.pretrain.warmup_fraction=0.06 with these.
+          ModernBERT and BioClinical ModernBERT is from after the decay: set config.pretrain.warmup_fraction=0.06 with
+          these.
 Command:  bioptimus run --config=modernbert --workdir=DIR --config.source.revision=REVISION
 Options:  modernbert          the source's vocabulary, and what a new one of the domain adds to it (append)
           modernbert:replace  a vocabulary of the domain, as large as the source's; shared rows are copied

@@ -1,9 +1,14 @@
-"""The command for one card, with tiny shapes on the CPU: its parts, what it keeps of them, and how it goes on.
+"""Benchmarks: every one imports, calls public functions and has a quick mode that runs; and parts of some.
+
+Of the command for one card, with tiny shapes on the CPU: its parts, what it keeps of them, and how it goes on.
 
 B rows, L positions.
 """
 
+import ast
+import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,11 +17,67 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from toy_compiler import ONE_DEVICE
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / 'benchmarks'
 COMMAND = [sys.executable, BENCHMARKS / 'gpu.py', '--quick']
 DEFAULT = ('machine', 'base-512', 'profile')
+
+
+SECONDS = ('scoring',)
+"""Those whose quick mode takes seconds; that of the others `make benchmarks` runs. gpu.py has tests of its own."""
+MINUTES = ('audit', 'corpus', 'damages', 'faults', 'input', 'ner', 'objectives', 'operations', 'pretrain')
+MINUTES += ('sentences', 'signals', 'surgery', 'texts')
+
+
+def test_every_benchmark_with_a_quick_mode_is_run_in_it():
+    files = {
+        f.stem for f in BENCHMARKS.glob('*.py') if re.search(r"add_argument\(\s*'--quick'", f.read_text())
+    }
+    assert files - {'gpu'} == {*SECONDS, *MINUTES}
+
+
+@pytest.mark.parametrize('name', [*SECONDS, *(pytest.param(n, marks=pytest.mark.slow) for n in MINUTES)])
+def test_a_quick_mode_ends_with_its_headline_and_writes_nothing(name, request):
+    if name == 'audit':
+        request.getfixturevalue('data')
+    before = {file: file.stat().st_mtime_ns for file in (BENCHMARKS / 'results').iterdir()}
+    command = [sys.executable, BENCHMARKS / f'{name}.py', '--quick']
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {'XLA_FLAGS': ONE_DEVICE})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.match(r'headline: \w+=\S', done.stdout.splitlines()[-1])
+    assert {file: file.stat().st_mtime_ns for file in (BENCHMARKS / 'results').iterdir()} == before
+
+
+def test_every_benchmark_imports(monkeypatch):
+    for name in ('JAX_PLATFORMS', 'JAX_SKIP_CUDA_CONSTRAINTS_CHECK', 'TOKENIZERS_PARALLELISM'):
+        monkeypatch.setenv(name, os.environ.get(name, ''))  # what one sets for itself alone
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    for file in sorted(BENCHMARKS.glob('*.py')):
+        assert Path(importlib.import_module(file.stem).__file__) == file
+
+
+def private_names(source):
+    """Names with an underscore that a file imports, or asks a module of the program for."""
+    tree = ast.parse(source)
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [
+        alias for node in froms if (node.module or '').startswith('bioptimus_jax') for alias in node.names
+    ]
+    modules = {alias.asname or alias.name for alias in ours}
+    asked = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    found = [
+        f'{n.value.id}.{n.attr}' for n in asked if isinstance(n.value, ast.Name) and n.value.id in modules
+    ]
+    return [name for name in (*(alias.name for alias in ours), *found) if '._' in f'.{name}']
+
+
+def test_benchmarks_call_public_functions():
+    for file in BENCHMARKS.glob('*.py'):
+        assert not private_names(file.read_text('utf-8')), file.name
+    wrong = 'from bioptimus_jax.pretrain import rows\nrows._make_block()\nfrom bioptimus_jax.run import _f\nself._g'
+    assert private_names(wrong) == ['_f', 'rows._make_block']
 
 
 @pytest.fixture

@@ -319,6 +319,8 @@ def test_hidden_tokens_never_occur_and_their_text_stays(known: Subwords) -> None
     hidden = sorted(KIND.respellable(known))[::2]
     without = known.without(hidden)
     assert without.tokens == known.tokens
+    # Nor are they drawn in place of others, and everything else is as before.
+    assert without.drawn_N.tolist() == [i for i in known.drawn_N.tolist() if i not in hidden]
     for text in NEWER:
         (before,), (after,) = known.encode([text]), without.encode([text])
         assert not set(after.ids) & set(hidden)
@@ -385,6 +387,14 @@ def test_two_kinds_share_what_stands_for_the_same() -> None:
     assert {back[other]: other for other in shared.values()} == shared
     spelled = pairs.spell_tokens(pieces, [tokens.index('zebra'), tokens.index('##kinase')])
     assert [''.join(pairs.tokens[i] for i in each) for each in spelled] == ['Ġzebra', 'kinase']
+
+
+def test_of_several_tokens_of_a_source_that_stand_for_the_same_the_first_is_taken() -> None:
+    spaced = trained(['a , b , c , d'] * 9, size=275)
+    commas = [i for i, token in enumerate(spaced.tokens) if token in (',', 'Ġ,')]
+    assert len(commas) == 2
+    new = wordpiece.make([*OTHER, ','], False)
+    assert new.shared_with(spaced)[len(OTHER)] == commas[0]
 
 
 @pytest.mark.parametrize('source_kind', ['bytelevel', 'wordpiece'])

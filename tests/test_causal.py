@@ -9,8 +9,9 @@ from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.modernbert import ModernBert
-from bioptimus_jax.model.tensors import to_tensors
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.model.tensors import load_folder, to_tensors
+from bioptimus_jax.pretrain import curriculum, loop
+from bioptimus_jax.pretrain.checkpoint import Checkpoints
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
@@ -196,6 +197,45 @@ def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp
     scored = [r for r in records if r['kind'] == 'evaluation']
     assert [r['phase'] for r in scored] == ['initial', '0.1', '0.4']
     assert all(set(r['losses']) == {'0.4'} for r in scored if r['phase_end'])
+
+
+def test_evaluations_and_exports_take_the_running_average(prepared, tmp_path, monkeypatch):
+    """Of weights that are far from it; neither may fall back on the weights themselves."""
+    run = Run(copy_of(prepared, tmp_path), experiment(prepared, **CHANGES), quiet=True)
+    saved, scored, save, watched = {}, [], Checkpoints.save, loop.with_entities
+
+    def saving(checkpoints, step, state):
+        saved[step] = {part: flatten(jax.device_get(state[part])) for part in ('params', 'average')}
+        save(checkpoints, step, state)
+
+    def watching(evaluation, *others):
+        evaluation, own = watched(evaluation, *others), evaluation.scores
+
+        def scores(params, *rest):
+            scored.append(flatten(jax.device_get(params)))
+            return own(params, *rest)
+
+        object.__setattr__(evaluation, 'scores', scores)
+        return evaluation
+
+    monkeypatch.setattr(Checkpoints, 'save', saving)
+    monkeypatch.setattr(loop, 'with_entities', watching)
+    pretrained(run)
+    execute(run, STAGES['export'])
+    steps = curriculum.recorded_phases(run.folder('pretrain'))
+    assert list(steps) == ['0.1', '0.4']
+    at = {r['step']: weights for r, weights in zip(evaluations(run), scored, strict=True)}
+    for phase, step in steps.items():
+        exported = flatten(load_folder(run.folder('export') / phase)[1])
+        for name, average in saved[step]['average'].items():
+            np.testing.assert_array_equal(at[step][name], average, err_msg=f'evaluation, {phase} {name}')
+            np.testing.assert_array_equal(exported[name], average, err_msg=f'export, {phase} {name}')
+        moved = [np.abs(saved[step]['params'][n] - a).max() for n, a in saved[step]['average'].items()]
+        assert max(moved) > 1e-3
+
+
+def evaluations(run):
+    return [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
 
 
 def test_a_causal_run_alone_is_scored_by_its_own_loss(prepared, tmp_path):

@@ -178,7 +178,7 @@ def test_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest
     whole = make_run(tmp_path / 'whole', DOCUMENTS)
     contexts.build(whole, whole.workdir / 'contexts')
     run = make_run(tmp_path / 'cut', DOCUMENTS)
-    scan, scanned = contexts._scan, []
+    scan, scanned = contexts.search_block, []
 
     def watched(start: int, *rest: object) -> object:
         scanned.append(start)
@@ -186,7 +186,7 @@ def test_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest
             run.stopping.set()
         return scan(start, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(contexts, '_scan', watched)
+    monkeypatch.setattr(contexts, 'search_block', watched)
     with pytest.raises(Stopped):
         contexts.build(run, run.workdir / 'contexts')
     assert [p.name for p in (run.workdir / 'contexts').iterdir()] == [contexts.PARTIAL]

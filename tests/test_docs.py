@@ -25,7 +25,7 @@ from ml_collections import ConfigDict
 
 import bioptimus_jax
 from bioptimus_jax import cli, config
-from bioptimus_jax.arguments import make_parser, take_overrides
+from bioptimus_jax.arguments import PROGRAM_HELP, make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import begin
 from bioptimus_jax.files import read_json, read_jsonl
@@ -349,6 +349,37 @@ def data_is_named(monkeypatch):
 
 
 @pytest.mark.usefixtures('data_is_named')
+def test_the_index_and_the_list_for_language_models_name_every_page():
+    for name in ('index.md', 'llms.txt'):
+        linked = re.findall(r'\]\(([^)#]+)', (DOCS / name).read_text('utf-8'))
+        assert not {str(page.relative_to(DOCS)) for page in PAGES} - {*linked, 'index.md'}, name
+
+
+VARIATIONS = 'finetune/tasks inference/kinds model/families pretrain/objectives trackers vocab/kinds'.split()
+
+
+def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
+    """A package counts as its folder; of the folders of variations every file is named."""
+    package, page = ROOT / 'bioptimus_jax', (DOCS / 'code.md').read_text('utf-8')
+    modules = [path for path in package.iterdir() if path.suffix == '.py' and path.stem != '__init__']
+    folders = [path for path in package.iterdir() if (path / '__init__.py').is_file()]
+    missing = [path.name for path in modules if path.name not in page]
+    missing += [path.name for path in folders if f'{path.name}/' not in page]
+    named = {*re.findall(r'\w+', page)}
+    others = [*(package / folder for folder in VARIATIONS), ROOT / 'configs', ROOT / 'launch']
+    files = [path for folder in others for path in folder.iterdir() if path.suffix in ('.py', '.sh')]
+    missing += [str(path.relative_to(ROOT)) for path in files if path.stem not in {*named, '__init__'}]
+    assert not missing
+
+
+def test_what_shows_the_whole_program_speaks_of_texts_as_of_entities():
+    """Its figure, its help and its first page; the tasks are those that there are."""
+    figure, first = ((DOCS / name).read_text('utf-8') for name in ('data-flow.svg', 'index.md'))
+    for text in (figure, first, ' '.join(PROGRAM_HELP.split())):
+        assert re.search(r'entities\W[^.]*(classes|relations|texts)', text)
+        assert not re.search(r'NER (sets|scores)', text)
+
+
 @pytest.mark.parametrize('page', [README, *PAGES], ids=lambda page: page.stem)
 def test_commands_and_keys_that_are_named_exist(page):
     markdown = page.read_text('utf-8')

@@ -11,7 +11,18 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.sets import tags
-from bioptimus_jax.sets.tags import CLOSED, LEARNED, Scheme, broken, decode, encode, recognise, spans, to_iob2
+from bioptimus_jax.sets.tags import (
+    CLOSED,
+    LEARNED,
+    Scheme,
+    broken,
+    decode,
+    encode,
+    recognise,
+    renamed,
+    spans,
+    to_iob2,
+)
 
 TYPES = ('Drug', 'cell-line', 'I')
 KINDS = st.sampled_from(TYPES)
@@ -212,6 +223,15 @@ def test_broken_is_zero_for_valid_tags_only(name, data):
 def test_decoding_of_broken_tags_by_hand(predicted, expected, count):
     assert decode(predicted.split(), 'bioul') == tuple(expected.split())
     assert broken(predicted.split(), Scheme('BILOU')) == count
+
+
+@given(
+    sequences('BI'), st.sampled_from([{}, {'Drug': ''}, {'Drug': 'x', 'I': 'x'}, dict.fromkeys(TYPES, 'x')])
+)
+def test_renamed_types_lose_no_mention_and_join_none(sequence, names):
+    name_of = lambda kind: names.get(kind, kind)  # noqa: E731
+    wanted = [(name_of(kind), *place) for kind, *place in spans(sequence) if name_of(kind)]
+    assert spans(renamed(sequence, name_of)) == wanted
 
 
 def test_labels():

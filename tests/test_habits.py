@@ -39,6 +39,60 @@ def test_hooks_hold_all_of_make_lint():
     assert wanted <= given
 
 
+def test_quick_tests_and_those_that_begin_first_are_files_that_exist():
+    """What `make quick` names it gives to pytest, missing or not: that fails. Three were renamed without a word."""
+    tests = ROOT / 'tests'
+
+    def given(*changes):
+        said = subprocess.run(['make', '-n', 'quick', *changes], cwd=ROOT, capture_output=True, text=True)
+        return re.findall(r'tests/test_(\w+)\.py', said.stdout)
+
+    assert len(given()) == 12
+    assert given('QUICK=house nowhere') == ['house', 'nowhere']
+    first = re.search(r'LONGEST_FIRST = """(.*?)"""', (tests / 'conftest.py').read_text('utf-8'), re.DOTALL)[
+        1
+    ]
+    assert not [n for n in (*given(), *first.split()) if not (tests / f'test_{n}.py').is_file()]
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / '.ci')
+    import plant
+
+    return plant
+
+
+def test_every_bug_that_may_be_planted_still_has_its_text_and_its_tests(plant):
+    problems = {name: one.problem(ROOT) for name, one in plant.PLANTS.items()}
+    assert not {name: problem for name, problem in problems.items() if problem}
+    assert all(one.right != one.wrong for one in plant.PLANTS.values())
+    assert plant.main(['--list', 'hidden-tokens-drawn']) == 0
+
+
+def test_a_planted_bug_is_noticed_or_not_and_is_taken_out_again(plant, tmp_path, monkeypatch, capsys):
+    source, tests = tmp_path / 'bioptimus_jax' / 'sum.py', tmp_path / 'tests' / 'test_sum.py'
+    right = 'def double(x):\n    return 2 * x\n'
+    test = 'import sys\nsys.path.insert(0, "bioptimus_jax")\nfrom sum import double\n\n'
+    for file, text in (
+        (source, right),
+        (tests, f'{test}def test_double():\n    assert double(2) == 4\n'),
+    ):
+        file.parent.mkdir()
+        file.write_text(text)
+    bug = plant.Plant('sum.py', '2 * x', '3 * x', ('sum',))
+    assert plant.noticed(tmp_path, 'sum', bug)
+    assert 'test_sum.py::test_double' in capsys.readouterr().out
+    assert source.read_text() == right
+    for code in (0, 2, 5):  # all pass, or none could run
+        monkeypatch.setattr(plant, 'tests_of', lambda *_, c=code: subprocess.CompletedProcess([], c, '', ''))
+        assert not plant.noticed(tmp_path, 'sum', bug)
+        assert 'NOT NOTICED' in capsys.readouterr().out
+    assert bug.problem(tmp_path) == ''
+    assert '0 times' in plant.Plant('sum.py', '4 * x', '', ('sum',)).problem(tmp_path)
+    assert 'there is no tests/test_none.py' in plant.Plant('sum.py', '2', '', ('none',)).problem(tmp_path)
+
+
 @pytest.fixture
 def tree(tmp_path):
     """A copy of what is, or would be, committed, as a repository of its own."""

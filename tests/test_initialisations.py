@@ -259,6 +259,7 @@ def test_hidden_tokens_are_never_among_the_pieces(words, seed):
     usable = sorted(made_.subwords.kind.respellable(made_.subwords))
     hidden = np.random.default_rng(seed).choice(usable, 5, replace=False).tolist()
     without = made_.subwords.without(hidden)
+    assert without.drawn_N.tolist() == [i for i in made_.subwords.drawn_N.tolist() if i not in hidden]
     text = ' '.join(words)
     pieces = without.tokenizer.encode(text, add_special_tokens=False)
     assert not set(pieces.ids) & set(hidden)
@@ -363,9 +364,9 @@ def test_bias_by_hand():
 
 
 def test_tokens_are_counted_in_the_words_of_the_corpus(tmp_path):
-    frequency.write(tmp_path, {'drugs': 5, 'the': 7, WORD: 2, 'once': 1}, {'drugs': 100}, 1.0)
+    frequency.write(tmp_path, {'drugs': 5, 'drugss': 3, 'the': 7, WORD: 2, 'once': 1}, {'drugs': 100}, 1.0)
     counts = bias.token_counts(tmp_path, make_source(OLD).subwords)
-    expected = {'drug': 5, '##s': 5, 'the': 7, 'bro': 2, '##tion': 2, 'of': 0}
+    expected = {'drug': 5 + 3, '##s': 5 + 2 * 3, 'the': 7, 'bro': 2, '##tion': 2, 'of': 0}
     assert {t: counts[OLD.index(t)] for t in expected} == expected
     with pytest.raises(InputError, match=r'words\.parquet.*vocab --replace'):
         bias.token_counts(tmp_path / 'nowhere', make_source(OLD).subwords)

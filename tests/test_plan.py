@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from toy_commands import document
+from toy_compiler import known_options, options
 from toy_measures import manifest
 
 from bioptimus_jax import cli, config
@@ -160,11 +161,11 @@ def test_durations_become_the_steps_of_the_run(unit, duration):
 
 # Poor machine code in two thirds of the time; where arrays lie is decided before, and is the same (measured). What
 # decides it is as for users.
-QUICK = {
-    'xla_backend_optimization_level': 0,
-    'xla_llvm_disable_expensive_passes': True,
-    'xla_cpu_use_fusion_emitters': True,
-}
+QUICK = options(
+    xla_backend_optimization_level=0,
+    xla_llvm_disable_expensive_passes=True,
+    xla_cpu_use_fusion_emitters=True,
+)
 MOST_TOKENS = 8192
 """Of a vocabulary: none of the step's shapes is of it, but that of the model."""
 FEW = Bert(8192, 128, 2, 2, 512, 64)
@@ -361,10 +362,26 @@ def test_arms_that_differ_in_seed_order_and_learning_rate_are_one_program():
 
 def test_the_compiler_knows_the_options_of_every_platform():
     """One that XLA has renamed would end the first step on that platform; each compiler has the names of all."""
-    for options in backends.OPTIONS.values():
-        jax.jit(jnp.sin).lower(1.0).compile(compiler_options=options)
+    for wanted in backends.OPTIONS.values():
+        jax.jit(jnp.sin).lower(1.0).compile(compiler_options=wanted)
     with pytest.raises(Exception, match='No such compile option'):
         jax.jit(jnp.sin).lower(1.0).compile(compiler_options={'xla_gpu_enable_triton_gem': False})
+
+
+def test_jaxlib_knows_every_flag_of_xla_that_is_named_here():
+    """By the program, its benchmarks and pages: one that a newer jaxlib has dropped ends the process at its start."""
+    root = CONFIGS.parent
+    files = [
+        f for name in ('bioptimus_jax', 'benchmarks', 'docs', 'launch') for f in (root / name).rglob('*.*')
+    ]
+    texts = [f.read_text('utf-8') for f in files if f.suffix in ('.py', '.sh', '.md')]
+    named = {
+        name for text in texts for name in re.findall(r'xla_(?:backend|cpu|force|gpu|llvm|tpu)_\w+', text)
+    }
+    assert {'xla_gpu_deterministic_ops', 'xla_gpu_enable_triton_gemm', 'xla_gpu_autotune_level'} <= named
+    wanted = dict.fromkeys(sorted(named), 1)
+    assert known_options({**wanted, 'xla_that_never_was': 1}) == wanted
+    assert known_options(wanted) == wanted
 
 
 def known_of(architecture):

@@ -77,7 +77,7 @@ def sum_states(
     for batch, states_KxD in _encoded(source, dtype, mesh, layout, done, tuple(layers)):
         values_ExD = states_KxD[batch.slot_of_entry].astype(np.float64)
         values_ExD *= reading.weight[batch.entries, None]
-        _add_by_target(sums_NxD, reading.target[batch.entries], values_ExD)
+        add_by_target(sums_NxD, reading.target[batch.entries], values_ExD)
         done += 1
         try:
             advance(batch.windows)
@@ -114,7 +114,8 @@ def suiting(devices: Sequence[jax.Device]) -> tuple[str, int]:
     return 'bfloat16', DEVICE_PIECES * len(devices)
 
 
-def _add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.ndarray) -> None:
+def add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.ndarray) -> None:
+    """Add each row of values to the sum of its target, in place."""
     if len(target_E):
         order_E = np.argsort(target_E, kind='stable')
         targets, firsts = np.unique(target_E[order_E], return_index=True)

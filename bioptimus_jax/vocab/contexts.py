@@ -114,7 +114,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     blocks = ranges(len(documents), BLOCK)
     arguments = (documents, vocab_folder.absolute(), tokens, run.config.seed)
     started = time.monotonic()
-    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
+    with open_workers(run.config.runtime, len(blocks), prepare_search, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         search.resume(folder / PARTIAL)
         _scan_all(run, pool, blocks, search, folder / PARTIAL)
@@ -152,7 +152,7 @@ def sample_contexts(run: Run, tokens: list[str], k: int, most_documents: int) ->
     blocks = ranges(len(documents), BLOCK)
     blocks = blocks[:: max(math.ceil(len(documents) / most_documents), 1)]
     arguments = (documents, run.folder('vocab').absolute(), tokens, seed)
-    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
+    with open_workers(run.config.runtime, len(blocks), prepare_search, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         _scan_all(run, pool, blocks, search, None)
         rows = _locate_all(run, pool, search.candidates, run.config.contexts.max_characters)
@@ -175,7 +175,7 @@ def _scan_all(
             # The limits known by now: pruning is exact whatever they are.
             yield start, stop, search.k, search.limits
 
-    found = pool.map(_scan, tasks(), console.check_stop)
+    found = pool.map(search_block, tasks(), console.check_stop)
     try:
         for (start, stop), (candidates, sentences) in zip(blocks, found, strict=True):
             search.add(candidates, sentences)
@@ -206,12 +206,13 @@ def _locate_all(console: Console, pool: Workers, sample: Candidates, longest: in
     return rows
 
 
-def _prepare(documents: DocumentSource, vocab_folder: Path, tokens: list[str], seed: int) -> None:
+def prepare_search(documents: DocumentSource, vocab_folder: Path, tokens: list[str], seed: int) -> None:
+    """What `search_block` needs in a process, made once."""
     finder = TokenFinder(load(vocab_folder), tokens)
     _state.update(documents=documents, finder=finder, token_hashes=hash_texts(tokens, seed))
 
 
-def _scan(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Candidates, int]:
+def search_block(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Candidates, int]:
     """The bottom-k of one block, without what the sample so far rules out; and its number of sentences."""
     documents = _state['documents'].read(start, stop)
     split = [split_sentences(document.text) for document in documents]

@@ -1,4 +1,4 @@
-"""ModernBERT (Warner et al. 2024, arXiv 2412.13663), as are Ettin, BioClinical ModernBERT and mmBERT, over packed rows.
+"""ModernBERT (Warner et al. 2024, arXiv 2412.13663), as are Ettin and BioClinical ModernBERT, over packed rows.
 
 Rotary positions in place of a table, a window of the document in most layers, gated feed-forward blocks, norms in front
 of each block instead of behind it, no biases.
