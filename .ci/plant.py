@@ -164,7 +164,7 @@ PLANTS = {
     ),
     'neighbours-become-one': Plant(
         'sets/tags.py',
-        "letter = 'B' if before[1:] not in ('', tag[1:]) else tag[0]",
+        "letter = 'B' if name == name_before and kind != before else tag[0]",
         'letter = tag[0]',
         ('finetune_tags',),
     ),
