@@ -609,7 +609,7 @@ def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
     with pytest.raises(InputError, match=r'a:4: characters 4 to 8 of the text are \'"fam\', not \'The\''):
         standoff.read_pubtator(write(tmp_path / 'a', content))
     reading = standoff.read_pubtator(write(tmp_path / 'a', content.replace('4\t8\tThe', '0\t3\tThe')))
-    what = 'annotations that quote other punctuation or blanks than their text has'
+    what = 'annotations that quote other punctuation, blanks or letters than their text has'
     assert (reading.mentions, reading.repairs) == (2, {what: 1})
     words = [w for s in reading.sentences for w, tag in zip(s.words, s.tags, strict=True) if tag != 'O']
     assert words == ['The', 'familial', 'Mediterranean', '"', 'fever']
@@ -778,3 +778,21 @@ def test_random_bytes_are_an_error_or_a_set_but_never_a_crash(tmp_path):
             assert 'a.tsv' in str(error)  # noqa: PT017
         else:
             assert sum(len(spans(s.tags)) for s in found) == count_mentions(tmp_path / 'a.tsv')
+
+
+def test_quotations_in_ascii_a_byte_order_mark_and_comments_are_read_and_counted(tmp_path):
+    text = 'TNF-α and IL-2'
+    quoted = 'annotations that quote other punctuation, blanks or letters than their text has'
+    reading = standoff.read_brat(brat(tmp_path / 'a', text=text, marks='\ufeffT1\tGene 0 5\tTNF-a\n'))
+    assert spans(reading.sentences[0].gold) == [('Gene', 0, 2)]
+    assert reading.repairs == {quoted: 1}
+    with pytest.raises(InputError, match="are 'TNF-α', not 'TNF-β'"):
+        standoff.read_brat(brat(tmp_path / 'b', text=text, marks='T1\tGene 0 5\tTNF-β\n'))
+    lines = '###MEDLINE:1\n\n# text = IL-2 binds\nIL-2\tB-X\n# within\nR\tI-X\n\n###MEDLINE:2\n\nno\tO\n\n'
+    reading = columns.read_columns(write(tmp_path / 'x.tsv', lines))
+    assert [(s.words, s.document) for s in reading.sentences] == [(('IL-2', 'R'), 0), (('no',), 1)]
+    assert (reading.mentions, len(spans(reading.sentences[0].tags))) == (1, 1)
+    assert reading.repairs == {
+        'lines of comments left out': 2,
+        '###MEDLINE: read as the start of a document': 2,
+    }

@@ -28,6 +28,7 @@ from bioptimus_jax.trees import flatten, unflatten
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu': gelu,
     'gelu_new': functools.partial(jax.nn.gelu, approximate=True),
+    'gelu_pytorch_tanh': functools.partial(jax.nn.gelu, approximate=True),
     'relu': jax.nn.relu,
 }
 COLUMN_MULTIPLE = 128

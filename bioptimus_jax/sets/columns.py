@@ -24,7 +24,7 @@ from bioptimus_jax.sets.roles import (
 from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
-DOCUMENT = '-DOCSTART-'
+DOCUMENT, MEDLINE = '-DOCSTART-', '###MEDLINE:'
 BYTE_ORDER_MARK = '\ufeff'
 SPACES = re.compile(' +')
 
@@ -84,6 +84,10 @@ def count_mentions(path: Path, roles: Roles | None = None) -> int:
     """
     # Nothing is shared with `_table` but the place: `require_all_mentions` holds one against the other.
     lines = path.read_bytes().split(b'\n')
+    if any(b'\t' in line for line in lines):
+        lines = [
+            line for line in lines if not line.startswith(b'#') or b'\t' in line or line.startswith(b'###')
+        ]
     separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '
     if roles and roles.mixed:
         lines, separator = [line.replace(b'\t', b' ') for line in lines], b' '
@@ -144,11 +148,15 @@ class _Table:
     lines: Sequence[str]
     tabs: bool
     roles: Roles = Roles(0, 1, 2)
+    comments: frozenset[int] = frozenset()
+    """Numbers of lines that are no part of any sentence."""
 
     def columns(self) -> Iterator[tuple[int, list[str]]]:
         """The number and the columns of every line, none of a blank one."""
         mixed = self.roles.mixed
         for number, line in enumerate(self.lines, 1):
+            if number in self.comments:
+                continue
             # The first letter tells nearly all lines that are not blank.
             if line[:1] in ('', ' ', '\t') and not line.strip(' \t'):
                 yield number, []
@@ -194,7 +202,9 @@ def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
     """The lines of a file. Raises InputError for those of another width than the first one."""
     lines = _lines(path, repairs)
     tabs = any('\t' in line for line in lines if line.strip(' \t'))
-    table = _Table(path, lines, tabs)
+    comments = _comments(lines, tabs)
+    repairs['lines of comments left out'] += len(comments)
+    table = _Table(path, lines, tabs, comments=comments)
     if not next(table.filled(), None):
         return table
     repairs['blank lines with spaces'] += sum(bool(line) and not line.strip(' \t') for line in lines)
@@ -216,6 +226,12 @@ def _refuse_quoted(table: _Table) -> None:
         )
 
 
+def _comments(lines: Sequence[str], tabs: bool) -> frozenset[int]:
+    """The numbers of lines with `#` first and no tab, in a file of tabs: names of documents, texts of sentences."""
+    found = enumerate(lines, 1) if tabs else ()
+    return frozenset(number for number, line in found if line.startswith('#') and '\t' not in line)
+
+
 def _lines(path: Path, repairs: Counter[str]) -> list[str]:
     """The lines, cut at line feeds only: str.splitlines also cuts at U+0085, U+2028 and others, found in tokens."""
     text = text_of(path)
@@ -223,6 +239,10 @@ def _lines(path: Path, repairs: Counter[str]) -> list[str]:
     lines = text.removeprefix(BYTE_ORDER_MARK).split('\n')
     if not lines[-1]:
         lines.pop()
+    # How GENIA begins a document.
+    if marked := sum(line.startswith(MEDLINE) for line in lines):
+        repairs[f'{MEDLINE} read as the start of a document'] += marked
+        lines = [DOCUMENT if line.startswith(MEDLINE) else line for line in lines]
     returns = sum(line.endswith('\r') for line in lines)
     repairs['carriage returns at line ends'] += returns
     return [line.rstrip('\r') for line in lines] if returns else lines

@@ -50,7 +50,7 @@ def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
 def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> Marked:
     text = text_of(text_file)
     mentions = []
-    for number, line in enumerate(text_of(marks_file).split('\n'), 1):
+    for number, line in enumerate(text_of(marks_file).removeprefix('\ufeff').split('\n'), 1):
         line = line.rstrip('\r')
         if not line.startswith('T'):
             if line and line[0] not in 'REAMNF*#':
@@ -118,18 +118,30 @@ def mention(
 ) -> Mention:
     """A mention, trimmed of white space, whose letters and digits are those that the annotation quotes.
 
-    NCBI-disease quotes blanks for the quotation marks of its text: the offsets decide, and it is counted.
+    NCBI-disease quotes blanks for the quotation marks of its text, and other sets quote `TNF-a` for `TNF-α`: the
+    offsets decide, and it is counted.
     """
     exact = covered.split() == expected.split()
-    same = exact or _letters(covered) == _letters(expected) != ''
+    same = exact or _letters(covered) == _letters(expected) != '' or _in_ascii(covered, expected)
     own = text[start:end].replace('\0', ' ')
     if end > len(text) or not own.strip() or not same:
         raise InputError(
             f'{where}: characters {start} to {end} of the text are {covered[:60]!r}, not {expected[:60]!r}; '
             'offsets count Unicode characters of the unchanged text'
         )
-    repairs['annotations that quote other punctuation or blanks than their text has'] += not exact
+    repairs['annotations that quote other punctuation, blanks or letters than their text has'] += not exact
     return Mention(kind, start + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip()), pieces)
+
+
+def _in_ascii(covered: str, expected: str) -> bool:
+    """Whether a quotation is as long as the text and differs only in characters that are not ASCII in the text."""
+    pairs = list(zip(covered, expected, strict=False))
+    alike = sum(own == quoted for own, quoted in pairs)
+    return (
+        len(covered) == len(expected)
+        and 2 * alike >= len(pairs)
+        and all(own == quoted or (not own.isascii() and quoted.isascii()) for own, quoted in pairs)
+    )
 
 
 def _letters(text: str) -> str:
