@@ -191,7 +191,7 @@ def test_a_task_that_is_not_there_is_refused_in_one_line(topics):
     changed.finetune.task = 'topics'
     with pytest.raises(
         ConfigError,
-        match=r"'topics' is not one of classes, entities, similarity, topics_of_texts, word_classes; did you mean topics_of_texts",
+        match=r"'topics' is not one of .*similarity, topics_of_texts, word_classes; did you mean topics_of_texts",
     ):
         Experiment.from_config(changed)
 

@@ -30,7 +30,9 @@ SHAPES: dict[str, Architecture] = {
     'roberta, one layer, uneven': Roberta(131, 21, 1, 3, 37, 29, activation='relu'),
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
-    'electra, narrow table': Electra(131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'),
+    'electra, narrow table': Electra(
+        131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
+    ),
     'modernbert, one layer, uneven': ModernBert(131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3),
     'modernbert, no global layer but the first': ModernBert(
         131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
