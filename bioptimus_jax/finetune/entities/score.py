@@ -86,15 +86,17 @@ def counts(gold: Tags, predicted: Tags, mode: str = 'default', *, typed: bool = 
 def _counts(gold: Tags, predicted: Tags, modes: Sequence[str], typed: bool) -> dict[str, np.ndarray]:
     """Mode -> counts_Ux3. A sentence is read once for all modes that read alike."""
     found = {mode: np.zeros((len(gold), 3), np.int64) for mode in modes}
-    for at, sides in enumerate(zip(gold, predicted, strict=True)):
-        read: dict[Any, tuple[list[Span], ...]] = {}
-        for mode, counts_Ux3 in found.items():
-            reader, matched = MODES[mode]
-            if reader not in read:
-                mentions = _read(*sides, reader)
-                read[reader] = mentions if typed or not any(mentions) else tuple(map(untyped, mentions))
-            ours, theirs, others = read[reader]
-            if ours or theirs or others:
+    uses: dict[Any, list[tuple[np.ndarray, Callable[..., int]]]] = {}
+    for mode, counts_Ux3 in found.items():
+        reader, matched = MODES[mode]
+        uses.setdefault(reader, []).append((counts_Ux3, matched))
+    for at, (left, right) in enumerate(zip(gold, predicted, strict=True)):
+        for reader, of_modes in uses.items():
+            sides = _read(left, right, reader)
+            if not any(sides):
+                continue
+            ours, theirs, others = sides if typed else map(untyped, sides)
+            for counts_Ux3, matched in of_modes:
                 counts_Ux3[at] = matched(ours, theirs, others), len(ours), len(theirs) + len(others)
     return found
 
