@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.corpora import PUBTATOR
 from bioptimus_jax.sets.roles import ENOUGH
+from bioptimus_jax.sets.standoff import title_and_abstract
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 PACKED = {
@@ -99,8 +100,7 @@ def _pubtator(place: str, lines: Sequence[str]) -> Iterator[Part]:
                     f'{place}:{number}: belongs to no document of PubTator (ID|t|title, ID|a|abstract) above it; a '
                     'blank line is between documents'
                 )
-        text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
-        yield name, text
+        yield name, title_and_abstract(parts)
 
 
 def _is_json(filled: Sequence[str]) -> bool:

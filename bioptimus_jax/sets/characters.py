@@ -104,10 +104,9 @@ def sentences_of(
     firsts = [0]
     for sentence in places:
         firsts.append(firsts[-1] + len(sentence))
-    learned: list[list[Mention]] = [
-        [] for _ in places
-    ]  # from here on start and end count words of the sentence
+    # By sentence: mentions that begin there, and what is learned of mentions, whose ends count words of the sentence.
     begun: list[list[Mention]] = [[] for _ in places]
+    learned: list[list[Mention]] = [[] for _ in places]
     for one in mentions:
         first, behind = bisect.bisect(starts, one.start) - 1, bisect.bisect_left(starts, one.end)
         touched = range(bisect.bisect(firsts, first) - 1, bisect.bisect_left(firsts, behind))

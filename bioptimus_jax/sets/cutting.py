@@ -5,7 +5,7 @@ No rule knows where a mention is: what a model is shown must not say where the a
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.splitting import split_sentences
@@ -40,26 +40,22 @@ UNSPACED_LETTER = re.compile(f'[{UNSPACED}]')
 
 def prose(text: str) -> list[list[Place]]:
     """Sentences by the project's splitter; words end at white space and at punctuation."""
-    plain = _without_nul(text)
-    return _in_sentences(plain, split_sentences(plain), WORD)
+    return _in_sentences(text, split_sentences, WORD)
 
 
 def lines(text: str) -> list[list[Place]]:
     """A line is a sentence, and words end at white space, as in clinical notes."""
-    plain = _without_nul(text)
-    return _in_sentences(plain, _lines(plain), SPACED)
+    return _in_sentences(text, _lines, SPACED)
 
 
 def notes(text: str) -> list[list[Place]]:
     """A line is a sentence; words end at white space, and marks at their edges stand alone: `3/4/99` before a stop."""
-    plain = _without_nul(text)
-    return _in_sentences(plain, _lines(plain), COMPOUND)
+    return _in_sentences(text, _lines, COMPOUND)
 
 
 def characters(text: str) -> list[list[Place]]:
     """A line is a sentence, and each character is a word."""
-    plain = _without_nul(text)
-    return _in_sentences(plain, _lines(plain), CHARACTER)
+    return _in_sentences(text, _lines, CHARACTER)
 
 
 def columns(text: str) -> list[list[Place]]:
@@ -102,24 +98,14 @@ def bare_text(words: Sequence[str]) -> str:
     return ('' if without else ' ').join(words)
 
 
-def cut_otherwise(sentences: Iterable[Sentence], cut: str) -> list[Sentence]:
-    """The sentences of columns whose text has other words by a rule of CUTS."""
-    found = []
-    for sentence in sentences:
-        text = bare_text(sentence.words)
-        if not sentence.marked and words_in(text, cut) != [sentence.words]:
-            found.append(sentence)
-    return found
+def count_cut_otherwise(sentences: Iterable[Sentence], cut: str) -> int:
+    """The number of sentences in columns whose text has other words by a rule of CUTS."""
+    return sum(not s.marked and words_in(bare_text(s.words), cut) != [s.words] for s in sentences)
 
 
 def words_in(text: str, cut: str) -> list[tuple[str, ...]]:
     """The words of every sentence of a text by a rule of CUTS."""
     return [tuple(text[start:end] for start, end in sentence) for sentence in CUTS[cut](text)]
-
-
-def _without_nul(text: str) -> str:
-    """The text with blanks for NUL, as the splitter reads it."""
-    return text.replace('\0', ' ')
 
 
 def _lines(text: str) -> list[str]:
@@ -129,24 +115,25 @@ def _lines(text: str) -> list[str]:
 def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
     """The tokens of lines that were cut into tokens before; of other lines the words that `running` finds."""
     found, start = [], 0
-    for line in _without_nul(text).split('\n'):
-        before = ALONE.search(line) or not ATTACHED.search(line)
-        pattern, sentences = (SPACED, [line.strip()]) if before else (running, split_sentences(line))
-        inside = _in_sentences(line, [s for s in sentences if s], pattern)
+    for line in text.split('\n'):
+        plain = line.replace('\0', ' ')
+        before = ALONE.search(plain) or not ATTACHED.search(plain)
+        inside = _in_sentences(line, *((_lines, SPACED) if before else (split_sentences, running)))
         found += [[(start + a, start + b) for a, b in words] for words in inside]
         start += len(line) + 1
     return found
 
 
-def _in_sentences(text: str, sentences: Sequence[str], word: re.Pattern[str]) -> list[list[Place]]:
-    found = ([m.span() for m in word.finditer(text, *span)] for span in _stretches(text, sentences))
-    return list(filter(None, found))
-
-
-def _stretches(text: str, sentences: Sequence[str]) -> Iterator[Place]:
-    """Stretches that cover the whole text, one for each sentence."""
+def _in_sentences(
+    text: str, sentences_of: Callable[[str], Sequence[str]], word: re.Pattern[str]
+) -> list[list[Place]]:
+    """The words that a pattern finds in each sentence; NUL is a blank, as the splitter reads it."""
+    plain = text.replace('\0', ' ')
     starts, position = list[int](), 0
-    for sentence in sentences:
-        starts.append(text.index(sentence, position))
+    for sentence in sentences_of(plain):
+        starts.append(plain.index(sentence, position))
         position = starts[-1] + len(sentence)
-    yield from zip((0, *starts[1:]), (*starts[1:], len(text)), strict=True) if starts else ()
+    # Stretches that cover the whole text, one for each sentence.
+    stretches = zip((0, *starts[1:]), (*starts[1:], len(plain)), strict=True) if starts else ()
+    found = ([m.span() for m in word.finditer(plain, *stretch)] for stretch in stretches)
+    return list(filter(None, found))

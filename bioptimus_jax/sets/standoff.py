@@ -89,10 +89,10 @@ def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> M
             continue
         if len(columns) < 5 or not columns[4].strip() or not are_offsets(*columns[1:3]):
             raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
-        text = _title_and_abstract(parts)
+        text = title_and_abstract(parts)
         start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
         mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
-    return Marked(_title_and_abstract(parts), tuple(mentions), lines[0][0], name)
+    return Marked(title_and_abstract(parts), tuple(mentions), lines[0][0], name)
 
 
 def are_offsets(*given: str) -> bool:
@@ -100,7 +100,8 @@ def are_offsets(*given: str) -> bool:
     return all(re.fullmatch(OFFSET, one) for one in given)
 
 
-def _title_and_abstract(parts: Mapping[str, str]) -> str:
+def title_and_abstract(parts: Mapping[str, str]) -> str:
+    """The text that offsets of PubTator refer to; `parts`: the title as t, the abstract as a."""
     # Offsets of PubTator count one character between the two, also where one of them is missing.
     return '\n'.join((parts.get('t', ''), parts.get('a', '')))
 

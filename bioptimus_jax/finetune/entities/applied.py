@@ -11,7 +11,7 @@ from bioptimus_jax.finetune.training import predict
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import Dataset
-from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_otherwise
+from bioptimus_jax.sets.cutting import CUTS, bare_text, count_cut_otherwise
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import spans
 
@@ -21,10 +21,10 @@ def applied(
 ) -> dict[str, dict[str, float]] | None:
     """Every metric on test of what the model says of each sentence's text, cut by the rule that it is kept with.
 
-    None where the rule gives the words of the set: then it is the score on the set. Sets whose mentions are marked by
-    characters are always cut by the rule.
+    None where the rule gives the words of the set, as it does wherever mentions are marked by characters: then this is
+    the score on the set itself.
     """
-    if not cut_otherwise(dataset.test, dataset.cut):
+    if not count_cut_otherwise(dataset.test, dataset.cut):
         return None
     texts = [bare_text(sentence.words) for sentence in dataset.test]
     cut = [(number, places) for number, text in enumerate(texts) for places in CUTS[dataset.cut](text)]

@@ -9,7 +9,7 @@ from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
-from bioptimus_jax.sets.cutting import cut_otherwise
+from bioptimus_jax.sets.cutting import count_cut_otherwise
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, spans
 
@@ -51,7 +51,7 @@ def lint_dataset(
         'types': list(dataset.types),
         'merged_types': list(dataset.merged_types),
         'cut': dataset.cut,
-        'cut_otherwise': len(cut_otherwise(dataset.test, dataset.cut)),
+        'cut_otherwise': count_cut_otherwise(dataset.test, dataset.cut),
         'unseen_labels': dict(dataset.unseen_labels),
         'splits': splits,
         'repeated': _repeated(dataset),
@@ -102,7 +102,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
     if other := record.get('cut_otherwise'):
         said.append(
             f'test: {_counted(other, "sentence")} with other words than `predict` finds in the text (rule '
-            f'{record["cut"]}), so a second score stands beside that of a kept model'
+            f'{record["cut"]}), so a kept model gets a second score for its bare text'
         )
     if record['unseen_labels']:
         counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())

@@ -2,13 +2,14 @@
 
 Tags of words are taken as they stand. Mentions by character offsets are laid on the test set, white space aside: on its
 characters where its own mentions are marked by characters, otherwise on its words, and then one that begins or ends
-within a word is widened to the whole word. Everything that is predicted is counted: what cannot be a tag beside the
-others stands beside them (`tags.with_beside`) and is wrong.
+within a word is widened to the whole word. Everything that is predicted is counted: a mention that overlaps others
+stands in a further column (`tags.with_beside`), and is wrong.
 """
 
 import bisect
 import dataclasses
 import itertools
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -42,6 +43,8 @@ from bioptimus_jax.sets.tags import (
 )
 
 Tags = tuple[str, ...]
+SOLID = re.compile(r'[^\s\0\ufeff]')
+"""What texts are compared by: no white space, NUL or byte-order mark, which programs leave out or put in."""
 WIDENED = 'predicted entities that begin or end within a word, widened to whole words'
 CUT = 'predicted entities that go on in the next sentence of the test set, which are wrong unless relaxed'
 OVERLAPPING = 'predicted entities that overlap others, which are wrong unless relaxed'
@@ -164,9 +167,9 @@ def laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) -> 
     grid, begins = _Grid(asked.gold), 0
     found: list[list[_Laid]] = [[] for _ in asked.gold]
     for document in documents:
-        own = solid(document.text)
+        places = [match.start() for match in SOLID.finditer(document.text)]
+        own = ''.join(map(document.text.__getitem__, places))
         _check_text(asked, grid, document, own, begins)
-        places = [at for at, character in enumerate(document.text) if solid(character)]
         mentions = list(dict.fromkeys((m.kind, m.start, m.end) for m in document.mentions))
         counts[REPEATED] += len(document.mentions) - len(mentions)
         for kind, first, behind in mentions:
@@ -205,7 +208,7 @@ class _Grid:
         for sentence in gold:
             # What a mention has beyond its sentence stands in the next one.
             inside = sentence.scored_words[: -1 if _goes_on(sentence) else None]
-            letters += map(solid, inside)
+            letters += (''.join(SOLID.findall(word)) for word in inside)
             self.firsts.append(len(letters))
         self.edges = [0, *itertools.accumulate(map(len, letters))]
         self.text = ''.join(letters)
@@ -222,17 +225,12 @@ class _Grid:
         fits = self.edges[first] == start
         if behind > stop:
             known = _goes_on(sentence)
-            beyond = len(solid(sentence.scored_words[-1])) if known else 0
+            beyond = len(SOLID.findall(sentence.scored_words[-1])) if known else 0
             same = known and fits and end == self.edges[stop] + beyond
             return at, _Laid((kind, first - begin, stop - begin - (not same)), same, cut=not same)
         fits = fits and self.edges[behind] == end
         span = kind, first - begin, behind - begin - 1
         return at, _Laid(span, fits or not sentence.marked, widened=not (fits or sentence.marked))
-
-
-def solid(text: str) -> str:
-    """A text without white space and NUL, and without byte-order marks, which some programs count as characters."""
-    return ''.join(text.replace('\0', ' ').split()).replace('\ufeff', '')
 
 
 def _goes_on(sentence: Sentence) -> bool:
