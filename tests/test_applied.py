@@ -11,6 +11,7 @@ import pytest
 import torch
 from toy_sets import save_encoder, settings
 
+import bioptimus_jax as bx
 from bioptimus_jax.cli import main
 from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.card import write_card
@@ -361,6 +362,7 @@ def test_classifiers_read_as_in_training_and_the_card_says_their_answers(kind, e
     items = [{'words': list(e.words)} if texts == 2 else {'text': e.words[0]} for e in dataset.test]
     (tmp_path / 'bare.jsonl').write_text(''.join(json.dumps(item) + '\n' for item in items))
     found = [one['answers'] for one in answered(capsys, model, tmp_path / 'bare.jsonl')]
+    assert [one['answers'] for one in bx.predict(model, [e.words for e in dataset.test])] == found
     assert found == [pytest.approx(list(a), abs=1e-5) if labels is None else list(a) for a in answers]
     assert labels is None or len(set(map(tuple, answers))) > 1
     plain = dataclasses.replace(options, max_pieces=64, segment_ids='two' if kind == 'pair' else 'one')
@@ -390,6 +392,8 @@ def test_the_card_of_a_tagger_says_the_tags_that_predict_finds(layout, encoder, 
     assert 'two texts' not in (model / 'README.md').read_text('utf-8')
     text = task.usage(dataset, options).example
     [found] = answered(capsys, model, f'--text={text}')
+    [from_python] = bx.predict(model, [text])
+    assert from_python['entities'] == found['entities']
     words, tags = zip(*eval(run_card(model)), strict=True)
     starts, at = [], 0
     for word in words:

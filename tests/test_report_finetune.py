@@ -7,7 +7,7 @@ import pytest
 from toy_measures import MODELS, cell, labels_of, lint_record, measure, scores, statistics_of, write_scores
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.files import read_jsonl, write_json, write_jsonl
 from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
@@ -53,6 +53,25 @@ def texts(table, *first):
     """Column -> text of the row that begins with these cells."""
     (row,) = [r for r in table.rows if tuple(c.text for c in r[: len(first)]) == first]
     return {c: value.text for c, value in zip(table.columns, row, strict=True)}
+
+
+def test_what_a_score_does_not_say_stands_beside_it(run):
+    """Gold mentions that are left out, a strict score that is none, and the score of bare text where it is another."""
+    file = run.workdir / 'finetune' / 'results.jsonl'
+    records = read_jsonl(file)
+    assert 'F1 of bare text' not in entities.scores(read_measures(run)).columns
+    for record in records:
+        if record['dataset'] == 'alpha':
+            record |= {'gold_in_file': 102, 'gold_left_out': 2, 'recall_in_file': 0.5, 'gold_not_strict': 7}
+            record['applied'] = {'default': scores(0.25)}
+    write_jsonl(file, records)
+    table = entities.scores(read_measures(run))
+    alpha, other = (texts(table, dataset, 'one', 'hot, chosen') for dataset in ('alpha', 'ncbi-disease'))
+    assert alpha['mentions scored'] == '100 / 102 (2 left out; recall over all 50.00)'
+    assert (alpha['strict F1'], alpha['F1 of bare text'].split()[0]) == ('not defined', '25.00')
+    assert other['strict F1'] != 'not defined'
+    assert other['F1 of bare text'] == NOT_RUN
+    assert 'of bare text is the score where' in table.note
 
 
 def rewrite(run, name, value):

@@ -92,6 +92,10 @@ class Scored:
             text += f' ({left_out:,} left out; recall over all {100 * first["recall_in_file"]:.2f})'
         return Cell(text, float(first['gold_scored']))
 
+    def of_bare_text(self) -> Cell:
+        metric = self.measures.task(self.dataset).metric
+        return spread([100 * r['applied'][DEFAULT][metric.name] for r in self.cells if 'applied' in r])
+
     def strict(self) -> Cell:
         if any(r.get('gold_not_strict') for r in self.cells):
             return Cell('not defined')
@@ -106,6 +110,7 @@ def scores(m: Measures) -> Table:
     """Every model on every set: its score, of entities in all modes with precision and recall, its interval, seeds."""
     of_others = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
     several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
+    applied = any('applied' in r for r in m.finetuned)
     untyped = any('test_untyped' in r for r in m.finetuned)
     intervals = any('interval' in r for r in m.statistics)
     votes = [r[ENSEMBLE] for r in m.statistics if ENSEMBLE in r]
@@ -138,6 +143,7 @@ def scores(m: Measures) -> Table:
         Column('strict F1', of_entities(lambda r: r.strict()), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
+        Column('F1 of bare text', Scored.of_bare_text, 'high', applied),
         Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
         Column('seeds', known(Scored.seeds)),
         *each(RATES, lambda what, r: of_entities(lambda r: r.score(what=what))(r), 'high'),
@@ -148,6 +154,11 @@ def scores(m: Measures) -> Table:
         'Test, percent, mean ± sd over seeds; epoch chosen on devel. F1 is the default mode of seqeval, strict needs'
         ' exact IOB2 (and is not defined where gold mentions begin with I-), relaxed counts an overlap of the same type'
         + (', untyped any type' if untyped else '')
+        + (
+            ', of bare text is the score where `predict` cuts the text of a set into other words'
+            if applied
+            else ''
+        )
         + '. '
         + (_interval_note(m) if intervals else '')
         + (VOTES if votes else '')
