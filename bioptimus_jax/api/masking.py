@@ -29,7 +29,7 @@ IGNORED = -100
 
 
 FIXED = 2**63
-"""What stands for the number of the batch where masks are those of every evaluation."""
+"""The number that all batches have in evaluation, so that every evaluation has the same masks."""
 LEAST = 3
 """Pieces of a row of which one can be masked: the special tokens around it are never."""
 
@@ -135,7 +135,7 @@ class Collator:
         return self.step - 1, rank
 
     def __getstate__(self) -> dict[str, Any]:
-        """As a worker gets it that starts anew: its callers say nothing of the Trainer, so it is told here."""
+        """State for a new worker process, which cannot find the Trainer among its callers: where training is goes along."""
         return {**self.__dict__, '_made': moment()._replace(run=None), '_run': None}
 
     def masked(

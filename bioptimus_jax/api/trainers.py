@@ -46,7 +46,7 @@ def _of(trainer: Any, evaluates: bool) -> Moment:
     state, loader = trainer.state, trainer.callback_handler.train_dataloader
     try:
         done = round((state.epoch or 0) * len(loader))
-    except TypeError:  # of a stream, whose length nobody knows
+    except TypeError:  # a stream has no known length
         done = state.global_step * trainer.args.gradient_accumulation_steps
     return Moment(evaluates, done, trainer.args.process_index, weakref.ref(state))
 
