@@ -6,7 +6,7 @@ Works in a copy of the tree; yours stays as it is. First the tests of each plant
 out). Then for each plant the text is replaced, its tests are run, and the text is put back. A plant is noticed
 where a test fails; where all pass, a test is missing. Outside CI, since it takes a minute or so for every plant.
 
-Exit code: 0 if every bug was noticed, 1 if one was not, 2 if a text is no longer in its file or tests fail anyway.
+Exit code: 0 if every bug was noticed, 1 if one was not, 2 if a text has left its file or tests fail anyway.
 """
 
 import argparse

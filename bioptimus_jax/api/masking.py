@@ -135,7 +135,7 @@ class Collator:
         return self.step - 1, rank
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for a new worker process, which cannot find the Trainer among its callers: where training is goes along."""
+        """State for a new worker process: it cannot find the Trainer among its callers, so it is told where that is."""
         return {**self.__dict__, '_made': moment()._replace(run=None), '_run': None}
 
     def masked(
