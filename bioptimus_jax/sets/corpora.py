@@ -241,14 +241,12 @@ def read_split(given: NamedSet | Path, split: str) -> tuple[Sentence, ...]:
     return _in_iob2(reading, _scheme([reading], [source], chosen.folder, chosen.columns))
 
 
-def read_iob2(path: Path, reading: str = '', asked: Columns = LAST) -> tuple[Sentence, ...]:
-    """The sentences of one file or BRAT folder, in IOB2 whatever its scheme; `reading`: as NamedSet has it.
-
-    `asked`: by default the last column holds the tags, as in predictions. Raises InputError naming file and line.
+def read_iob2(path: Path) -> tuple[Sentence, ...]:
+    """The sentences of one file or BRAT folder, in IOB2 whatever its scheme; the last column holds the tags, as in
+    predictions. Raises InputError naming file and line.
     """
-    read = FORMS[form_of(path)].read(path, '', asked)
-    sentences = _in_iob2(read, _scheme([read], [path], path, asked))
-    return _merged(sentences) if reading else sentences
+    read = FORMS[form_of(path)].read(path, '', LAST)
+    return _in_iob2(read, _scheme([read], [path], path, LAST))
 
 
 def form_of(path: Path) -> str:
