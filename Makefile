@@ -4,12 +4,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --progress-bar=off --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile --progress-bar=off --constraint constraints.txt
 ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif
 
-# What has been compiled once is kept, by the hundred processes that the tests start too.
+# A module is compiled when it is first imported (pip would compile all of them, 45 s of a core), and kept compiled, by
+# the hundred processes that the tests start too.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup demo test test-long check quick audit benchmarks hooks coverage dist try-dist lint docs clean
