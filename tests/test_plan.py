@@ -227,7 +227,10 @@ def test_memory_against_the_analysis_of_the_compiled_step(name, tmp_path):
     compiled = compiled_step(wanted, architecture).memory_analysis()
     assert compiled.alias_size_in_bytes == pytest.approx(compiled.output_size_in_bytes, rel=0.01)
     measured = compiled.argument_size_in_bytes + compiled.temp_size_in_bytes
-    assert step_memory(wanted, architecture, 'cpu', 1).peak == pytest.approx(measured, rel=0.15)
+    planned = step_memory(wanted, architecture, 'cpu', 1).peak
+    # From 0.11 on jaxlib holds a quarter less in the loop over windows.
+    above = 0.3 if name == 'windows' and 'xla_cpu_use_fusion_emitters' not in QUICK else 0.15
+    assert 0.85 * measured < planned < (1 + above) * measured
 
 
 def test_a_sharded_state_takes_on_a_device_what_the_compiled_step_says():
