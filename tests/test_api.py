@@ -28,7 +28,7 @@ from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
-from bioptimus_jax.pretrain.units import MASKINGS, Strategy
+from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.schema import PAPER_PHASES, Experiment, Phase
 from bioptimus_jax.surgery import spelling
 from bioptimus_jax.vocab import subwords
@@ -370,10 +370,10 @@ def test_the_rule_of_the_collator_is_that_of_pre_training(phase, monkeypatch):
     maskable, starts = ~WORDS.special_V[tokens], WORDS.begins_V[tokens]
     given = tokens, starts, maskable, Setting.of(setting, LONGEST), 3
     theirs, drawn = jax.tree.map(np.asarray, masked_on_a_device(*given))
-    limits = MASKINGS[setting.masking].limits(LONGEST)
+    lengths = limits(setting.masking, LONGEST)
     for row in range(ROWS):
         draws = Draws(*(array[row] for array in drawn))
-        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, limits, WORDS, draws)
+        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws)
         slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
         assert sorted(slots) == np.flatnonzero(taken).tolist()
         np.testing.assert_array_equal(inputs, theirs.inputs_L[row])

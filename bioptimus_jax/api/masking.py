@@ -14,7 +14,7 @@ import numpy as np
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.pretrain.units import MASKINGS, unit_starts
+from bioptimus_jax.pretrain.units import begins_of, limits, unit_starts
 from bioptimus_jax.schema import Phase
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.vocab.agreement import masked_by
@@ -103,7 +103,7 @@ class Collator:
                 'batches would be wider than that; give a max_pieces that it divides'
             )
         self.phase = settings.phase[phase]
-        self.limits = MASKINGS[self.phase.masking].limits(settings.pretrain.max_word_pieces)
+        self.limits = limits(self.phase.masking, settings.pretrain.max_word_pieces)
 
     def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> 'dict[str, torch.Tensor]':
         """The next batch, masked."""
@@ -275,19 +275,19 @@ def mask_row(
     starts_L: np.ndarray,
     maskable_L: np.ndarray,
     phase: Phase,
-    limits: tuple[int, int],
+    lengths: tuple[int, int],
     vocabulary: Vocabulary,
     draws: Draws,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A row with its pieces corrupted, and which of them are to be predicted; `limits`: of the phase's strategy.
+    """A row with its pieces corrupted, and which of them are to be predicted; `lengths`: the `limits` of its strategy.
 
     Units come in random order and are taken, whole, while fewer pieces than the budget come before them. The budget is
     the rate less what the last unit overshoots on average (`pretrain.masking`).
     """
-    begins_L = MASKINGS[phase.masking].begins(starts_L, draws.begins_L)
+    begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
     # What cannot be masked is a unit by itself, and ends the one before it.
     apart_L = ~maskable_L | ~np.r_[False, maskable_L[:-1]]
-    unit_L = np.cumsum(unit_starts(begins_L, starts_L, apart_L, *limits, np.maximum.accumulate)) - 1
+    unit_L = np.cumsum(unit_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
     lengths_U = np.bincount(unit_L)
     count = int(maskable_L.sum())
     overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0

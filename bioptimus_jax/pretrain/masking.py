@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.rows import CUTS
-from bioptimus_jax.pretrain.units import MASKINGS, in_order, longest_unit, number_of, unit_starts
+from bioptimus_jax.pretrain.units import begins_of, in_order, limits, longest_unit, number_of, unit_starts
 from bioptimus_jax.schema import Phase, Pretrain
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
     @classmethod
     def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
         """A phase's masking setting, as numpy's scalars."""
-        part, parts = MASKINGS[phase.masking].limits(max_word_pieces)
+        part, parts = limits(phase.masking, max_word_pieces)
         return cls(
             strategy=np.int32(number_of(phase.masking)),
             part=np.int32(part),
@@ -95,7 +95,7 @@ class Masker:
     @property
     def joins(self) -> bool:
         """Whether a unit of any of the strategies may have several words, or several pieces wherever words begin."""
-        return any(MASKINGS[masking].limits(self.max_word_pieces)[1] > 1 for masking in self.maskings)
+        return any(limits(masking, self.max_word_pieces)[1] > 1 for masking in self.maskings)
 
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
         """True where a word begins, [B, L]: with white space before it (`whitespace`); or where the tokenizer has cut,
@@ -132,7 +132,7 @@ class Masker:
         # A key of its own: a strategy that draws leaves the masks of all others what they were.
         draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
         # The phase is a traced number, so the units of all its run's strategies are computed and one row is taken.
-        begins_SxL = jnp.stack([MASKINGS[masking].begins(starts_L, draws_L) for masking in self.maskings])
+        begins_SxL = jnp.stack([begins_of(masking, starts_L, draws_L) for masking in self.maskings])
         chosen_S = np.array([number_of(masking) for masking in self.maskings]) == setting.strategy
         begins_L = begins_SxL[jnp.argmax(chosen_S)]
         apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))

@@ -34,10 +34,6 @@ class Strategy:
         if (self.words > 0) == (self.pieces > 0):
             raise ValueError('a masking strategy has either `words` or `pieces`: how many a unit has at most')
 
-    def limits(self, max_word_pieces: int) -> tuple[int, int]:
-        """Pieces of the longest part that is never cut, a word or a single piece, and parts of the longest unit."""
-        return (max_word_pieces, self.words) if self.words else (1, self.pieces)
-
 
 MASKINGS: dict[str, Strategy] = {
     'tokens': Strategy(lambda words_L, draws_L: words_L | True, pieces=1),
@@ -56,9 +52,20 @@ def in_order(maskings: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*maskings}, key=number_of))
 
 
+def begins_of(masking: str, words_L: Any, draws_L: Any) -> Any:
+    """Where the units of a strategy begin."""
+    return MASKINGS[masking].begins(words_L, draws_L)
+
+
+def limits(masking: str, max_word_pieces: int) -> tuple[int, int]:
+    """Pieces of the longest part, a word or a single piece, which is never cut, and parts of the longest unit."""
+    strategy = MASKINGS[masking]
+    return (max_word_pieces, strategy.words) if strategy.words else (1, strategy.pieces)
+
+
 def longest_unit(masking: str, max_word_pieces: int) -> int:
     """Pieces of the strategy's longest unit."""
-    part, parts = MASKINGS[masking].limits(max_word_pieces)
+    part, parts = limits(masking, max_word_pieces)
     return part * parts
 
 
