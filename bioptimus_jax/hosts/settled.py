@@ -21,7 +21,10 @@ SETTLED: dict[str, Any] = {
     'jax_numpy_dtype_promotion': 'standard',
     'jax_default_matmul_precision': None,
 }
-"""The defaults of jax, which reads a variable of the same name in capitals when it is imported."""
+"""The defaults of jax, which reads a variable of the same name in capitals when it is imported.
+
+What says how a program is compiled, as XLA_FLAGS do, changes the rounding of sums at most, and is left to the user.
+"""
 YES = ('y', 'yes', 't', 'true', 'on', '1')
 
 
