@@ -17,6 +17,7 @@ from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.fields import allowed, walk
 from bioptimus_jax.hosts import processes, signals
 from bioptimus_jax.hosts.remote.session import open_run
+from bioptimus_jax.hosts.settled import require_settled
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
@@ -44,12 +45,17 @@ class Command:
     @functools.cached_property
     def experiment(self) -> Experiment:
         """What --config and the keys ask for; a config file is run once."""
-        return config.experiment(self.options.config, self.overrides)
+        return self._asked(paths=True)
 
     @property
     def experiment_without_paths(self) -> Experiment:
         """The same where nothing is read that a path names, so that environment variables in paths may be unset."""
-        return config.experiment(self.options.config, self.overrides, paths=False)
+        return self._asked(paths=False)
+
+    def _asked(self, paths: bool) -> Experiment:
+        asked = config.experiment(self.options.config, self.overrides, paths=paths)
+        require_settled()
+        return asked
 
     def answer(self, document: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print what the verb is asked for: its text, or with --json one document, all other lines going to stderr."""

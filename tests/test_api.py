@@ -28,8 +28,8 @@ from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
-from bioptimus_jax.pretrain.units import longest_unit
-from bioptimus_jax.schema import PAPER_PHASES, Experiment
+from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
+from bioptimus_jax.schema import PAPER_PHASES, Experiment, Phase
 from bioptimus_jax.surgery import spelling
 from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -342,7 +342,7 @@ LONGEST, LENGTH, ROWS = 5, 40, 16
 def masked_on_a_device(tokens, starts, maskable, setting, seed):
     """Rows masked as in pre-training, and the random numbers that they were masked with."""
     keys = jax.random.split(jax.random.key(seed), ROWS)
-    masker = Masker(WORDS, 'wordpiece', LONGEST, slot_count(0.2, LENGTH, LONGEST))
+    masker = Masker(WORDS, 'wordpiece', tuple(MASKINGS), LONGEST, slot_count(0.2, LENGTH, LENGTH))
 
     def draws(key):
         order, corruption, replacement, budget = jax.random.split(key, 4)
@@ -353,19 +353,27 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
     return masker.mask(tokens, starts, maskable, setting, keys), jax.vmap(draws)(keys)
 
 
-@pytest.mark.parametrize('phase', PAPER_PHASES)
-def test_the_rule_of_the_collator_is_that_of_pre_training(phase):
+JOINING = {
+    'spans': Strategy(lambda words_L, draws_L: words_L & (draws_L >= 0.7), words=3),
+    'stretches': Strategy(lambda words_L, draws_L: draws_L >= 0.7, pieces=4),
+}
+
+
+@pytest.mark.parametrize('phase', [*PAPER_PHASES, *JOINING])
+def test_the_rule_of_the_collator_is_that_of_pre_training(phase, monkeypatch):
     """The same random numbers give the same mask as on the device."""
-    generator, setting = np.random.default_rng(3), PAPER_PHASES[phase]
+    for name, strategy in JOINING.items():
+        monkeypatch.setitem(MASKINGS, name, strategy)
+    generator, setting = np.random.default_rng(3), PAPER_PHASES.get(phase, Phase(phase, 0.2))
     tokens = generator.integers(5, len(WORDS.tokens), (ROWS, LENGTH)).astype(np.int32)
     tokens[:, 0], tokens[:, 30], tokens[:8, 33:] = 2, 3, 0
     maskable, starts = ~WORDS.special_V[tokens], WORDS.begins_V[tokens]
     given = tokens, starts, maskable, Setting.of(setting, LONGEST), 3
     theirs, drawn = jax.tree.map(np.asarray, masked_on_a_device(*given))
-    longest = longest_unit(setting.masking, LONGEST)
+    lengths = limits(setting.masking, LONGEST)
     for row in range(ROWS):
         draws = Draws(*(array[row] for array in drawn))
-        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, longest, WORDS, draws)
+        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws)
         slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
         assert sorted(slots) == np.flatnonzero(taken).tolist()
         np.testing.assert_array_equal(inputs, theirs.inputs_L[row])

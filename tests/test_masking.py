@@ -40,7 +40,7 @@ def masked_rows(tokens, segments, which, seed, slots, starts=None):
     keys = jax.vmap(lambda n: row_key(jax.random.key(seed, impl='threefry2x32'), jnp.asarray(3), n))(
         jnp.arange(tokens.shape[0])
     )
-    masker = Masker(VOCABULARY, 'wordpiece', LONGEST, slots)
+    masker = Masker(VOCABULARY, 'wordpiece', ('tokens', 'words'), LONGEST, slots)
     if starts is None:
         starts = masker.word_starts({'tokens': tokens})
     maskable = masker.maskable(tokens, segments)

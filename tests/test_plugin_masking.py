@@ -1,5 +1,6 @@
 """A masking strategy as the how-to adds it: one file changes, and training, evaluation and difficulty all mask it."""
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -13,9 +14,11 @@ from toy_pretraining import of_letters
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
 from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Phase, Pretrain
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
 HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'
@@ -77,10 +80,59 @@ def mean_run(taken):
     return taken.sum() / (taken & ~np.pad(taken, ((0, 0), (1, 0)))[:, :-1]).sum()
 
 
+def test_no_span_of_the_howto_masks_a_word_in_part(spans, monkeypatch):
+    """Rows of words of one to twelve pieces, and of more than a unit of ten words can hold side by side."""
+    monkeypatch.setitem(units.MASKINGS, 'spans', spans)
+    rng, rows, longest_word = np.random.default_rng(5), 64, 12
+    words = [rng.integers(1, longest_word + 1 if row % 2 else 3, PIECES) for row in range(rows)]
+    starts = np.zeros((rows, PIECES), bool)
+    for row, lengths in enumerate(words):
+        ends = np.cumsum(lengths)
+        starts[row, [0, *ends[ends < PIECES]]] = True
+    phase = Phase('spans', 0.5, (1.0, 0.0, 0.0))
+    settings = Pretrain(max_word_pieces=longest_word)
+    masker = Masker.of(make([*SPECIAL_TOKENS, 'a'], True), settings, [phase], PIECES)
+    tokens, keys = np.full((rows, PIECES), len(SPECIAL_TOKENS), np.int32), row_keys(seed_key(1), 0, rows)
+    setting = Setting.of(phase, longest_word)
+    masked = jax.jit(masker.mask)(tokens, starts, tokens > 0, setting, keys)
+    taken = taken_at(np.asarray(masked.slots_M), np.asarray(masked.weights_M))
+    assert taken.mean() == pytest.approx(0.5, abs=0.03)
+    word_of = starts.cumsum(axis=1)
+    whole = [
+        {*taken[row][word_of[row] == word]}
+        for row in range(rows)
+        for word in range(1, 1 + word_of[row].max())
+    ]
+    assert len(whole) > 2000
+    assert not [one for one in whole if len(one) > 1], 'a word is masked in part'
+    begins = np.zeros_like(taken)
+    at, slots = np.nonzero(np.asarray(masked.begins_M))
+    begins[at, np.asarray(masked.slots_M)[at, slots]] = True
+    unit_of = begins.cumsum(axis=1) * taken
+    of_units = [(starts & taken)[row][unit_of[row] == n].sum() for row in range(rows) for n in range(1, 20)]
+    assert 7 <= max(of_units) <= 10, 'at most ten words'
+
+
+@pytest.mark.parametrize('lengths', [{}, {'words': 2, 'pieces': 3}])
+def test_a_strategy_says_how_long_its_units_are(lengths):
+    with pytest.raises(ValueError, match='either `words` or `pieces`: how many a unit has at most'):
+        units.Strategy(lambda words_L, draws_L: words_L, **lengths)
+
+
+def never(words_L, draws_L):
+    raise AssertionError('no phase names this strategy')
+
+
 def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, spans, monkeypatch):
     with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: 'spans' is not one of tokens, words"):
         experiment(prepared, **{'phase.0.2.masking': 'spans'})
-    monkeypatch.setitem(units.MASKINGS, 'spans', spans)
+    counted = []
+    monkeypatch.setitem(units.MASKINGS, 'never', units.Strategy(never, words=1))
+    monkeypatch.setitem(
+        units.MASKINGS,
+        'spans',
+        dataclasses.replace(spans, begins=lambda *arrays: (counted.append(''), spans.begins(*arrays))[1]),
+    )
     chosen = {'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
     run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
     masked_by_step, frozen, traced = {}, [], []
@@ -123,6 +175,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
             held = taken_at(np.concatenate(batch.slots_M), np.concatenate(batch.weights_M))
             assert mean_run(held) == pytest.approx(expected, rel=0.15), name
     assert len(traced) == 1, 'one compiled step serves both'
+    assert len(counted) == 3, 'traced for the step, for difficulty, and for the frozen masks'
 
 
 def curriculum_of(run):

@@ -1,5 +1,6 @@
 """Draws and types do not follow the environment of the shell, nor what a user's own code has set in jax."""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 from toy_pretraining import copy_of, experiment
 from toy_programs import environment
 
+from bioptimus_jax.cli import main
+from bioptimus_jax.errors import USAGE
 from bioptimus_jax.hosts import settled
 from bioptimus_jax.hosts.settled import SETTLED
 from bioptimus_jax.run import Run, execute
@@ -93,12 +96,57 @@ def test_a_users_own_settings_are_given_back_and_not_followed(user):
     with jax.enable_x64(True), settled.settled():
         ours = drawn()
     assert ours[2] == 'float32'
+    assert ours[0] == PINNED
     assert ours[0] != theirs[0]
     assert ours[1] != theirs[1]
     assert values() == user
     assert drawn() == theirs
     settled.settle_jax()
     assert drawn() == ours
+
+
+PINNED = [318053758, 4029299397, 2787249374, 4190260272, 1195623854]
+"""What key 3 draws, by the numbers of today."""
+
+
+def test_contexts_of_a_user_and_calls_in_several_threads(user):
+    """A context counts for one thread and comes first; the last call to end gives the settings back."""
+    own = (
+        jax.default_prng_impl('threefry2x32'),
+        jax.default_matmul_precision('float32'),
+        jax.enable_x64(False),
+    )
+    with own[0], own[1], own[2], settled.settled():
+        assert drawn()[0] == PINNED
+        settled.require_settled()
+    assert values() == user
+    first, second = settled.settled(), settled.settled()
+    first.__enter__()
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        other.submit(second.__enter__).result()
+        first.__exit__(None, None, None)
+        assert other.submit(drawn).result()[0] == PINNED
+        other.submit(second.__exit__, None, None, None).result()
+    assert values() == user
+
+
+@pytest.mark.parametrize(
+    ('line', 'found'),
+    [
+        ('import jax; jax.config.update("jax_enable_x64", True)', 'jax_enable_x64 is true'),
+        ('import os; os.environ["JAX_DEFAULT_PRNG_IMPL"] = "rbg"', 'jax_default_prng_impl is rbg'),
+    ],
+)
+def test_a_config_file_that_sets_one_is_refused(line, found, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv('JAX_DEFAULT_PRNG_IMPL', 'threefry2x32')  # is put back
+    before = values()
+    file = tmp_path / 'own.py'
+    file.write_text(f'{line}\nfrom bioptimus_jax.config import defaults as get_config\n')
+    try:
+        assert main(['plan', f'--config={file}']) == USAGE
+    finally:
+        settled._update(before)
+    assert capsys.readouterr().err.startswith(f'bioptimus: {found}: a config file or plug-in has set it; ')
 
 
 def test_what_is_settled_is_what_jax_does_by_itself(monkeypatch):

@@ -14,7 +14,7 @@ import numpy as np
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.pretrain.units import begins_of, longest_unit
+from bioptimus_jax.pretrain.units import begins_of, limits, unit_starts
 from bioptimus_jax.schema import Phase
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.vocab.agreement import masked_by
@@ -103,7 +103,7 @@ class Collator:
                 'batches would be wider than that; give a max_pieces that it divides'
             )
         self.phase = settings.phase[phase]
-        self.longest = longest_unit(self.phase.masking, settings.pretrain.max_word_pieces)
+        self.limits = limits(self.phase.masking, settings.pretrain.max_word_pieces)
 
     def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> 'dict[str, torch.Tensor]':
         """The next batch, masked."""
@@ -163,7 +163,7 @@ class Collator:
             draws = Draws(generator.random(), *generator.random((len(tokens_L), 4)).T)
             vocabulary, phase = self._vocabulary, self.phase
             inputs_L, taken_L = mask_row(
-                tokens_L, starts_L, maskable_L, phase, self.longest, vocabulary, draws
+                tokens_L, starts_L, maskable_L, phase, self.limits, vocabulary, draws
             )
             row |= {'input_ids': inputs_L, 'labels': np.where(taken_L, tokens_L, IGNORED)}
             own = slice(length - len(tokens_L), None) if self._left else slice(len(tokens_L))
@@ -209,7 +209,7 @@ class Collator:
 
     def _starts(self, pieces_L: np.ndarray, words_L: Sequence[int | None] | None) -> np.ndarray:
         """True where a word begins; all True where the phase draws single pieces."""
-        if self.longest == 1:
+        if self.limits == (1, 1):
             return np.ones(len(pieces_L), bool)
         if words_L is None:
             return self._begins_V[pieces_L]
@@ -275,21 +275,19 @@ def mask_row(
     starts_L: np.ndarray,
     maskable_L: np.ndarray,
     phase: Phase,
-    longest: int,
+    lengths: tuple[int, int],
     vocabulary: Vocabulary,
     draws: Draws,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A row with its pieces corrupted, and which of them are to be predicted.
+    """A row with its pieces corrupted, and which of them are to be predicted; `lengths`: the `limits` of its strategy.
 
     Units come in random order and are taken, whole, while fewer pieces than the budget come before them. The budget is
     the rate less what the last unit overshoots on average (`pretrain.masking`).
     """
-    index_L = np.arange(len(tokens_L))
     begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
     # What cannot be masked is a unit by itself, and ends the one before it.
-    begins_L = begins_L | ~maskable_L | ~np.r_[False, maskable_L[:-1]]
-    offset_L = index_L - np.maximum.accumulate(np.where(begins_L, index_L, 0))
-    unit_L = np.cumsum(begins_L | (offset_L % longest == 0)) - 1
+    apart_L = ~maskable_L | ~np.r_[False, maskable_L[:-1]]
+    unit_L = np.cumsum(unit_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
     lengths_U = np.bincount(unit_L)
     count = int(maskable_L.sum())
     overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.rows import CUTS
-from bioptimus_jax.pretrain.units import MASKINGS, longest_unit, number_of
+from bioptimus_jax.pretrain.units import begins_of, in_order, limits, longest_unit, number_of, unit_starts
 from bioptimus_jax.schema import Phase, Pretrain
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -27,11 +27,12 @@ MASKED, REPLACED, UNCHANGED = 0, 1, 2
 class Setting(NamedTuple):
     """One masking setting as scalars, traced in the step, so that one compiled step serves a whole curriculum.
 
-    `strategy`: its number in `units.MASKINGS`; `longest`: pieces of its longest unit.
+    `strategy`: its number in `units.MASKINGS`; `part`, `parts`: its `limits`.
     """
 
     strategy: Any
-    longest: Any
+    part: Any
+    parts: Any
     rate: Any
     p_mask: Any
     p_random: Any
@@ -40,9 +41,11 @@ class Setting(NamedTuple):
     @classmethod
     def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
         """A phase's masking setting, as numpy's scalars."""
+        part, parts = limits(phase.masking, max_word_pieces)
         return cls(
             strategy=np.int32(number_of(phase.masking)),
-            longest=np.int32(longest_unit(phase.masking, max_word_pieces)),
+            part=np.int32(part),
+            parts=np.int32(parts),
             rate=np.float32(phase.rate),
             p_mask=np.float32(phase.corruption[0]),
             p_random=np.float32(phase.corruption[1]),
@@ -66,13 +69,14 @@ class Masked(NamedTuple):
 class Masker:
     """All that is static about masking, whoever asks: training, frozen evaluation, difficulty.
 
-    `word`: where words begin, `config.pretrain.word`. `longest`: pieces of the longest unit under any phase; `slots`:
-    prediction slots a row, which suffice for all of them.
+    `word`: where words begin, `config.pretrain.word`. `maskings`: the strategies of all phases, and no other is
+    computed; `slots`: prediction slots a row, which suffice for all of them.
     """
 
     vocabulary: Vocabulary
     word: str
-    longest: int
+    maskings: tuple[str, ...]
+    max_word_pieces: int
     slots: int
 
     @classmethod
@@ -80,7 +84,18 @@ class Masker:
         cls, vocabulary: Vocabulary, settings: Pretrain, phases: Collection[Phase], row_pieces: int
     ) -> 'Masker':
         """For rows of that many pieces under those phases."""
-        return cls(vocabulary, settings.word, *units_and_slots(settings, phases, row_pieces))
+        maskings, slots = in_order(phase.masking for phase in phases), slots_of(settings, phases, row_pieces)
+        return cls(vocabulary, settings.word, maskings, settings.max_word_pieces, slots)
+
+    @property
+    def longest(self) -> int:
+        """Pieces of the longest unit under any of the strategies."""
+        return max(longest_unit(masking, self.max_word_pieces) for masking in self.maskings)
+
+    @property
+    def joins(self) -> bool:
+        """Whether a unit of any of the strategies may have several words, or several pieces wherever words begin."""
+        return any(limits(masking, self.max_word_pieces)[1] > 1 for masking in self.maskings)
 
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
         """True where a word begins, [B, L]: with white space before it (`whitespace`); or where the tokenizer has cut,
@@ -116,9 +131,14 @@ class Masker:
         select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
         # A key of its own: a strategy that draws leaves the masks of all others what they were.
         draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
-        # The phase is a traced number, so the units of every strategy are computed and one row of them is taken.
-        begins_SxL = jnp.stack([strategy.begins(starts_L, draws_L) for strategy in MASKINGS.values()])
-        unit_L, offset_L, unit_length_L = _units(begins_SxL[setting.strategy], maskable_L, setting.longest)
+        # The phase is a traced number, so the units of all its run's strategies are computed and one row is taken.
+        begins_SxL = jnp.stack([begins_of(masking, starts_L, draws_L) for masking in self.maskings])
+        chosen_S = np.array([number_of(masking) for masking in self.maskings]) == setting.strategy
+        begins_L = begins_SxL[jnp.argmax(chosen_S)]
+        apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))
+        parts = setting.parts if self.joins else 1
+        unit_starts_L = unit_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
+        unit_L, offset_L, unit_length_L = _units(unit_starts_L)
 
         # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units
         # are on the border more often, hence the mean over pieces, not over units. The draw makes the mean of the
@@ -163,20 +183,20 @@ class Masker:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
-        length = starts_BxL.shape[1]
+        length, longest = starts_BxL.shape[1], min(self.longest, self.max_word_pieces)
         word_BxL = jnp.cumsum(starts_BxL, axis=1) - 1
         count = jax.vmap(lambda w: jax.ops.segment_sum(jnp.ones(length, jnp.int32), w, length)[w])
-        lengths_BxL = jnp.minimum(count(word_BxL), self.longest)
+        lengths_BxL = jnp.minimum(count(word_BxL), longest)
         chosen_BxM = jnp.take_along_axis(lengths_BxL, masked.slots_M, axis=1)
-        one_hot = jax.nn.one_hot(jnp.where(maskable_BxL, lengths_BxL, -1), self.longest + 1)
-        selected = (jax.nn.one_hot(chosen_BxM, self.longest + 1) * masked.weights_M[..., None]).sum((0, 1))
+        one_hot = jax.nn.one_hot(jnp.where(maskable_BxL, lengths_BxL, -1), longest + 1)
+        selected = (jax.nn.one_hot(chosen_BxM, longest + 1) * masked.weights_M[..., None]).sum((0, 1))
         return {'selected_by_length': selected, 'maskable_by_length': one_hot.sum((0, 1))}
 
 
-def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> tuple[int, int]:
-    """Pieces of the longest unit under any of the phases, and slots that suffice for the largest rate of them."""
+def slots_of(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> int:
+    """Slots that suffice for the longest unit and the largest rate of the phases."""
     longest = max(longest_unit(phase.masking, settings.max_word_pieces) for phase in phases)
-    return longest, slot_count(max(max(phase.rates) for phase in phases), row_pieces, longest)
+    return slot_count(max(max(phase.rates) for phase in phases), row_pieces, longest)
 
 
 def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
@@ -201,18 +221,10 @@ def row_keys(seed_key: jax.Array, step: jax.Array, rows: int) -> jax.Array:
     return jax.vmap(lambda position: row_key(seed_key, step, position))(jnp.arange(rows))
 
 
-def _units(
-    begins_L: jax.Array, maskable_L: jax.Array, longest: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Unit number, offset within the unit and length of the unit, for every piece; long units are cut."""
-    length = begins_L.shape[0]
-    index_L = jnp.arange(length)
-    previous_L = jnp.pad(maskable_L[:-1], (1, 0))
-    starts_L = begins_L | ~maskable_L | ~previous_L
-    offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
-    starts_L = starts_L | (offset_L % longest == 0)
-    unit_L = jnp.cumsum(starts_L) - 1
-    # Offsets again: in a long unit they count from each cut.
+def _units(starts_L: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Unit number, offset within the unit and length of the unit, for every piece."""
+    length = starts_L.shape[0]
+    index_L, unit_L = jnp.arange(length), jnp.cumsum(starts_L) - 1
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     unit_length_L = jax.ops.segment_sum(jnp.ones(length, jnp.int32), unit_L, length)[unit_L]
     return unit_L, offset_L, unit_length_L

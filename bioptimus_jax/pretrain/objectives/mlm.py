@@ -18,7 +18,7 @@ from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import Moving
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
-from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
+from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.rows import Block, Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
@@ -73,7 +73,7 @@ class MaskedLM(Objective):
     @classmethod
     def places(cls, config: Experiment) -> int:
         """The slots."""
-        return units_and_slots(config.pretrain, cls.phases_of(config), config.rows.row_pieces)[1]
+        return slots_of(config.pretrain, cls.phases_of(config), config.rows.row_pieces)
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """Rows that are masked anew in every step."""
