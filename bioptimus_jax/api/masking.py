@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.units import begins_of, longest_unit
 from bioptimus_jax.schema import Phase
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.vocab.agreement import masked_by
+from bioptimus_jax.vocab.agreement import for_texts, masked_by
 from bioptimus_jax.vocab.subwords import Vocabulary
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Collator:
             if 'input_ids' not in example:
                 if not isinstance(example.get('text'), str):
                     raise InputError(f'examples: number {number} has neither input_ids nor a text')
-                encoded = self.tokenizer(example['text'], truncation=True, max_length=self.max_pieces)
+                encoded = self._reader(example['text'], truncation=True, max_length=self.max_pieces)
                 example = {**encoded, 'word_ids': encoded.word_ids()}
             row = {'input_ids': _numbers(example, 'input_ids', number)}
             pieces, known = row['input_ids'], len(self._vocabulary.special_V)
@@ -219,6 +219,10 @@ class Collator:
     @functools.cached_property
     def _vocabulary(self) -> Vocabulary:
         return masked_by(self.tokenizer)
+
+    @functools.cached_property
+    def _reader(self) -> Any:
+        return for_texts(self.tokenizer)
 
     @functools.cached_property
     def _begins_V(self) -> np.ndarray:
