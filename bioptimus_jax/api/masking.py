@@ -64,7 +64,8 @@ class Collator:
     It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
     cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
     `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. A piece of a byte-level
-    tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`.
+    tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`. Special
+    tokens that a `text` quotes, as "[PAD]", are text.
 
     The mask of a row is a function of the seed, the number of the batch, the place in it and the rank of the process.
     In the Trainer of transformers batches are counted over all epochs, by workers, too, and a training that is resumed
