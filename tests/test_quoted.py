@@ -11,8 +11,8 @@ import tokenizers
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processors
 from test_bytelevel import modern
+from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processors
 from toy_sets import save_byte_level, save_wordpiece
 
 from bioptimus_jax import config
@@ -27,7 +27,7 @@ from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.finetune.texts.windows import windows
 from bioptimus_jax.pretrain import rows
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Vocab
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text
 from bioptimus_jax.vocab import agreement, subwords
@@ -251,3 +251,25 @@ def test_rows_for_models_of_transformers_and_batches_of_a_trainer_hold_none(mark
         collator = Collator(given, rate=0.3, corruption=(0.0, 0.0, 1.0))
         for each in (collator, pickle.loads(pickle.dumps(collator))):
             assert each.masked([text], 0)['input_ids'][0].tolist() == expected
+
+
+@pytest.mark.parametrize('kind', ['wordpiece', 'modern'])
+def test_begin_and_end_of_their_own_are_kept_and_are_text(kind, tmp_path):
+    """What transformers calls bos_token and eos_token, where it is not cls_token and sep_token."""
+    MAKERS[kind](tmp_path / 'given')
+    tokenizer = by_auto(tmp_path / 'given')
+    tokenizer.add_special_tokens({'bos_token': '[BOS]', 'additional_special_tokens': ['[E1]']})
+    tokenizer.save_pretrained(tmp_path / 'given')
+    known = subwords.load(tmp_path / 'given')
+    settings = Vocab(tokenizer='bytelevel' if kind == 'modern' else kind, size=330, min_frequency=1)
+    trained = known.kind.train({'aspirin': 9, 'no': 9}, settings, known)
+    for each in (known, trained, known.kind.with_words(known, ['zebra']), known.kind.append(known, trained)):
+        each.save(tmp_path / 'saved', 64)
+        loaded = agreement.check_written(tmp_path / 'saved', each)
+        assert loaded.bos_token == '[BOS]'
+        assert '[E1]' in loaded.extra_special_tokens
+        assert '[BOS]' not in loaded.extra_special_tokens
+        again, text = subwords.load(tmp_path / 'saved'), 'no [BOS] [E1]'
+        ids = again.encode([text])[0].ids
+        assert ids == agreement.for_texts(loaded)(text, add_special_tokens=False)['input_ids']
+        assert [each.tokens.index(token) in ids for token in ('[BOS]', '[E1]')] == [False, True]

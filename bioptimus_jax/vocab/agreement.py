@@ -26,12 +26,10 @@ from bioptimus_jax.vocab.subwords import (
     deciding_file,
     file_names,
 )
-from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES, plain_steps, unsaid_type
+from bioptimus_jax.vocab.tokenizer_files import ENDS, NAMES, SWITCHES, plain_steps, unsaid_type
 
 UNKNOWN = ('unk_token', 'fuse_unk')
 """Settings of a model that decide what becomes of characters that it lacks."""
-ENDS = ('bos_token', 'eos_token')
-"""Two more special tokens of transformers, most often those that it also names cls_token and sep_token."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
 
 

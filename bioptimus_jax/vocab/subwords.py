@@ -67,14 +67,21 @@ class Subwords(Vocabulary):
     unknown: int
     cls: int
     sep: int
+    ends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Special tokens that transformers calls bos_token and eos_token, where they are others than `cls` and `sep`."""
 
     @classmethod
     def of(
-        cls, kind: 'Kind', tokenizer: tokenizers.Tokenizer, roles: Roles, reserved: Collection[str] = ()
+        cls,
+        kind: 'Kind',
+        tokenizer: tokenizers.Tokenizer,
+        roles: Roles,
+        reserved: Collection[str] = (),
+        ends: Mapping[str, str] | None = None,
     ) -> 'Subwords':
         """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing.
 
-        `reserved`: tokens that never occur in a text.
+        `reserved`: tokens that never stand in for others.
         """
         ids = tokenizer.get_vocab()
         tokens = sorted(ids, key=ids.__getitem__)
@@ -90,7 +97,7 @@ class Subwords(Vocabulary):
         drawn = [i for i, token in enumerate(tokens) if token not in roles and token not in reserved]
         by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}
         arrays = begins_V, special_V, np.array(drawn, np.int32)
-        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role)
+        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role, ends=ends or {})
 
     @property
     def lowercase(self) -> bool:
@@ -110,7 +117,7 @@ class Subwords(Vocabulary):
 
     @functools.cached_property
     def _reader(self) -> tokenizers.Tokenizer:
-        return reader_of_texts(self.tokenizer, self.roles)
+        return reader_of_texts(self.tokenizer, self._quoted)
 
     def encode(self, texts: Iterable[str]) -> list[tokenizers.Encoding]:
         """The pieces of each text, without special tokens: those that it quotes are text."""
@@ -118,7 +125,11 @@ class Subwords(Vocabulary):
 
     def quotations(self, texts: Iterable[str]) -> int:
         """How often texts quote a special token."""
-        return quotations(texts, self.roles)
+        return quotations(texts, self._quoted)
+
+    @property
+    def _quoted(self) -> set[str]:
+        return {*self.roles, *self.ends.values()}
 
     @property
     def roles(self) -> Roles:
