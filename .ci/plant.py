@@ -169,6 +169,15 @@ PLANTS = {
         ('finetune_tags',),
     ),
     'exports-barely-checked': Plant('export/gate.py', 'TOLERANCE = 1e-4', 'TOLERANCE = 1e4', ('export',)),
+    'quoted-tokens-of-the-model': Plant(
+        'vocab/quoted.py', 'if parted := sorted(', 'if parted := 0 and sorted(', ('quoted',)
+    ),
+    'quoted-tokens-after-pickle': Plant(
+        'vocab/subwords.py',
+        'self._reader.encode_special_tokens = True',
+        'pass',
+        ('quoted',),
+    ),
 }
 
 

@@ -91,7 +91,7 @@ def _on_documents(function: Callable[[Sequence[Document]], Any], folder: Path) -
 def _tokenizer(fast: bool, folder: Path) -> Work:
     """The sentences through the tokenizer, and nothing else."""
     tokenizer, source = subwords.load(folder / 'vocab'), open_documents(folder, 'train')
-    encode = tokenizer.tokenizer.encode_batch_fast if fast else tokenizer.tokenizer.encode_batch
+    encode = tokenizer.reader.encode_batch_fast if fast else tokenizer.reader.encode_batch
 
     def work(start: int, stop: int) -> Callable[[], Any]:
         sentences = [s for d in source.read(start, stop) for s in split_sentences(d.text)]
@@ -110,7 +110,7 @@ def plain_loop(tokenizer: Any, wanted: set[str], sentences: Sequence[str]) -> se
     """(sentence, token) of every wanted token, one sentence after the other."""
     found = set()
     for number, sentence in enumerate(sentences):
-        for token in tokenizer.tokenizer.encode(sentence, add_special_tokens=False).tokens:
+        for token in tokenizer.reader.encode(sentence, add_special_tokens=False).tokens:
             if token in wanted:
                 found.add((number, token))
     return found

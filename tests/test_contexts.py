@@ -288,7 +288,7 @@ def test_finder_agrees_with_whole_sentences(known_and_new: tuple[Subwords, list[
     for i in range(len(sentence)):
         found[sentence[i]][new[token[i]]] = (int(start[i]), int(end[i]))
     for number, text in enumerate(sentences):
-        encoding = known.tokenizer.encode(text, add_special_tokens=False)
+        encoding = known.reader.encode(text, add_special_tokens=False)
         expected: dict[str, tuple[int, int]] = {}
         for piece, span in zip(encoding.tokens, encoding.offsets, strict=True):
             if piece in new:

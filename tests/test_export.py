@@ -47,7 +47,7 @@ VOCABULARY = [
     '-',
 ]
 ARCHITECTURE = Bert(len(VOCABULARY), 32, 2, 4, 64, 48)
-TEXTS = ['dose-response of an oral drug', 'A dose.']
+TEXTS = ['dose-response of [PAD] an oral drug', 'A dose.']  # the padding that a text quotes is no padding
 
 
 @pytest.fixture(scope='module')

@@ -73,6 +73,7 @@ FLOORS = {
     'bioptimus_jax.vocab.subwords': 5,
     'bioptimus_jax.vocab.kinds': 5,
     'bioptimus_jax.vocab.probes': 5,
+    'bioptimus_jax.vocab.quoted': 5,
     'bioptimus_jax.vocab.tokenizer_files': 5,
     'bioptimus_jax.vocab.training': 5,
     'bioptimus_jax.surgery': 7,

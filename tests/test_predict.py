@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import bioptimus_jax as bx
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
@@ -135,6 +136,24 @@ def test_words_for_masks_are_those_of_the_pipeline(models, capsys):
     for mask, best in zip(found['masks'], theirs, strict=True):
         assert [word for word, _ in mask['words']] == [one['token_str'] for one in best]
         assert [sure for _, sure in mask['words']] == pytest.approx([one['score'] for one in best], abs=1e-5)
+
+
+def test_special_tokens_that_a_text_quotes_are_text(models, capsys, tmp_path):
+    """As other brackets, which these models do not know; a mask is asked for in a masked model alone."""
+    texts = ['no [PAD] [MASK] severe [SEP] .\n', 'no {pad} [MASK] severe {sep} .\n']
+    for number, text in enumerate(texts):
+        (tmp_path / f'{number}.txt').write_text(text)
+    assert main(['predict', str(models['masked']), str(tmp_path), '--as=json']) == 0
+    said = capsys.readouterr()
+    one, two = (json.loads(line)['masks'][0]['words'] for line in said.out.splitlines())
+    assert one == two
+    assert said.err.count('2 special tokens written in texts, read as text') == 1
+    for name, key in (('one', 'probabilities'), ('number', 'answers'), ('tagger', 'probabilities')):
+        quoted, other = (
+            bx.predict(models[name], [text])[0]
+            for text in (texts[0], texts[1].replace('[', '{').replace(']', '}'))
+        )
+        assert quoted[key] == other[key]
 
 
 def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path):

@@ -50,7 +50,7 @@ class Speller:
         self.subwords, self.by_space = subwords, by_space
         self.spaced = by_space or subwords.kind.carries_space
         """Whether a word within a sentence begins with a space."""
-        self._words = subwords.kind.words(subwords.tokenizer)
+        self._words = subwords.kind.words(subwords.reader)
         self._known: dict[str, tuple[int, ...]] = {}
 
     def words(self, text: str) -> list[str]:

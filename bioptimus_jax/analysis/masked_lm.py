@@ -15,7 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts, word_cuts
-from bioptimus_jax.vocab.agreement import load_in_transformers, masked_by
+from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by
 from bioptimus_jax.vocab.subwords import Vocabulary
 
 BATCH_ROWS = 8
@@ -86,7 +86,7 @@ def load(folder: Path, threads: int) -> ForeignModel:
     import torch
     from transformers.utils import logging
 
-    tokenizer = load_in_transformers(folder)
+    tokenizer = for_texts(load_in_transformers(folder))
     logging.disable_progress_bar()
     torch.set_num_threads(threads)
     refused = 'is not a masked language model that transformers can load ({}); name another model'

@@ -15,8 +15,8 @@ def predict(
 
     `model`: the folder of a fine-tuned model that was kept, of a run with one such model, or of any tagger, classifier
     or masked language model of Hugging Face. It cuts words, sentences and windows as in its training, if its folder has
-    reading.json. `texts`: one text each, or two that are read together. `max_pieces`: the length of windows, 0 for that
-    of the training.
+    reading.json. `texts`: one text each, or two that are read together; special tokens in them are text, but for the
+    mask of a masked language model. `max_pieces`: the length of windows, 0 for that of the training.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]

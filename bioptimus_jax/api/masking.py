@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.units import begins_of, limits, unit_starts
 from bioptimus_jax.schema import Phase
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.vocab.agreement import masked_by
+from bioptimus_jax.vocab.agreement import for_texts, masked_by
 from bioptimus_jax.vocab.subwords import Vocabulary
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Collator:
     It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
     cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
     `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. A piece of a byte-level
-    tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`.
+    tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`. Special
+    tokens that a `text` quotes, as "[PAD]", are text.
 
     The mask of a row is a function of the seed, the number of the batch, the place in it and the rank of the process.
     In the Trainer of transformers batches are counted over all epochs, by workers, too, and a training that is resumed
@@ -181,7 +182,7 @@ class Collator:
             if 'input_ids' not in example:
                 if not isinstance(example.get('text'), str):
                     raise InputError(f'examples: number {number} has neither input_ids nor a text')
-                encoded = self.tokenizer(example['text'], truncation=True, max_length=self.max_pieces)
+                encoded = self._reader(example['text'], truncation=True, max_length=self.max_pieces)
                 example = {**encoded, 'word_ids': encoded.word_ids()}
             row = {'input_ids': _numbers(example, 'input_ids', number)}
             pieces, known = row['input_ids'], len(self._vocabulary.special_V)
@@ -219,6 +220,10 @@ class Collator:
     @functools.cached_property
     def _vocabulary(self) -> Vocabulary:
         return masked_by(self.tokenizer)
+
+    @functools.cached_property
+    def _reader(self) -> Any:
+        return for_texts(self.tokenizer)
 
     @functools.cached_property
     def _begins_V(self) -> np.ndarray:

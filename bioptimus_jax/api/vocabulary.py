@@ -70,7 +70,7 @@ def train_vocabulary(
         asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
         settings = experiment(keys or {}, asked, keys_of(source) if source else {}).vocab
         words_of = source.kind if source else TOKENIZERS.load(settings.tokenizer)
-        like_words = source.tokenizer if source else None
+        like_words = source.reader if source else None
         counts = words_of.count_words(texts_of(texts), settings.lowercase, like_words)
         if not counts:
             raise InputError('texts: hold no word to train a vocabulary on')
@@ -148,7 +148,7 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
         new.save_pretrained(folder)
         return folder / READY
     known = subwords_of(source, source)
-    words_in, words = known.kind.words(known.tokenizer), []
+    words_in, words = known.kind.words(known.reader), []
     for number, word in enumerate(new):
         if not isinstance(word, str):
             raise ConfigError(f'new: number {number} is not a word, but {type(word).__name__}')
@@ -233,7 +233,7 @@ def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
         known.save(folder, _positions(source))
         agreement.check_written(folder, known)
         if texts:
-            counts = known.kind.count_words(texts, known.lowercase, known.tokenizer)
+            counts = known.kind.count_words(texts, known.lowercase, known.reader)
             frequency.write(folder, counts, {}, 1.0)
         if unreached := unreached_tokens(known, old):
             warnings.warn(unreached_line('new', unreached), stacklevel=2)

@@ -142,7 +142,7 @@ def _check_tokenizer(
             f'{folder}: model_max_length of the tokenizer is {loaded.model_max_length} on reload, '
             f'{architecture.positions} in the run'
         )
-    return [ours.tokenizer.encode(text).ids for text in texts], ours.pad
+    return [ours.reader.encode(text).ids for text in texts], ours.pad
 
 
 def _padded(

@@ -12,6 +12,8 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
 from bioptimus_jax.sets.roles import FOUND, Columns
+from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.vocab.quoted import in_words, quotations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +51,7 @@ def look_through(
     for chosen in every:
         try:
             learned = task_for(chosen)
-            record, labels, lines = learned.look(learned.read(chosen), tokenizers, Finetune().max_pieces)
+            record, labels, lines = _looked(chosen, learned.read(chosen), tokenizers, Finetune().max_pieces)
             found[chosen.name] = {**record, 'labels': labels, 'lines': lines}
         except InputError as error:
             errors.append(str(error))
@@ -70,7 +72,19 @@ def keep_looks(
     for model, tokenizer in tokenizers.items():
         different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
     known = dict(different.values())
-    found = {one.name: task_for(one).look(read, known, shortest[one]) for one, read in datasets.items()}
+    found = {one.name: _looked(one, read, known, shortest[one]) for one, read in datasets.items()}
     write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
     write_json(folder / 'labels.json', {name: labels for name, (_, labels, _) in found.items() if labels})
     return [line for _, _, lines in found.values() for line in lines]
+
+
+def _looked(
+    chosen: NamedSet, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """What the task says of a set, and a line where texts quote special tokens of a model."""
+    record, labels, lines = task_for(chosen).look(dataset, tokenizers, max_pieces)
+    texts = [' '.join(example.words) for split in SPLITS for example in getattr(dataset, split)]
+    for model, tokenizer in tokenizers.items():
+        if count := quotations(texts, tokenizer.quoted):
+            lines = [*lines, f'{chosen.name}: {in_words(count)} ({model})']
+    return record, labels, lines

@@ -156,5 +156,5 @@ def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
     # Where pieces hold the space before them, words were counted with it.
-    words, space = known.kind.words(known.tokenizer), ' ' * known.kind.carries_space
+    words, space = known.kind.words(known.reader), ' ' * known.kind.carries_space
     return Known(contexts or None, counts, corpus_words, lambda word: words(space + word))

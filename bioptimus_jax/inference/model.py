@@ -59,12 +59,13 @@ Answers = Callable[[Loaded, Sequence[Given], Settings], Iterator[Answer]]
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """What a class of models answers, by a file of kinds/. `by_line`: it answers to every line of a plain file.
-    `of_words`: its tokenizer is given words."""
+    `of_words`: its tokenizer is given words. `hides`: the mask is no text in its texts."""
 
     file: str
     hf_class: str
     by_line: bool = True
     of_words: bool = False
+    hides: bool = False
     brat: bool = False
     """Whether BRAT's files can hold what it answers."""
 
@@ -78,8 +79,8 @@ KINDS = {
         'tags', 'AutoModelForTokenClassification', by_line=False, of_words=True, brat=True
     ),
     'ForSequenceClassification': Kind('labels', 'AutoModelForSequenceClassification'),
-    'ForMaskedLM': Kind('hidden', 'AutoModelForMaskedLM'),
-    'ForPreTraining': Kind('hidden', 'AutoModelForMaskedLM'),
+    'ForMaskedLM': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
+    'ForPreTraining': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
 }
 """By the end of what config.json says that the model is."""
 
@@ -122,10 +123,14 @@ def load(folder: Path, kind: Kind, threads: int) -> Loaded:
     from transformers.utils import logging
 
     from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
-    from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
+    from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
     torch.set_num_threads(threads)
-    tokenizer = (load_for_words if kind.of_words else load_in_transformers)(folder)
+    if kind.of_words:
+        tokenizer = load_for_words(folder)
+    else:
+        plain = load_in_transformers(folder)
+        tokenizer = for_texts(plain, [plain.mask_token] if kind.hides and plain.mask_token else ())
     logging.disable_progress_bar()
     model, info = load_weights(folder, kind.hf_class)
     if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):

@@ -25,6 +25,7 @@ from bioptimus_jax.pretrain.layouts import layout_of, make_pairs
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
 from bioptimus_jax.splitting import split_sentences
+from bioptimus_jax.vocab.quoted import in_words
 from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -128,7 +129,7 @@ MORE = (CUTS, FIRSTS, LABELS)  # arrays that not all rows have
 KINDS = {'tokens': np.uint32, 'word_starts': bool, CUTS: bool, 'documents': np.uint64, LABELS: np.uint8}
 BITS = ('word_starts', CUTS)
 WIDE = ('tokens', *BITS)  # a column a piece; others have one a segment
-PAIRS, RANDOM_PAIRS = 'pairs', 'random_pairs'  # as counted
+PAIRS, RANDOM_PAIRS, QUOTED = 'pairs', 'random_pairs', 'special_tokens_quoted'  # as counted
 UNTOLD, FOLLOWS, RANDOM = range(3)  # labels of a pair: untold are those of which none is random
 
 
@@ -161,10 +162,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
     paired = f', {train[PAIRS]:,} pairs, {train["share_random"]:.1%} of them random' if PAIRS in train else ''
+    quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '
-        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}'
+        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}{quoted}'
     )
     return counts
 
@@ -244,6 +246,7 @@ def _tokenised(
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
         counted['documents'] += len(batch)
+        counted[QUOTED] += subwords.quotations(d.text for d in batch)
         encodings = subwords.encode(d.text for d in batch)
         for document, encoding in zip(batch, encodings, strict=True):
             if encoding.ids:
@@ -397,7 +400,7 @@ class _ShardWriter:
         if self.waiting:
             self._write(sum(len(b['tokens']) for b in self.waiting))
         tokens, pairs = self.counted['tokens'], self.counted[PAIRS]
-        names = 'documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'
+        names = 'documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens', QUOTED
         counts = {
             'rows': self.rows,
             **{name: self.counted[name] for name in names},

@@ -62,7 +62,7 @@ def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
 
     What they save there is less than vocabularies trained on the whole corpus would. Raises ConfigError, InputError.
     """
-    counts = source.kind.count_words(texts[::2], source.lowercase, source.tokenizer)
+    counts = source.kind.count_words(texts[::2], source.lowercase, source.reader)
     unseen = texts[1::2] or texts
     made, tokenizer = {KEEP: source}, kind_name(source.kind)
     for name in (APPEND, REPLACE):

@@ -47,7 +47,7 @@ def token_counts(vocab_folder: Path, subwords: Subwords) -> np.ndarray:
     words, count_of = frequency.read(vocab_folder)
     counts_W = np.zeros(len(subwords.tokens), np.int64)
     for start in range(0, len(words), BATCH):
-        encoded = subwords.tokenizer.encode_batch_fast(words[start : start + BATCH], add_special_tokens=False)
+        encoded = subwords.reader.encode_batch_fast(words[start : start + BATCH], add_special_tokens=False)
         for encoding, count in zip(encoded, count_of[start : start + BATCH], strict=True):
             # Not `counts_W[ids] += count`, which counts a token once where a word has it twice.
             np.add.at(counts_W, encoding.ids, count)

@@ -1,10 +1,11 @@
 """Whether transformers reads the tokenizer of a folder as we do; where it does not, what the two part in."""
 
 import contextlib
+import copy
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.vocab.probes import PROBES
+from bioptimus_jax.vocab.quoted import reader_of_texts
 from bioptimus_jax.vocab.subwords import (
     READY,
     Subwords,
@@ -24,7 +26,7 @@ from bioptimus_jax.vocab.subwords import (
     deciding_file,
     file_names,
 )
-from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES, plain_steps, unsaid_type
+from bioptimus_jax.vocab.tokenizer_files import ENDS, NAMES, SWITCHES, plain_steps, unsaid_type
 
 UNKNOWN = ('unk_token', 'fuse_unk')
 """Settings of a model that decide what becomes of characters that it lacks."""
@@ -45,7 +47,20 @@ def load_for_words(folder: Path) -> Any:
         backend = tokenizer.backend_tokenizer
         before = [backend.normalizer] if backend.normalizer else []
         backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(' ')])
-    return tokenizer
+    return for_texts(tokenizer)
+
+
+def for_texts(tokenizer: Any, kept: Collection[str] = ()) -> Any:
+    """A tokenizer of transformers for texts from outside: special tokens that they quote are text but for the `kept`.
+
+    It is a copy, saved as the tokenizer itself is; its `quoted` are the tokens that are text.
+    """
+    reader, named = copy.copy(tokenizer), (getattr(tokenizer, key) for key in (*NAMES.values(), *ENDS))
+    reader.quoted = {token for token in named if token} - set(kept)
+    reader._tokenizer = reader_of_texts(tokenizer.backend_tokenizer, reader.quoted)
+    reader.split_special_tokens = True
+    reader.save_pretrained = tokenizer.save_pretrained
+    return reader
 
 
 def _spaces_tell(tokenizer: Any) -> bool:
@@ -150,7 +165,10 @@ def difference(loaded: Any, ours: Subwords, texts: Iterable[str] = ()) -> str:
     for text in [*texts, *PROBES, *added]:
         # Transformers drops an empty second text.
         for given in ((text,), (previous, text) if text else ('',)):
-            expected, found = ours.tokenizer.encode(*given), loaded(*given, verbose=False)
+            expected, found = (
+                ours.tokenizer.encode(*given),
+                loaded(*given, verbose=False, split_special_tokens=False),
+            )
             types = found.get('token_type_ids', expected.type_ids)
             if (expected.ids, expected.type_ids) != (found['input_ids'], types):
                 where = f'{found["input_ids"][:8]} in transformers, {expected.ids[:8]} here'

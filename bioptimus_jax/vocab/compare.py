@@ -41,7 +41,7 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     frequent = sorted(words, key=lambda i: (-counts[tokens[i]], tokens[i]))[:EXAMPLES]
     report['examples'] = [
         {'token': tokens[i], 'count': counts[tokens[i]], 'source': [source.tokens[n] for n in pieces]}
-        for i, pieces in ((i, source.kind.spell(source.tokenizer, subwords.text(i), False)) for i in frequent)
+        for i, pieces in ((i, source.kind.spell(source.reader, subwords.text(i), False)) for i in frequent)
     ]
     return report
 

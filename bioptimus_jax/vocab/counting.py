@@ -38,7 +38,7 @@ def count_corpora(
     """
     settings = e.vocab
     blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(e)]
-    kind, words_of = TOKENIZERS.load(settings.tokenizer), like.tokenizer if like else None
+    kind, words_of = TOKENIZERS.load(settings.tokenizer), like.reader if like else None
     count = functools.partial(kind.count_words, lowercase=settings.lowercase, like=words_of)
     arguments = documents, share, settings.sample_seed, count, _general(e)
     with open_workers(e.runtime, len(blocks) + len(files), _prepare, arguments) as pool:

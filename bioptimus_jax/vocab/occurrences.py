@@ -41,7 +41,7 @@ class TokenFinder:
         missing = list(set(chunks).difference(self.row_of_chunk))
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            encodings = self.subwords.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            encodings = self.subwords.reader.encode_batch_fast(batch, add_special_tokens=False)
             lists = [encoding.ids for encoding in encodings]
             numbers = self.number_of_id[np.fromiter(itertools.chain.from_iterable(lists), np.int64)].tolist()
             end = 0

@@ -6,6 +6,7 @@ cuts into pieces by itself. V: entries of the vocabulary, N: those that may stan
 
 import abc
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,6 +19,7 @@ import tokenizers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.schema import TOKENIZERS, Vocab
+from bioptimus_jax.vocab.quoted import quotations, reader_of_texts
 
 READY, SETTINGS = 'tokenizer.json', 'tokenizer_config.json'
 LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
@@ -53,7 +55,10 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subwords(Vocabulary):
-    """A tokenizer: its kind, the tokens in order of their ids, and the ids of its special tokens by role."""
+    """A tokenizer: its kind, the tokens in order of their ids, and the ids of its special tokens by role.
+
+    Texts are given to `reader`, which reads special tokens in them as text, never to `tokenizer`, which is written.
+    """
 
     kind: 'Kind'
     tokenizer: tokenizers.Tokenizer
@@ -62,14 +67,21 @@ class Subwords(Vocabulary):
     unknown: int
     cls: int
     sep: int
+    ends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Special tokens that transformers calls bos_token and eos_token, where they are others than `cls` and `sep`."""
 
     @classmethod
     def of(
-        cls, kind: 'Kind', tokenizer: tokenizers.Tokenizer, roles: Roles, reserved: Collection[str] = ()
+        cls,
+        kind: 'Kind',
+        tokenizer: tokenizers.Tokenizer,
+        roles: Roles,
+        reserved: Collection[str] = (),
+        ends: Mapping[str, str] | None = None,
     ) -> 'Subwords':
         """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing.
 
-        `reserved`: tokens that never occur in a text.
+        `reserved`: tokens that never stand in for others.
         """
         ids = tokenizer.get_vocab()
         tokens = sorted(ids, key=ids.__getitem__)
@@ -85,7 +97,7 @@ class Subwords(Vocabulary):
         drawn = [i for i, token in enumerate(tokens) if token not in roles and token not in reserved]
         by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}
         arrays = begins_V, special_V, np.array(drawn, np.int32)
-        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role)
+        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role, ends=ends or {})
 
     @property
     def lowercase(self) -> bool:
@@ -97,9 +109,27 @@ class Subwords(Vocabulary):
         normalizer = self.tokenizer.normalizer
         return normalizer.normalize_str(text) if normalizer else text
 
+    @property
+    def reader(self) -> tokenizers.Tokenizer:
+        """The tokenizer for texts, in which special tokens are text; it puts its own around them."""
+        self._reader.encode_special_tokens = True  # pickle leaves that out
+        return self._reader
+
+    @functools.cached_property
+    def _reader(self) -> tokenizers.Tokenizer:
+        return reader_of_texts(self.tokenizer, self._quoted)
+
     def encode(self, texts: Iterable[str]) -> list[tokenizers.Encoding]:
-        """The pieces of each text, without special tokens."""
-        return self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        """The pieces of each text, without special tokens: those that it quotes are text."""
+        return self.reader.encode_batch(list(texts), add_special_tokens=False)
+
+    def quotations(self, texts: Iterable[str]) -> int:
+        """How often texts quote a special token."""
+        return quotations(texts, self._quoted)
+
+    @property
+    def _quoted(self) -> set[str]:
+        return {*self.roles, *self.ends.values()}
 
     @property
     def roles(self) -> Roles:
@@ -116,15 +146,15 @@ class Subwords(Vocabulary):
 
     def pieces(self, word: str) -> list[int]:
         """The pieces of a word that `Kind.words` gives."""
-        return self.kind.pieces(self.tokenizer, word)
+        return self.kind.pieces(self.reader, word)
 
     def spell(self, text: str, inside: bool = False) -> list[int]:
         """The pieces of a text that follows a space, or goes on `inside` a word; unknown ones are left out."""
-        return [i for i in self.kind.spell(self.tokenizer, text, inside) if i != self.unknown]
+        return [i for i in self.kind.spell(self.reader, text, inside) if i != self.unknown]
 
     def spell_token(self, token: str) -> list[int]:
         """The pieces of a token of another vocabulary of this kind; empty where there are none."""
-        return [i for i in self.kind.spell_token(self.tokenizer, token) if i != self.unknown]
+        return [i for i in self.kind.spell_token(self.reader, token) if i != self.unknown]
 
     def spell_tokens(self, other: 'Subwords', numbers: Iterable[int]) -> list[list[int]]:
         """The pieces of tokens of another vocabulary, of whatever kind."""

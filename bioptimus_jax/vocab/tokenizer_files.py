@@ -5,7 +5,7 @@ added_tokens.json too.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles, S
 
 NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
 """What transformers calls the special tokens, by their roles."""
+ENDS = ('bos_token', 'eos_token')
+"""Two more, most often of the tokens that are also named cls_token and sep_token."""
 EXTRA = ('additional_special_tokens', 'extra_special_tokens')
 SWITCHES = {
     'do_lower_case': 'lowercase',
@@ -45,10 +47,10 @@ def special_tokens(subwords: Subwords) -> list[str]:
     return [token.content for _, token in added if token.special and token.content not in subwords.roles]
 
 
-def extra_tokens(subwords: Subwords) -> dict[str, list[str]]:
-    """The special tokens without a role, as tokenizer_config.json lists them; empty for none."""
-    extra = special_tokens(subwords)
-    return {EXTRA[0]: extra} if extra else {}
+def extra_tokens(subwords: Subwords) -> dict[str, Any]:
+    """The special tokens without a role, as tokenizer_config.json names or lists them; empty for none."""
+    extra = [token for token in special_tokens(subwords) if token not in subwords.ends.values()]
+    return {**subwords.ends, **({EXTRA[0]: extra} if extra else {})}
 
 
 def normalizer_settings(folder: Path) -> dict[str, bool | None]:
@@ -101,10 +103,20 @@ def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
     """By key of transformers, the special tokens that a folder names, and the file that is to be mended."""
+    return _said(folder, NAMES.values())
+
+
+def said_ends(folder: Path, tokenizer: tokenizers.Tokenizer, roles: Roles) -> dict[str, str]:
+    """The tokens of ENDS that a folder names, by key, as far as they are of the tokenizer and have no other role."""
+    named = {key: token for key, (token, _) in _said(folder, ENDS).items() if token not in roles}
+    return {key: token for key, token in named.items() if tokenizer.token_to_id(token) is not None}
+
+
+def _said(folder: Path, keys: Iterable[str]) -> dict[str, tuple[str, Path]]:
     file = folder / SETTINGS
     said = _object(file)
     special = {} if 'added_tokens_decoder' in said else _object(folder / LEGACY_FILES[0])
-    values = {key: special.get(key) or said.get(key) for key in NAMES.values()}
+    values = {key: special.get(key) or said.get(key) for key in keys}
     return {key: (_token(value, file).content, file) for key, value in values.items() if value}
 
 

@@ -29,6 +29,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     named,
     plain_steps,
     read_ready,
+    said_ends,
     said_roles,
     special_tokens,
     write_settings,
@@ -102,13 +103,15 @@ class ByteLevel(Kind):
             flags += [token for token, _ in listed]
             tokenizer = _like(_roberta(prefixed), roles, tokens, merges, flags)
         add_listed(tokenizer, listed, folder)
-        return self.of(tokenizer, roles)
+        return self.of(tokenizer, roles, said_ends(folder, tokenizer, roles))
 
-    def of(self, tokenizer: tokenizers.Tokenizer, roles: Roles) -> Subwords:
+    def of(
+        self, tokenizer: tokenizers.Tokenizer, roles: Roles, ends: Mapping[str, str] | None = None
+    ) -> Subwords:
         """The subwords of a tokenizer of this kind. Special tokens and those kept free never stand in for others."""
         added = tokenizer.get_added_tokens_decoder().values()
         reserved = {t.content for t in added if t.special or t.content.startswith('[unused')}
-        return Subwords.of(self, tokenizer, roles, reserved)
+        return Subwords.of(self, tokenizer, roles, reserved, ends)
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write tokenizer.json, vocab.json, merges.txt and tokenizer_config.json as AutoTokenizer reads them.
@@ -245,7 +248,8 @@ class ByteLevel(Kind):
         model = model_state(trained)
         tokens = [*dict.fromkeys((*sorted(model['vocab'], key=model['vocab'].__getitem__), *last))]
         like = source.tokenizer if source else _roberta(False, settings.lowercase)
-        return self.of(_like(like, roles, tokens, model['merges']), roles)
+        ends = source.ends if source else None
+        return self.of(_like(like, roles, tokens, model['merges']), roles, ends)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """A new token gets a merge behind all others, of the two pieces that those before it leave of it.
@@ -260,13 +264,13 @@ class ByteLevel(Kind):
                 rank[pair[0], pair[1]] = len(rank)
                 merges.append(pair)
                 tokens.append(token)
-        made = self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
+        made = self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles, source.ends)
         if not (left := {tokens[i] for i in self.unreached(made, range(len(source.tokens), len(tokens)))}):
             return made
         # What holds an added token is cut there, and so is all that is merged of it.
         tokens = [token for token in tokens if token not in left]
         merges = [pair for pair in merges if ''.join(pair) not in left]
-        return self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
+        return self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles, source.ends)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
         """The beginnings of a word are tokens too: each is merged of the one before it and the next piece.
@@ -280,7 +284,7 @@ class ByteLevel(Kind):
                 rank[pieces[0], pieces[1]] = len(rank)
                 merges.append(pieces[:2])
                 tokens.setdefault(pieces[0] + pieces[1])
-        return self.of(_like(source.tokenizer, source.roles, [*tokens], merges), source.roles)
+        return self.of(_like(source.tokenizer, source.roles, [*tokens], merges), source.roles, source.ends)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         mine, other = (json.loads(each.tokenizer.to_str()) for each in (given, source))

@@ -26,6 +26,7 @@ from bioptimus_jax.vocab.tokenizer_files import (
     named,
     normalizer_settings,
     read_ready,
+    said_ends,
     said_roles,
     special_tokens,
     write_settings,
@@ -75,15 +76,14 @@ class WordPiece(Kind):
                         'vocabulary'
                     )
             add_listed(tokenizer, listed_tokens(folder, SPECIAL_TOKENS), folder)
-        return self.of(tokenizer)
+        return self.of(tokenizer, said_ends(folder, tokenizer, SPECIAL_TOKENS))
 
-    def of(self, tokenizer: tokenizers.Tokenizer) -> Subwords:
+    def of(self, tokenizer: tokenizers.Tokenizer, ends: Mapping[str, str] | None = None) -> Subwords:
         """The subwords of a tokenizer of this kind. Special tokens and those kept free never stand in for others."""
         added = tokenizer.get_added_tokens_decoder().values()
         free = {token for token in tokenizer.get_vocab() if token.startswith('[unused')}
-        return Subwords.of(
-            self, tokenizer, SPECIAL_TOKENS, free | {token.content for token in added if token.special}
-        )
+        reserved = free | {token.content for token in added if token.special}
+        return Subwords.of(self, tokenizer, SPECIAL_TOKENS, reserved, ends)
 
     def made(
         self,
@@ -98,7 +98,7 @@ class WordPiece(Kind):
         them, and `added`.
         """
         blank = like.tokenizer if like else self.blank(lowercase)
-        return self.of(tokenizer_from_vocabulary(tokens, blank, added))
+        return self.of(tokenizer_from_vocabulary(tokens, blank, added), like.ends if like else None)
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
