@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
-from toy_attention import not_at_all, raising, roughly, slowly
+from toy_attention import not_at_all, raising, roughly, skip_unless_lowered, slowly
 from toy_programs import environment
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -269,6 +269,7 @@ def test_a_kernel_says_which_lengths_it_takes(name, length, multiple):
 )
 def test_both_passes_lower_for_the_platform_of_the_kernel(name, platform, call, dtype):
     """Which needs no such device: the last step before its own compiler, with the shapes of BERT base."""
+    skip_unless_lowered(name)
     inputs = [jax.ShapeDtypeStruct((2, 512, 12, 64), dtype)] * 4
     segments = jax.ShapeDtypeStruct((2, 512), jnp.int32)
     traced = with_gradients(backends.KERNELS[name]).trace(*inputs, segments)
