@@ -27,8 +27,9 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         )
     if to.exists():
         raise InputError(f'{to}: already exists; name a new folder')
-    first, known = folders[0], load_subwords(folders[0]).tokens
+    first = folders[0]
     architecture, total, _ = load_folder(first, masked_lm=False)
+    known = load_subwords(first).tokens
     # In float64, so that the mean is rounded once.
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)
     for folder, share in zip(folders, shares, strict=True):

@@ -14,6 +14,7 @@ from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
@@ -34,10 +35,7 @@ def load_head(
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    if not (folder / 'config.json').is_file():
-        raise InputError(
-            f'{folder}: is not a Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
-        )
+    config_values(folder)
     tokenizer = load_for_words(folder)
     try:
         config = transformers.AutoConfig.from_pretrained(
@@ -69,23 +67,20 @@ def load_head(
 
 
 def load_weights(
-    folder: Path, hf_class: str, refused: str = CANNOT, **options: Any
+    folder: Path, hf_class: Any, refused: str = CANNOT, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """A folder's model by a class of transformers, in float32, and what is missing or of another shape.
+    """A folder's model by a class of transformers, and what is missing or of another shape; in float32, if not said.
 
     Nothing is downloaded, and no code of the folder is run. Raises InputError; `refused` says what for a reason.
     """
     import transformers
 
+    config_values(folder)
+    kind = getattr(transformers, hf_class) if isinstance(hf_class, str) else hf_class
+    fixed = dict(weights_only=True, trust_remote_code=False, local_files_only=True)
     try:
-        return getattr(transformers, hf_class).from_pretrained(
-            folder,
-            dtype=torch.float32,
-            output_loading_info=True,
-            weights_only=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            **options,
+        return kind.from_pretrained(
+            folder, **{'dtype': torch.float32, **options}, output_loading_info=True, **fixed
         )
     except Exception as error:  # what a folder holds can lead transformers to any of them
         if flaw := pickled_code(error):
