@@ -21,6 +21,8 @@ from bioptimus_jax.schema import FAMILIES, Model
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.vocab import subwords
 
+NOTHING: Mapping[str, np.ndarray] = {}
+
 
 def read_architecture(folder: Path) -> Architecture:
     """The architecture in `folder/config.json`. Raises InputError for a family or a shape that cannot be computed."""
@@ -149,12 +151,17 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
 
 
 def write_folder(
-    folder: Path, architecture: Architecture, params: Mapping[str, Any], tokenizer_folder: Path
+    folder: Path,
+    architecture: Architecture,
+    params: Mapping[str, Any],
+    tokenizer_folder: Path,
+    untouched: Mapping[str, np.ndarray] = NOTHING,
 ) -> None:
     """A Hugging Face folder: tokenizer files, config.json, and last model.safetensors (float32).
 
-    What config.json says of the tokenizer's ids follows from `tokenizer_folder`. Raises InputError where that has no
-    tokenizer, or one with more tokens than there are rows.
+    `untouched`: tensors beside the parameters, by transformers' names. What config.json says of the tokenizer's ids
+    follows from `tokenizer_folder`. Raises InputError where that has no tokenizer, or one with more tokens than there
+    are rows.
     """
     folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +184,8 @@ def write_folder(
     write_json(folder / 'config.json', values)
     # Last: a folder without weights cannot be loaded as a model, so a crash leaves none that is incomplete.
     with complete(folder / WEIGHTS[0]) as hidden:
-        safetensors.numpy.save_file(to_tensors(params, architecture), hidden, metadata={'format': 'pt'})
+        state = {**to_tensors(params, architecture), **untouched}
+        safetensors.numpy.save_file(state, hidden, metadata={'format': 'pt'})
 
 
 def _cut(path: str, values: Any, architecture: Architecture) -> Any:
