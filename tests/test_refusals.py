@@ -223,7 +223,7 @@ BEFORE_THE_FIRST = [
     (['runtime.tensor=8'], 2, 'does not divide 4 attention heads'),
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
-    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.,]+ GiB, and 8 cpu devices has'),
+    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ TiB, and 8 cpu devices has'),
     (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),
     (
         ['pretrain.objective=rtd', 'source.path={tmp}/narrow', 'objective.rtd.heads=3'],
@@ -294,7 +294,7 @@ BEFORE_THE_FIRST = [
             *('model.intermediate=131072', 'evaluation.snapshots_per_phase=100'),
         ],
         3,
-        r'run: models and checkpoints need about [\d,]+ GB, and [\d,]+ GB are free \(checkpoints: 400 kept',
+        r'run: models and checkpoints need about [\d.]+ TB, and [\d.]+ [GT]B are free \(checkpoints: 400 kept',
     ),
     (['stages=corpus,corpus'], 2, r'config\.stages: different ones are needed'),
     (['stages=corpus,vocab,pretrain'], 2, 'pretrain needs surgery, which is not done'),

@@ -15,6 +15,7 @@ from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.weights import refuse_wrapped, weight_files
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
@@ -76,16 +77,20 @@ def load_weights(
     import transformers
 
     config_values(folder)
+    weight_files(folder)  # raises for what is in the place of a file
     kind = getattr(transformers, hf_class) if isinstance(hf_class, str) else hf_class
     fixed = dict(weights_only=True, trust_remote_code=False, local_files_only=True)
     try:
-        return kind.from_pretrained(
+        model, info = kind.from_pretrained(
             folder, **{'dtype': torch.float32, **options}, output_loading_info=True, **fixed
         )
     except Exception as error:  # what a folder holds can lead transformers to any of them
         if flaw := pickled_code(error):
             raise InputError(f'{folder}: {flaw}') from error
         raise InputError(f'{folder}: {refused.format(said_by(error))}') from error
+    tables = (name for name in info['missing_keys'] if name.endswith('embeddings.weight'))
+    refuse_wrapped(info['unexpected_keys'], tables, folder)
+    return model, info
 
 
 def device_here() -> str:

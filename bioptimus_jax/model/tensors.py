@@ -16,7 +16,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, complete, write_json
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import config_values
-from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, tensor_names
+from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, refuse_wrapped, tensor_names
 from bioptimus_jax.schema import FAMILIES, Model
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.vocab import subwords
@@ -225,13 +225,27 @@ def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folde
 
 
 def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:
-    """Raise InputError for tensors of another family than config.json says, as their names tell."""
+    """Raise InputError for tensors of another family than config.json says, or of a module that held the model.
+
+    Their names tell.
+    """
     names = list(names)
+    own, families = _table_of(type(architecture)), [*map(FAMILIES.load, FAMILIES)]
+    bare = architecture.plain_name(own)
+    # That of another family is no table with a beginning before its name.
+    foreign = {_table_of(family) for family in families} - {own}
+    lacks = not any(architecture.plain_name(name) == bare for name in names)
+    refuse_wrapped([name for name in names if name not in foreign], [own, bare] * lacks, where)
     if any(name.startswith(architecture.prefix) for name in names):
         return
-    for family in map(FAMILIES.load, FAMILIES):
+    for family in families:
         if found := [name for name in names if name.startswith(family.prefix)]:
             raise InputError(
                 f'{where}: holds {found[0]}, a tensor of {family.title}, but model_type in config.json is '
                 f'{architecture.model_type!r}; take both from one model'
             )
+
+
+def _table_of(family: type[Architecture]) -> str:
+    """The name of the table of embeddings in transformers."""
+    return family.tensor_name(family.table)

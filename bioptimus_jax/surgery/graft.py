@@ -76,7 +76,7 @@ def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
         run.say(
-            f'surgery: {source.folder} also has {enumerated([*found])}: not trained here, and in every export as it is'
+            f'surgery: {source.folder} also has {enumerated([*found])}: in every export, unless trained as it is'
         )
     if lost:
         run.say(
