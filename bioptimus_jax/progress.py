@@ -68,16 +68,6 @@ def coloured() -> bool:
     return sys.stdout.isatty() and not os.getenv('NO_COLOR')
 
 
-def in_units(number: float, base: int = 1000) -> str:
-    """Bytes in a unit of which there is one at least, in three digits: `1.52 GB`; with base 1024 `1.52 GiB`."""
-    binary = 'i' * (base == 1024)
-    units = ('bytes', *(f'{prefix}{binary}B' for prefix in ('K' if binary else 'k', *'MGTP')))
-    power = 0
-    while number >= base - 0.5 and power < len(units) - 1:
-        number, power = number / base, power + 1
-    return f'{number:,.0f} {units[power]}' if number >= 99.95 or not power else f'{number:.3g} {units[power]}'
-
-
 def complain(message: str) -> None:
     """One line on stderr, in place of a progress bar that may stand there."""
     clear = '\r\x1b[K' if sys.stderr.isatty() else ''
@@ -98,6 +88,17 @@ def crash_file(details: str) -> str:
 def numbered(number: int, noun: str) -> str:
     """A number and its noun: 1 cell, 2,000 cells."""
     return f'{number:,} {noun}{"s" * (number != 1)}'
+
+
+def in_units(number: float, base: int = 1000) -> str:
+    """Bytes in a unit of which there is one at least, in three digits: `1.52 GB`; with base 1024 `1.41 GiB`."""
+    prefixes, power = ' kMGTP' if base == 1000 else ' KMGTP', 0
+    while number >= base - 0.5 and power < len(prefixes) - 1:
+        number, power = number / base, power + 1
+    if not power:
+        return numbered(round(number), 'byte')
+    shown = f'{number:,.0f}' if number >= 99.95 else f'{number:.3g}'
+    return f'{shown} {prefixes[power]}{"i" * (base == 1024)}B'
 
 
 def pace(rate: float) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib.util
+import io
 import json
 import re
 import shutil
@@ -30,8 +31,11 @@ from toy_families import (
     torch_model,
 )
 
+from bioptimus_jax import tables
+from bioptimus_jax.corpus import stored
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
+from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
@@ -41,8 +45,12 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.weights import read_weights
 from bioptimus_jax.schema import Source
+from bioptimus_jax.sets.sentences import bytes_of
 from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.kinds import wordpiece
 
 TINY = SMALL['bert']
@@ -854,6 +862,31 @@ def test_a_damaged_bin_and_a_missing_folder_are_refused(model_folder):
         tensors.load_folder(model_folder)
     with pytest.raises(InputError, match='nowhere: no such folder'):
         tensors.load_folder(model_folder / 'nowhere')
+
+
+@pytest.mark.parametrize(
+    ('name', 'read'),
+    [
+        ('vocab.txt', lambda file: wordpiece.KIND.load(file.parent)),
+        ('tokenizer.json', lambda file: load_in_transformers(file.parent)),
+        ('tokenizer.json', lambda file: subwords.load(file.parent)),
+        ('config.json', read_json),
+        ('model-00001-of-00001.safetensors', lambda file: load_folder_of_shards(file.parent)),
+        ('texts.jsonl.gz', lambda file: stored.opened(file).__enter__()),
+        ('train.parquet', lambda file: tables.opened(file, io.BytesIO())),
+        ('train.tsv', bytes_of),
+    ],
+)
+def test_a_pointer_of_git_lfs_is_called_one_wherever_a_file_is_read(tmp_path, name, read):
+    (tmp_path / name).write_bytes(POINTER)
+    with pytest.raises(InputError, match=rf'{name}: is a pointer of Git LFS, .*; run `git lfs pull`'):
+        read(tmp_path / name)
+
+
+def load_folder_of_shards(folder):
+    index = {'weight_map': {'x': 'model-00001-of-00001.safetensors'}}
+    (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
+    return read_weights(folder)
 
 
 @pytest.mark.parametrize('part', ['state_dict', 'model'])

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -27,6 +28,7 @@ from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.folder import name_of
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.progress import in_units
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -223,7 +225,7 @@ BEFORE_THE_FIRST = [
     (['runtime.tensor=8'], 2, 'does not divide 4 attention heads'),
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
-    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ TiB, and 8 cpu devices has'),
+    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ PiB, and 8 cpu devices has'),
     (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),
     (
         ['pretrain.objective=rtd', 'source.path={tmp}/narrow', 'objective.rtd.heads=3'],
@@ -465,6 +467,36 @@ def test_a_batch_beyond_the_memory_says_what_to_set():
     with pytest.raises(ConfigError, match=r'lower config\.rows\.row_pieces'):
         check_memory(wanted, architecture, tiny, 1)
     check_memory(wanted, architecture, Present('gpu', 'of unknown memory', 1, 1, 0), 1)
+
+
+@pytest.mark.parametrize(
+    ('number', 'decimal', 'binary'),
+    [
+        (0, '0 bytes', '0 bytes'),
+        (1, '1 byte', '1 byte'),
+        (999, '999 bytes', '999 bytes'),
+        (1e3, '1 kB', '1,000 bytes'),
+        (1024, '1.02 kB', '1 KiB'),
+        (438_012_216, '438 MB', '418 MiB'),
+        (999_700_000, '1 GB', '953 MiB'),
+        (1.5e9, '1.5 GB', '1.4 GiB'),
+        (7e15, '7 PB', '6.22 PiB'),
+        (7e18, '7,000 PB', '6,217 PiB'),
+    ],
+)
+def test_sizes_have_a_unit_that_says_something(number, decimal, binary):
+    assert (in_units(number), in_units(number, 1024)) == (decimal, binary)
+
+
+def test_a_small_model_on_a_full_disk_is_told_in_units_that_say_something(
+    world, tmp_path, capsys, monkeypatch
+):
+    """Not "need about 0 GB, and 0 GB are free"."""
+    jax.devices()
+    monkeypatch.setattr('shutil.disk_usage', lambda folder: shutil._ntuple_diskusage(10**9, 10**9, 700))
+    code, line = refused(world, tmp_path, capsys, 'run')
+    assert code == 3
+    assert re.search(r'models and checkpoints need about [\d.]+ MB, and 700 bytes are free \(', line), line
 
 
 @pytest.mark.parametrize('allocate', [lambda: np.ones(2**55), lambda: jnp.ones((2**22, 2**22)), list])
