@@ -79,10 +79,14 @@ def load_weights(
     config_values(folder)
     weight_files(folder)  # raises for what is in the place of a file
     kind = getattr(transformers, hf_class) if isinstance(hf_class, str) else hf_class
-    fixed = dict(weights_only=True, trust_remote_code=False, local_files_only=True)
     try:
         model, info = kind.from_pretrained(
-            folder, **{'dtype': torch.float32, **options}, output_loading_info=True, **fixed
+            folder,
+            output_loading_info=True,
+            weights_only=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            **{'dtype': torch.float32, **options},
         )
     except Exception as error:  # what a folder holds can lead transformers to any of them
         if flaw := pickled_code(error):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.weights import check_finite, read_weights
 
@@ -17,21 +16,20 @@ from bioptimus_jax.model.weights import check_finite, read_weights
 def untouched_in(folder: Path, architecture: Architecture) -> tuple[dict[str, np.ndarray], list[str]]:
     """Tensors that go into exports as they are, float32 by transformers' names; and the names of those that cannot.
 
-    Raises InputError for one of another shape, or that is not finite.
+    Raises InputError for one that is not finite.
     """
     state, where = read_weights(folder)
     plain = {architecture.plain_name(name): name for name in state}
-    found = {}
+    found, misfits = {}, []
     for name, shape in architecture.untouched().items():
         if own := plain.get(architecture.plain_name(name)):
-            check_finite({own: state[own]}, folder, where)
             if state[own].shape != shape:
-                raise InputError(
-                    f'{where}: {own} has shape {state[own].shape}; {shape} is expected, as config.json has it'
-                )
+                misfits.append(own)
+                continue
+            check_finite({own: state[own]}, folder, where)
             found[name] = np.ascontiguousarray(state[own], np.float32)
     lost = architecture.lost({name: state[own] for name, own in plain.items()})
-    return found, [plain.get(name, name) for name in lost]
+    return found, [*misfits, *(plain.get(name, name) for name in lost)]
 
 
 def enumerated(names: Sequence[str], most: int = 4) -> str:

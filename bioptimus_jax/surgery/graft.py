@@ -80,8 +80,8 @@ def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
         )
     if lost:
         run.say(
-            f'surgery: {source.folder} also has {enumerated(lost)}: a head for labels, or what nothing reads, which no '
-            'model of this run keeps'
+            f'surgery: {source.folder} also has {enumerated(lost)}: in no model of this run, being a head for labels, '
+            'of another shape, or read by nothing'
         )
     return found
 
