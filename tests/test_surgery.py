@@ -387,7 +387,7 @@ def test_what_is_not_trained_goes_on_by_name_and_what_cannot_is_named(tmp_path, 
     built(run)
     said = capsys.readouterr().out
     assert (
-        'also has bert.pooler.dense.bias, bert.pooler.dense.weight: in every export, unless trained as it is'
+        'also has bert.pooler.dense.bias, bert.pooler.dense.weight: every export has that too, unchanged'
         in said
     )
     assert 'also has classifier.weight: in no model of this run, being a head for labels, ' in said

@@ -230,15 +230,17 @@ def check_family(names: Iterable[str], architecture: Architecture, where: str) -
     Their names tell.
     """
     names = list(names)
-    own, families = _table_of(type(architecture)), [*map(FAMILIES.load, FAMILIES)]
+    own = _table_of(type(architecture))
     bare = architecture.plain_name(own)
-    # That of another family is no table with a beginning before its name.
-    foreign = {_table_of(family) for family in families} - {own}
-    lacks = not any(architecture.plain_name(name) == bare for name in names)
-    refuse_wrapped([name for name in names if name not in foreign], [own, bare] * lacks, where)
+    if any(architecture.plain_name(name) == bare for name in names):
+        refuse_wrapped(names, (), where)
+    else:
+        # The table of another family is none with a beginning before its name.
+        foreign = {_table_of(family) for family in map(FAMILIES.load, FAMILIES)} - {own}
+        refuse_wrapped([name for name in names if name not in foreign], (own, bare), where)
     if any(name.startswith(architecture.prefix) for name in names):
         return
-    for family in families:
+    for family in map(FAMILIES.load, FAMILIES):
         if found := [name for name in names if name.startswith(family.prefix)]:
             raise InputError(
                 f'{where}: holds {found[0]}, a tensor of {family.title}, but model_type in config.json is '

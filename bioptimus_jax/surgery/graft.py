@@ -76,7 +76,8 @@ def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
         run.say(
-            f'surgery: {source.folder} also has {enumerated([*found])}: in every export, unless trained as it is'
+            f'surgery: {source.folder} also has {enumerated([*found])}: every export has that too, unchanged where the '
+            'objective does not train it'
         )
     if lost:
         run.say(
