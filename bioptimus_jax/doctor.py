@@ -14,6 +14,7 @@ from bioptimus_jax.files import existing
 from bioptimus_jax.hosts.devices import GIB, Present, peak_of_kind, present
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
 from bioptimus_jax.manifests import versions
+from bioptimus_jax.progress import in_units
 
 EXTRAS = {
     'pynvml': ('cuda13', 'energy of NVIDIA GPUs'),
@@ -51,7 +52,9 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield _attention()
     yield _product(here)
     free = shutil.disk_usage(existing(folder)).free
-    yield Finding('disk', f'{free / GIB:,.0f} GiB free at {folder}', 'choose a larger disk' * (free < LITTLE))
+    yield Finding(
+        'disk', f'{in_units(free, 1024)} free at {folder}', 'choose a larger disk' * (free < LITTLE)
+    )
     for module, (extra, purpose) in EXTRAS.items():
         if importlib.util.find_spec(module) is None and (module != 'pynvml' or found):
             yield Finding(

@@ -25,6 +25,7 @@ def temporary(path: Path) -> Path:
 REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
 LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
 SEAL = 'seal'
+POINTER = b'version https://git-lfs.github.com/spec/'
 LOOK_SECONDS = 0.2
 """How long a lock is tried for: `is_held` has it for a moment."""
 REMEDY = 'restore it, or rerun the stage that made it'
@@ -187,7 +188,18 @@ def read_json(path: Path, remedy: str = REMEDY) -> Any | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError, IsADirectoryError) as error:  # no JSON, no UTF-8, too deep
+        refuse_pointer(path)
         raise InputError(f'{path}: is damaged ({error}); {remedy}') from error
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise InputError for what Git LFS leaves in the place of a file that was not fetched; nothing for no file."""
+    with contextlib.suppress(OSError), open(path, 'rb') as file:
+        if file.read(len(POINTER)) == POINTER:
+            raise InputError(
+                f'{path}: is a pointer of Git LFS, not the file itself; run `git lfs pull` where it was cloned, or '
+                'download the file'
+            )
 
 
 def write_sealed(path: Path, record: dict[str, Any]) -> None:

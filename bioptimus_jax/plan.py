@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
 from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
+from bioptimus_jax.progress import in_units
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Rows, Source, Vocab
 from bioptimus_jax.surgery.graft import check_rows
@@ -185,7 +186,7 @@ def check_disk(run: Run, architecture: Architecture) -> None:
     if needed > BEYOND_DOUBT * free:
         largest = max(missing, key=lambda space: space.size)
         raise InputError(
-            f'{run.workdir}: models and checkpoints need about {needed / 1e9:,.0f} GB, and {free / 1e9:,.0f} GB are '
+            f'{run.workdir}: models and checkpoints need about {in_units(needed)}, and {in_units(free)} are '
             f'free ({largest.what}); choose another --workdir, lower config.evaluation.snapshots_per_phase or '
             'config.runtime.keep_checkpoints, or free some'
         )

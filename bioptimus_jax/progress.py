@@ -90,6 +90,17 @@ def numbered(number: int, noun: str) -> str:
     return f'{number:,} {noun}{"s" * (number != 1)}'
 
 
+def in_units(number: float, base: int = 1000) -> str:
+    """Bytes in a unit of which there is one at least, in three digits: `1.52 GB`; with base 1024 `1.41 GiB`."""
+    prefixes, power = ' kMGTP' if base == 1000 else ' KMGTP', 0
+    while number >= base - 0.5 and power < len(prefixes) - 1:
+        number, power = number / base, power + 1
+    if not power:
+        return numbered(round(number), 'byte')
+    shown = f'{number:,.0f}' if number >= 99.95 else f'{number:.3g}'
+    return f'{shown} {prefixes[power]}{"i" * (base == 1024)}B'
+
+
 def pace(rate: float) -> str:
     """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
     if rate >= 10:

@@ -12,7 +12,7 @@ from bioptimus_jax.files import bytes_below, intact_jsonl, is_held, read_json
 from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.pretrain import goodput
-from bioptimus_jax.progress import clock, numbered
+from bioptimus_jax.progress import clock, in_units, numbered
 from bioptimus_jax.report.layout import Column, Table, missing
 from bioptimus_jax.run import Run, stage_folder
 from bioptimus_jax.schema import SNAPSHOT, Experiment, Finetune
@@ -45,7 +45,7 @@ class Status:
             Column('stage', lambda s: s['stage']),
             Column('state', lambda s: s['state']),
             Column('time', lambda s: missing() if s['seconds'] is None else clock(s['seconds'])),
-            Column('MB', lambda s: f'{s["bytes"] / 1e6:,.1f}' if s['bytes'] else missing()),
+            Column('size', lambda s: in_units(s['bytes']) if s['bytes'] else missing()),
             Column('taken from', lambda s: s['folder'] or '', when=any(s['folder'] for s in self.stages)),
         ]
         said = [Table.of(self.run, columns, self.stages).text(), '']
@@ -58,7 +58,7 @@ class Status:
         if cells := self.finetune:
             of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
             said.append(f'finetune: {cells["cells_done"]:,} of {of}')
-        said.append(f'disk: {self.bytes / 1e9:,.2f} GB')
+        said.append(f'disk: {in_units(self.bytes)}')
         if self.last:
             line = ', '.join(
                 f'{name} {value}' for name, value in self.last['record'].items() if name != 'time'

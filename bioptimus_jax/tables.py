@@ -16,7 +16,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, refuse_pointer
 
 ROWS = 512
 BUFFER_BYTES = 2**20  # of a column; without it whole row groups lie in memory
@@ -31,7 +31,11 @@ Batches = Callable[[list[str]], Iterator[tuple[pyarrow.RecordBatch, int]]]
 
 
 def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
-    """The schema and the rows of an open file. Raises OSError and pyarrow's errors, then and while rows are read."""
+    """The schema and the rows of an open file.
+
+    Raises InputError for a pointer of Git LFS, and OSError and pyarrow's errors, then and while rows are read.
+    """
+    refuse_pointer(path)
     return READERS[path.suffix](path, stored)
 
 

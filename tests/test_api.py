@@ -1,5 +1,6 @@
 """What `import bioptimus_jax` offers: the notebook, and the wishes of a Python user one by one."""
 
+import copy
 import inspect
 import itertools
 import json
@@ -25,7 +26,7 @@ import bioptimus_jax as bx
 from bioptimus_jax import config
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
-from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
@@ -216,6 +217,53 @@ def test_rows_are_read_in_sentences_and_a_classifier_stays_one(bert, nothing_lef
             means.append(half.base_model(**encoded).last_hidden_state[0, torch.tensor(at)].mean(0))
     row = made.get_input_embeddings().weight[larger.convert_tokens_to_ids(WORD)].float()
     assert torch.allclose(row, torch.stack(means).mean(0), atol=2e-3)
+
+
+ADAPTED = {
+    'bert': [
+        'BertForTokenClassification',
+        'BertForSequenceClassification',
+        'BertForPreTraining',
+        'BertModel',
+    ],
+    'roberta': ['RobertaModel'],
+    'electra': ['ElectraForPreTraining', 'ElectraModel'],
+    'modernbert': ['ModernBertModel'],
+}
+
+
+def test_a_folder_keeps_its_class_head_pooler_and_type(encoder, tmp_path):
+    """As the object in its place does; the last class of each, where config.json says neither class nor type."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(encoder)
+    *classes, bare = ADAPTED[encoder.name.removesuffix('0')]
+    for name in (*classes, bare):
+        one_type = dict(type_vocab_size=1, ignore_mismatched_sizes=True) if name == 'RobertaModel' else {}
+        given = getattr(transformers, name).from_pretrained(encoder, **one_type).half()
+        given.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        if name == bare:
+            values = read_json(tmp_path / name / 'config.json')
+            unsaid = {key: value for key, value in values.items() if key not in ('architectures', 'dtype')}
+            write_json(tmp_path / name / 'config.json', unsaid)
+        averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
+        made, larger = bx.replace_vocabulary(str(tmp_path / name), None, [WORD], **averaged)
+        assert (type(made), made.dtype) == (type(given), torch.float16)
+        assert made.config.vocab_size == len(larger)
+        ours, theirs = (folded(model.state_dict()) for model in (made, given))
+        assert ours.keys() == theirs.keys()
+        for of, old in theirs.items():  # of a table with more rows the first ones
+            assert torch.allclose(ours[of][: len(old)], old, rtol=0, atol=1e-3 * (of == POSITIONS)), of
+
+
+POSITIONS = 'embeddings.position_embeddings.weight'
+
+
+def folded(state):
+    """A state dict with the type of RoBERTa, which every piece has, in the rows of positions."""
+    if 'pooler.dense.bias' in state and len(state[POSITIONS]) == 130:
+        rows = state[POSITIONS] + state.pop('embeddings.token_type_embeddings.weight')
+        state = {**state, POSITIONS: rows[2:]}
+    return state
 
 
 def test_a_vocabulary_of_texts_replaces_another_and_keeps_what_both_have(bert, nothing_left):
@@ -560,10 +608,73 @@ print(sorted(set(sys.modules) - before))
             assert signature.return_annotation is not signature.empty, name
 
 
+NOT_PLAIN = {
+    'PeftModel': r'model: PeftModelForMaskedLM is no plain model .* its merge_and_unload\(\) returns$',
+    'SentenceTransformer': r'model: SentenceTransformerForMaskedLM.* \[0\]\.auto_model, with its tokenizer$',
+    'DataParallel': 'model: DataParallelForMaskedLM is no plain model .*; give its module$',
+    'add_adapter': r'model: has layers of an adapter \(add_adapter\).*merge_and_unload\(\) of PEFT',
+    'base_layer': r'model: has layers of an adapter \(add_adapter\)',
+    'Module': 'model: got Module; give one of transformers, or a folder',
+}
+
+
+def like_peft(model, kind):
+    """What stands for an object of another library, by the names of its classes, or for a model with an adapter."""
+    if kind == 'add_adapter':
+        model = copy.copy(model)
+        model.peft_config = {}
+    elif kind == 'base_layer':
+        model = copy.deepcopy(model)
+        dense = model.get_submodule('cls.predictions.transform')
+        dense.dense = torch.nn.ModuleDict({'base_layer': dense.dense})
+    elif kind == 'Module':
+        model = torch.nn.Module()
+    else:
+        base = type(kind, (torch.nn.Module,), {'save_pretrained': lambda self, folder: None})
+        model = type(f'{kind}ForMaskedLM', (base,), {})()
+    return model
+
+
+def adapted(model, call):
+    """Call it with a folder that holds an adapter beside the weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / 'adapted'
+        model.save_pretrained(place)
+        write_json(place / 'adapter_config.json', {'peft_type': 'LORA'})
+        call(place)
+
+
 MIXED = {'vocab.lowercase': False}
 REFUSED = [
     (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.replace_vocabulary(m, None, ['a'])),
     (bx.ConfigError, 'model: got int', lambda m, t: bx.replace_vocabulary(3, t, ['a'])),
+    *(
+        (
+            bx.ConfigError,
+            message,
+            lambda m, t, kind=kind, call=call: call(like_peft(m, kind), t, ['a'], 'run'),
+        )
+        for kind, message in NOT_PLAIN.items()
+        for call in (
+            lambda m, t, texts, _: bx.replace_vocabulary(m, t, texts),
+            lambda m, t, texts, _: bx.difficulty(m, t, texts),
+            bx.adapt,
+        )
+    ),
+    *(
+        (
+            bx.InputError,
+            r'adapted/adapter_config\.json: adapters are not read',
+            lambda m, t, call=call: adapted(m, call),
+        )
+        for call in (
+            lambda folder: bx.replace_vocabulary(folder, None, ['ab']),
+            lambda folder: bx.difficulty(folder, None, ['a']),
+            lambda folder: bx.adapt(folder, None, ['a'], 'run'),
+            lambda folder: bx.predict(folder, ['a']),
+        )
+    ),
+    (bx.ConfigError, 'model: got BertForMaskedLM; give the folder', lambda m, t: bx.predict(m, ['a'])),
     (bx.ConfigError, 'has its own; give the folder alone', lambda m, t: bx.difficulty(str(ROOT), t, [])),
     (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),
     (

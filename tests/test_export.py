@@ -21,9 +21,11 @@ from bioptimus_jax.export.merge import merge
 from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.entities.usage import EXAMPLE
+from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.push import parcel
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
@@ -120,6 +122,48 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, mod
         file.seek(-1, 2)
         file.write(b'\x55')
     assert export._kept(folder, 'x') is None
+
+
+def test_what_the_source_has_beside_goes_by_name_into_the_export_and_every_class_finds_it(
+    tmp_path, model, tokenizer_folder
+):
+    """A pooler and the heads of other pre-trainings, drawn; from the model at step 0, as transformers loads them."""
+    architecture, generator = model.architecture, np.random.default_rng(0)
+    shapes = architecture.untouched()
+    drawn = {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    export.export(tmp_path / '0.2', *model, tokenizer_folder, TEXTS, {}, drawn)
+    assert untouched_in(tmp_path / '0.2', architecture)[0].keys() == drawn.keys()
+    about = json.loads((tmp_path / '0.2' / 'export.json').read_text())
+    assert about.get('untouched', []) == sorted(shapes)
+    card_of = (tmp_path / '0.2' / 'README.md').read_text()
+    assert all(f'`{name}`' in card_of for name in shapes)
+    assert load_weights(tmp_path / '0.2', 'AutoModelForMaskedLM')[1]['missing_keys'] == set()
+    if not drawn:
+        assert architecture.model_type == 'modernbert'
+        return
+    found = set()
+    for name in ('AutoModel', 'AutoModelForPreTraining', 'AutoModelForSequenceClassification'):
+        read, info = load_weights(tmp_path / '0.2', name)
+        state, prefix = read.state_dict(), f'{read.base_model_prefix}.'
+        held = {key: state.get(key, state.get(key.removeprefix(prefix))) for key in drawn}
+        held = {key: value.numpy() for key, value in held.items() if value is not None}
+        assert all(np.array_equal(value, drawn[key]) for key, value in held.items())
+        assert not [key for key in info['missing_keys'] if 'pooler' in key]
+        found |= held.keys()
+    assert found == drawn.keys()
+    # Names without the prefix are understood, another shape cannot go, nor can a head for labels: they are named.
+    first, *_ = drawn
+    state = {architecture.plain_name(name): value for name, value in drawn.items()}
+    state |= {'classifier.weight': np.zeros((3, 32), np.float32), 'embeddings.position_ids': np.arange(9)}
+    (tmp_path / 'bare').mkdir()
+    safetensors.numpy.save_file(state, tmp_path / 'bare' / 'model.safetensors')
+    kept, lost = untouched_in(tmp_path / 'bare', architecture)
+    assert (kept.keys(), lost) == (drawn.keys(), ['classifier.weight'])
+    state[architecture.plain_name(first)] = np.zeros((3, 3), np.float32)
+    safetensors.numpy.save_file(state, tmp_path / 'bare' / 'model.safetensors')
+    kept, lost = untouched_in(tmp_path / 'bare', architecture)
+    assert kept.keys() == drawn.keys() - {first}
+    assert lost == [architecture.plain_name(first), 'classifier.weight']
 
 
 def test_one_wrong_weight_is_caught(tmp_path, model, tokenizer_folder):
@@ -445,16 +489,20 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
         parcel(made / '0.1')
 
 
-def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path):
+def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path, capsys):
     """Weighted by hand; through the verb, which transformers agrees with."""
     from bioptimus_jax import cli
 
     others = jax.tree.map(lambda leaf: leaf * -0.5 + 0.01, params)
-    for name, weights in (('a', params), ('b', others)):
-        tensors.write_folder(tmp_path / name, ARCHITECTURE, weights, tokenizer_folder)
+    pooler = {'bert.pooler.dense.weight': np.eye(32, dtype=np.float32)}
+    bias = {'bert.pooler.dense.bias': np.ones(32, np.float32)}
+    for name, weights, beside in (('a', params, pooler), ('b', others, {**pooler, **bias})):
+        tensors.write_folder(tmp_path / name, ARCHITECTURE, weights, tokenizer_folder, beside)
     folders = [str(tmp_path / 'a'), str(tmp_path / 'b')]
     assert cli.main(['merge', *folders, '--weights=1,3', f'--to={tmp_path / "mean"}']) in (0, None)
     read = {n: safetensors.numpy.load_file(tmp_path / n / 'model.safetensors') for n in ('a', 'b', 'mean')}
+    assert 'not all models have bert.pooler.dense.bias, so the mean has none' in capsys.readouterr().err
+    assert read['mean'].keys() == read['a'].keys()
     for name, value in read['mean'].items():
         by_hand = 0.25 * read['a'][name] + 0.75 * read['b'][name]
         np.testing.assert_allclose(value, by_hand, atol=1e-6, err_msg=name)

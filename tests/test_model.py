@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib.util
+import io
 import json
 import re
 import shutil
@@ -30,8 +31,12 @@ from toy_families import (
     torch_model,
 )
 
+from bioptimus_jax import tables
+from bioptimus_jax.corpus import stored
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
+from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
@@ -40,8 +45,12 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.weights import read_weights
 from bioptimus_jax.schema import Source
+from bioptimus_jax.sets.sentences import bytes_of
 from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.kinds import wordpiece
 
 TINY = SMALL['bert']
@@ -737,6 +746,13 @@ def cut_file(folder):
     file.write_bytes(file.read_bytes()[:-100])
 
 
+def renamed(state, change):
+    changed = {change(name): value for name, value in state.items()}
+    state.clear()
+    state.update(changed)
+
+
+POINTER = b'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 438012216\n'
 QUERY = 'bert.encoder.layer.1.attention.self.query.weight'
 DAMAGES = {
     'no config': (lambda f: (f / 'config.json').unlink(), 'config.json: no such file'),
@@ -771,6 +787,36 @@ DAMAGES = {
     'another vocabulary': (
         lambda f: edit_config(f, vocab_size=256),
         'has shape (200, 32), expected (256, 32)',
+    ),
+    **{
+        f'begins with {start}': (
+            lambda f, start=start: edit_state(f, lambda s: renamed(s, lambda name: start + name)),
+            f"model.safetensors: its names begin with '{start}' ({start}bert.embeddings.word_embeddings.weight), as "
+            'where Lightning, DataParallel or torch.compile held the model; load the weights into the model without',
+        )
+        for start in ('model.', 'module.', 'state_dict.', '_orig_mod.', 'module.model.')
+    },
+    'begins with model., a bare encoder': (
+        lambda f: edit_state(f, lambda s: renamed(s, lambda name: 'model.' + name.removeprefix('bert.'))),
+        "model.safetensors: its names begin with 'model.' (model.embeddings.word_embeddings.weight), as where",
+    ),
+    'an adapter that was not merged': (
+        lambda f: edit_state(
+            f, lambda s: renamed(s, lambda name: name.replace('query.', 'query.base_layer.'))
+        ),
+        'query.base_layer.bias, of an adapter that was not merged; merge it with merge_and_unload() of PEFT',
+    ),
+    'a pointer': (
+        lambda f: (f / 'model.safetensors').write_bytes(POINTER),
+        'model.safetensors: is a pointer of Git LFS, not the file itself; run `git lfs pull`',
+    ),
+    'a pointer for the config': (
+        lambda f: (f / 'config.json').write_bytes(POINTER),
+        'config.json: is a pointer of Git LFS',
+    ),
+    'no family': (
+        lambda f: edit_config(f, model_type=None),
+        'config.json: has no "model_type"; add the family that the weights are of, as "model_type": "bert"',
     ),
     'unknown': (
         lambda f: edit_state(f, lambda s: s.update({'adapter.weight': np.zeros(1)})),
@@ -816,6 +862,59 @@ def test_a_damaged_bin_and_a_missing_folder_are_refused(model_folder):
         tensors.load_folder(model_folder)
     with pytest.raises(InputError, match='nowhere: no such folder'):
         tensors.load_folder(model_folder / 'nowhere')
+
+
+@pytest.mark.parametrize(
+    ('name', 'read'),
+    [
+        ('vocab.txt', lambda file: wordpiece.KIND.load(file.parent)),
+        ('tokenizer.json', lambda file: load_in_transformers(file.parent)),
+        ('tokenizer.json', lambda file: subwords.load(file.parent)),
+        ('config.json', read_json),
+        ('model-00001-of-00001.safetensors', lambda file: load_folder_of_shards(file.parent)),
+        ('texts.jsonl.gz', lambda file: stored.opened(file).__enter__()),
+        ('train.parquet', lambda file: tables.opened(file, io.BytesIO())),
+        ('train.tsv', bytes_of),
+    ],
+)
+def test_a_pointer_of_git_lfs_is_called_one_wherever_a_file_is_read(tmp_path, name, read):
+    (tmp_path / name).write_bytes(POINTER)
+    with pytest.raises(InputError, match=rf'{name}: is a pointer of Git LFS, .*; run `git lfs pull`'):
+        read(tmp_path / name)
+
+
+def load_folder_of_shards(folder):
+    index = {'weight_map': {'x': 'model-00001-of-00001.safetensors'}}
+    (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
+    return read_weights(folder)
+
+
+@pytest.mark.parametrize('part', ['state_dict', 'model'])
+def test_a_checkpoint_of_a_training_says_where_its_weights_are(model_folder, part):
+    import torch
+
+    state = {'epoch': 3, part: {'model.bert.x': torch.zeros(2)}}
+    (model_folder / 'model.safetensors').unlink()
+    torch.save(state, model_folder / 'pytorch_model.bin')
+    with pytest.raises(
+        InputError, match=rf"checkpoint of a training, with epoch, {part}; load what is in its '{part}'"
+    ):
+        tensors.load_folder(model_folder)
+
+
+def test_names_of_a_module_that_held_the_model_are_told_for_every_family(model_folder):
+    """Also by transformers, for the families that are not computed here; a table of another family is none."""
+    for family, architecture in SMALL.items():
+        names = [*map(architecture.tensor_name, architecture.shapes())]
+        tensors.check_family(names, architecture, 'x')
+        with pytest.raises(InputError, match=r"x: its names begin with 'model\.'"):
+            tensors.check_family([f'model.{name}' for name in names], architecture, 'x')
+        for other in set(SMALL) - {family}:
+            with pytest.raises(InputError, match=f'a tensor of {architecture.title}, but model_type'):
+                tensors.check_family(names, SMALL[other], 'x')
+    edit_state(model_folder, lambda s: renamed(s, lambda name: f'module.{name}'))
+    with pytest.raises(InputError, match=r"its names begin with 'module\.'"):
+        load_weights(model_folder, 'AutoModelForMaskedLM')
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_folder):

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from toy_attention import not_at_all, roughly
 from toy_compiler import EIGHT_DEVICES
 from toy_pretraining import (
@@ -33,11 +34,13 @@ from bioptimus_jax.analysis import frozen
 from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, sha256
+from bioptimus_jax.manifests import write_manifest
 from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
+from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, loop, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
@@ -521,8 +524,23 @@ def assert_same_course(workdir, wanted):
     assert run == other
 
 
+def with_pooler(folder):
+    """The tensors of a pooler, which are put into the model that stage surgery made."""
+    made = {
+        f'bert.pooler.dense.{name}': np.random.default_rng(3).normal(size=shape).astype(np.float32)
+        for name, shape in (('weight', (16, 16)), ('bias', (16,)))
+    }
+    file = folder / 'model' / 'model.safetensors'
+    save_file({**load_file(file), **made}, file, {'format': 'pt'})
+    manifest = read_json(folder / 'manifest.json')
+    manifest['files']['model/model.safetensors'] = {'bytes': file.stat().st_size, 'sha256': sha256(file)}
+    write_manifest(folder, manifest)
+    return made
+
+
 def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
+    pooler = with_pooler(workdir / 'surgery')
     changes = {'evaluation.snapshots_per_phase': 2, 'runtime.keep_checkpoints': 1, 'phases': '0.1,0.2'}
     run = Run(workdir, experiment(prepared, **changes, **{'finetune.models': '0.1@50,0.2'}), quiet=True)
     execute(run, STAGES['pretrain'])
@@ -533,11 +551,15 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     assert run.manifest('pretrain')['counts']['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
     execute(run, STAGES['export'])
     for name in kept:
-        _, params, fresh = load_folder(workdir / 'export' / name)
+        architecture, params, fresh = load_folder(workdir / 'export' / name)
         assert not fresh
         trained = flatten(load_phase(folder, name))
         for path, value in flatten(params).items():
             np.testing.assert_array_equal(value, trained[path], err_msg=f'{name} {path}')
+        # What the model at step 0 has beside its parameters is in every export, though its source is nowhere.
+        found, _ = untouched_in(workdir / 'export' / name, architecture)
+        assert found.keys() == pooler.keys()
+        assert all(np.array_equal(found[of], value) for of, value in pooler.items())
     assert read_json(workdir / 'export' / '0.2@50' / 'export.json')['setting'] == json.loads(
         json.dumps(dataclasses.asdict(run.config.phase['0.2']))
     )

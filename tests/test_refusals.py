@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -27,6 +28,7 @@ from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.folder import name_of
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.progress import in_units
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -69,6 +71,7 @@ def world(tmp_path_factory):
     tmp = tmp_path_factory.mktemp('world')
     (tmp / 'odd.py').write_text(CONFIG.format(tmp=tmp, shape=', '.join(f'{k}={v}' for k, v in SHAPE.items())))
     (tmp / 'text.txt').write_text('some words of a text that is long enough\n\n' * 20)
+    (tmp / 'other.txt').write_text('other words of a text that nothing is trained on\n\n' * 20)
     letters = [*'abcdefghijklmnopqrstuvwxyz']
     tokens = [*SPECIAL_TOKENS, *letters, *(f'##{letter}' for letter in letters)]
     architecture = Bert(len(tokens), **SHAPE)
@@ -99,8 +102,12 @@ def world(tmp_path_factory):
     (tmp / 'ner' / 'drugs').mkdir(parents=True)
     for split in ('train', 'devel', 'test'):
         (tmp / 'ner' / 'drugs' / f'{split}.tsv').write_text('aspirin\tB-Drug\nhelps\tO\n\n')
-    for name in ('weightless', 'torn'):
+    for name in ('weightless', 'torn', 'adapted', 'untyped'):
         write_folder(tmp / name, architecture, params, tmp / 'made')
+    (tmp / 'adapter').mkdir()
+    for name in ('adapted', 'adapter'):
+        (tmp / name / 'adapter_config.json').write_text('{"peft_type": "LORA"}')
+    (tmp / 'untyped' / 'config.json').write_text(json.dumps(architecture.to_config()))
     (tmp / 'weightless' / 'model.safetensors').unlink()
     (tmp / 'torn' / 'model.safetensors').write_bytes(b'torn')
     (tmp / 'odd' / 'drugs').mkdir(parents=True)
@@ -218,7 +225,7 @@ BEFORE_THE_FIRST = [
     (['runtime.tensor=8'], 2, 'does not divide 4 attention heads'),
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
-    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.,]+ GiB, and 8 cpu devices has'),
+    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ PiB, and 8 cpu devices has'),
     (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),
     (
         ['pretrain.objective=rtd', 'source.path={tmp}/narrow', 'objective.rtd.heads=3'],
@@ -236,7 +243,7 @@ BEFORE_THE_FIRST = [
     (['finetune.folder={tmp}/nowhere'], 3, r'nowhere: no such folder; config\.finetune\.folder'),
     (['finetune.datasets=genes'], 3, 'has no set genes; found: drugs'),
     (['finetune.models=..=source'], 2, r"config\.finetune\.models: '\.\.' is not a name"),
-    (['finetune.models=a/b={tmp}/source'], 3, 'is not a Hugging Face folder'),
+    (['finetune.models=a/b={tmp}/source'], 3, 'no such folder; it must be a Hugging Face folder'),
     (['finetune.models=results.jsonl={tmp}/source'], 2, 'ends as our own files do'),
     (['finetune.models=0.9'], 2, "'0.9' is not a phase"),
     (['finetune.models=0.4@25'], 2, "'0.4@25' will not be exported"),
@@ -248,6 +255,23 @@ BEFORE_THE_FIRST = [
     (['finetune.max_pieces=64'], 2, r'config\.finetune\.max_pieces: 64, but 0\.1 has 32 positions'),
     (['finetune.models=x={tmp}/weightless'], 3, r'weightless: holds no weights \(model\.safetensors'),
     (['finetune.models=x={tmp}/torn'], 3, r'torn/model\.safetensors: is damaged'),
+    *(
+        ([f'{key}={{tmp}}/{name}', *others], 3, rf'{name}/adapter_config\.json: adapters are not read')
+        for name in ('adapted', 'adapter')
+        for key, *others in (
+            ['source.path'],
+            ['surgery.donor', 'surgery.strategy=focus'],
+            ['curriculum.probe', 'curriculum.order=easy_to_hard', 'curriculum.texts={tmp}/other.txt'],
+            ['objective.distil.teacher', 'pretrain.objective=distil'],
+            ['finetune.models=x'],
+        )
+    ),
+    (
+        ['source.path={tmp}/untyped'],
+        3,
+        r'untyped/config\.json: has no "model_type"; add .* "model_type": "bert"',
+    ),
+    (['finetune.models=x={tmp}/untyped'], 3, r'untyped/config\.json: has no "model_type"'),
     (['source.path={tmp}/weightless'], 3, r'weightless/model\.safetensors: no such file; it is an input of'),
     (['finetune.folder={tmp}/odd'], 3, r'odd/drugs/train\.tsv:2: expected token TAB tag'),
     (['corpus.languages=english'], 2, r"config\.corpus\.languages: 'english' is not a code"),
@@ -272,7 +296,7 @@ BEFORE_THE_FIRST = [
             *('model.intermediate=131072', 'evaluation.snapshots_per_phase=100'),
         ],
         3,
-        r'run: models and checkpoints need about [\d,]+ GB, and [\d,]+ GB are free \(checkpoints: 400 kept',
+        r'run: models and checkpoints need about [\d.]+ TB, and [\d.]+ [GT]B are free \(checkpoints: 400 kept',
     ),
     (['stages=corpus,corpus'], 2, r'config\.stages: different ones are needed'),
     (['stages=corpus,vocab,pretrain'], 2, 'pretrain needs surgery, which is not done'),
@@ -292,6 +316,33 @@ def test_run_checks_every_stage_before_the_first(keys, code, expected, world, tm
     assert found == code, line
     assert re.search(expected, line), line
     assert refused(world, tmp_path, capsys, 'run', *given, '--dry-run') == (found, line)
+
+
+TEXTS = '--config.curriculum.texts={tmp}/other.txt'
+
+
+@pytest.mark.parametrize('name', ['adapted', 'adapter'])
+@pytest.mark.parametrize(
+    'given',
+    [
+        ['predict', 'MODEL', '--text=a [MASK]'],
+        ['merge', 'MODEL', '{tmp}/source', '--to={new}/merged'],
+        ['merge', '{tmp}/source', 'MODEL', '--to={new}/merged'],
+        ['advise', '--source=MODEL', '--texts={tmp}/text.txt'],
+        ['init', '{new}/mine.py', '--source=MODEL', '--texts={tmp}/text.txt', '--hours=1'],
+        ['plan', '--config={tmp}/odd.py', '--config.source.path=MODEL'],
+        ['difficulty', '--config={tmp}/odd.py', '--workdir={new}/run', '--model=x=MODEL', TEXTS],
+    ],
+    ids=lambda given: given[0],
+)
+def test_every_verb_refuses_an_adapter_beside_the_weights(given, name, world, tmp_path, capsys):
+    """And the Python functions: transformers puts it on or not by whether PEFT is installed."""
+    filled = [one.replace('MODEL', f'{world}/{name}').format(tmp=world, new=tmp_path) for one in given]
+    code, line = call(capsys, *filled)
+    assert (code, line.count('\n')) == (3, 0), line
+    assert f'{name}/adapter_config.json: adapters are not read, and the weights without it are' in line
+    assert 'merge_and_unload() of PEFT' in line
+    assert not list(tmp_path.iterdir())
 
 
 def test_run_says_at_once_what_a_finished_stage_refuses(world, tmp_path, capsys):
@@ -416,6 +467,36 @@ def test_a_batch_beyond_the_memory_says_what_to_set():
     with pytest.raises(ConfigError, match=r'lower config\.rows\.row_pieces'):
         check_memory(wanted, architecture, tiny, 1)
     check_memory(wanted, architecture, Present('gpu', 'of unknown memory', 1, 1, 0), 1)
+
+
+@pytest.mark.parametrize(
+    ('number', 'decimal', 'binary'),
+    [
+        (0, '0 bytes', '0 bytes'),
+        (1, '1 byte', '1 byte'),
+        (999, '999 bytes', '999 bytes'),
+        (1e3, '1 kB', '1,000 bytes'),
+        (1024, '1.02 kB', '1 KiB'),
+        (438_012_216, '438 MB', '418 MiB'),
+        (999_700_000, '1 GB', '953 MiB'),
+        (1.5e9, '1.5 GB', '1.4 GiB'),
+        (7e15, '7 PB', '6.22 PiB'),
+        (7e18, '7,000 PB', '6,217 PiB'),
+    ],
+)
+def test_sizes_have_a_unit_that_says_something(number, decimal, binary):
+    assert (in_units(number), in_units(number, 1024)) == (decimal, binary)
+
+
+def test_a_small_model_on_a_full_disk_is_told_in_units_that_say_something(
+    world, tmp_path, capsys, monkeypatch
+):
+    """Not "need about 0 GB, and 0 GB are free"."""
+    jax.devices()
+    monkeypatch.setattr('shutil.disk_usage', lambda folder: shutil._ntuple_diskusage(10**9, 10**9, 700))
+    code, line = refused(world, tmp_path, capsys, 'run')
+    assert code == 3
+    assert re.search(r'models and checkpoints need about [\d.]+ MB, and 700 bytes are free \(', line), line
 
 
 @pytest.mark.parametrize('allocate', [lambda: np.ones(2**55), lambda: jnp.ones((2**22, 2**22)), list])

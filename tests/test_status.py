@@ -89,6 +89,7 @@ def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
     text = capsys.readouterr().out
     assert 'pretrain: step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s, about 4 s left\n' in text
     assert 'finetune: 3 of 8 cells\n' in text
+    assert f'disk: {found["bytes"] / 1e3:.3g} kB\n' in text
     assert re.search(r'last record, .* ago: stage pretrain, step 60, kind train, ', text), text
     assert before == stamps(run.workdir)
 

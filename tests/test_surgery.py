@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from toy_source import (
     BIAS,
     LETTERS,
@@ -23,6 +24,8 @@ from toy_source import (
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.schema import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery import graft, initialisations, reading, rows, source
 from bioptimus_jax.trees import flatten
@@ -368,6 +371,36 @@ def test_copy_and_scratch(tmp_path):
         built(make_run(tmp_path / 'f', made, OLD, surgery__strategy='averaged_last', source__path=''))
 
 
+def test_what_is_not_trained_goes_on_by_name_and_what_cannot_is_named(tmp_path, capsys):
+    """Into the model at step 0, whose files stay in the run; none of it where the weights are random."""
+    source, model = tmp_path / 'source', tmp_path / 'run' / 'surgery' / 'model'
+    run = make_run(
+        tmp_path, make_source(OLD), [*SPECIAL, 'drug', 'drugs'], surgery__strategy='averaged_input'
+    )
+    given = dict(
+        zip(Bert(9, 16, 1, 2, 4, 8).untouched(), map(np.float32, (np.eye(16), np.arange(16))), strict=False)
+    )
+    labels = {'classifier.weight': np.ones((3, 16), np.float32), 'bert.embeddings.position_ids': np.arange(9)}
+    state = safetensors.numpy.load_file(source / 'model.safetensors')
+    safetensors.numpy.save_file({**state, **given, **labels}, source / 'model.safetensors')
+    run.quiet = False
+    built(run)
+    said = capsys.readouterr().out
+    assert (
+        'also has bert.pooler.dense.bias, bert.pooler.dense.weight: every export has that too, unchanged'
+        in said
+    )
+    assert 'also has classifier.weight: in no model of this run, being a head for labels, ' in said
+    assert 'position_ids' not in said
+    shutil.rmtree(source)
+    found, lost = untouched_in(model, tensors.read_architecture(model))
+    assert (found.keys(), lost) == (given.keys(), [])
+    assert all(np.array_equal(found[name], value) for name, value in given.items())
+    scratch = make_run(tmp_path / 'b', make_source(OLD), [*SPECIAL, 'drug'], surgery__strategy='scratch')
+    built(scratch)
+    assert untouched_in(scratch.workdir / 'surgery' / 'model', Bert(9, 16, 1, 2, 4, 8)) == ({}, [])
+
+
 def test_sequences_beyond_the_position_table_and_dropout(tmp_path):
     made = make_source(OLD)
     with pytest.raises(ConfigError, match=r'max_document_pieces: 33 .* 32'):
@@ -384,8 +417,6 @@ def test_a_source_without_a_head_says_so(tmp_path, capsys):
     made = make_source(OLD)
     run = make_run(tmp_path, made, [*SPECIAL, 'drug', 'drugs'], surgery__strategy='averaged_input')
     run.quiet = False
-    import safetensors.numpy
-
     file = tmp_path / 'source' / 'model.safetensors'
     state = {k: v for k, v in safetensors.numpy.load_file(file).items() if not k.startswith('cls.')}
     safetensors.numpy.save_file(state, file)

@@ -13,9 +13,9 @@ from typing import Any
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.folder import config_values, model_folders
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain import difficulty
 from bioptimus_jax.pretrain.backends import dtype_of
@@ -91,9 +91,7 @@ def _measured(
 
 def _computed_here(folder: Path) -> bool:
     """Whether it is of a family that can be computed here. Raises InputError where there is no model at all."""
-    values = read_json(folder / 'config.json')
-    if not isinstance(values, dict):
-        raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); give the path of one')
+    config_values(folder)
     try:
         read_architecture(folder)
     except InputError:

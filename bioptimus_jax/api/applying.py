@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.api.objects import Place, undisturbed, whole_number
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.api.objects import PLACE, Place, undisturbed, whole_number
+from bioptimus_jax.errors import ConfigError, InputError
 
 
 def predict(
@@ -22,6 +22,8 @@ def predict(
     type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]
     'masks'. Raises InputError for a folder without a model and a text that cannot be read.
     """
+    if not isinstance(model, PLACE):
+        raise ConfigError(f'model: got {type(model).__name__}; give the folder that it was saved in')
     # Late: these import torch.
     from bioptimus_jax.inference.forms import record_of
     from bioptimus_jax.inference.given import Given

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import MOST
-from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.hosts.settled import settled
+from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Subwords, kind_name
@@ -29,6 +30,18 @@ Tokenizer: TypeAlias = 'PreTrainedTokenizerBase | Place'
 """A fast tokenizer of transformers, or its folder."""
 Keys: TypeAlias = Mapping[str, Any]
 """Values by the dotted names of the configuration, as `{'vocab.size': 8000}`."""
+
+
+WRAPPERS = {
+    'PeftModel': 'give what its merge_and_unload() returns',
+    'SentenceTransformer': 'give its [0].auto_model, with its tokenizer',
+    'OptimizedModule': 'give its _orig_mod, which torch.compile had',
+    'DataParallel': 'give its module',
+    'DistributedDataParallel': 'give its module',
+    'FullyShardedDataParallel': 'save it, and give the folder',
+    'LightningModule': 'give the model that is in it',
+}
+"""Classes of other libraries that hold a model of transformers, and what to give in their place."""
 
 
 @contextlib.contextmanager
@@ -50,6 +63,7 @@ def undisturbed() -> Iterator[None]:
     threads, loud, bars = torch.get_num_threads(), logging.get_verbosity(), logging.is_progress_bar_enabled()
     try:
         logging.disable_progress_bar()
+        logging.set_verbosity_error()
         with settled():
             yield
     finally:
@@ -62,20 +76,42 @@ def undisturbed() -> Iterator[None]:
 def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
     """The folder of a model and its tokenizer: that which is given, or `folder`, where objects are written.
 
-    Raises ConfigError where one of them is missing, or is neither an object nor a folder.
+    Raises ConfigError where one of them is missing, or is neither a plain object of transformers nor a folder, and
+    InputError for a folder without a model, or with an adapter.
     """
     if isinstance(model, PLACE):
         if tokenizer is not None:
             raise ConfigError('tokenizer: a model that is a folder has its own; give the folder alone')
         if not Path(model).is_dir():
             raise InputError(f'{os.fspath(model)}: no such folder; give a Hugging Face folder, or a model')
+        config_values(Path(model))
         return Path(model).absolute()
+    check_plain(model)
     if tokenizer is None:
         raise ConfigError('tokenizer: is missing; a model that is an object needs its tokenizer')
     _saved(folder, model, 'model')
     if isinstance(tokenizer, PLACE):
         tokenizer = agreement.load_in_transformers(Path(tokenizer))
     return _saved(folder, tokenizer, 'tokenizer')
+
+
+def check_plain(model: Any) -> None:
+    """Raise ConfigError, with what to give instead, for an object that is no plain model of transformers.
+
+    What such an object adds would be lost, in silence, where its model is written and read.
+    """
+    from transformers import PreTrainedModel  # late: imports torch
+
+    kinds = [kind.__name__ for kind in type(model).__mro__]
+    if remedy := next((WRAPPERS[name] for name in kinds if name in WRAPPERS), ''):
+        raise ConfigError(f'model: {type(model).__name__} is no plain model of transformers; {remedy}')
+    if not isinstance(model, PreTrainedModel):
+        raise ConfigError(f'model: got {type(model).__name__}; give one of transformers, or a folder')
+    if hasattr(model, 'peft_config') or any('.base_layer.' in name for name, _ in model.named_parameters()):
+        raise ConfigError(
+            'model: has layers of an adapter (add_adapter), which are not read; give what '
+            'PeftModel.from_pretrained(MODEL, ADAPTER).merge_and_unload() of PEFT returns for the model without it'
+        )
 
 
 def _saved(folder: Path, given: Any, name: str) -> Path:
@@ -120,6 +156,27 @@ def tokenizer_in(folder: Path, habits: Mapping[str, Any]) -> Any:
     return tokenizer
 
 
+def own_model(folder: Path) -> Any:
+    """The model of a folder as transformers has it: of the class that config.json names, in the type of its weights.
+
+    Where no class is named, a masked language model, or without the head of one a bare encoder. Raises InputError.
+    """
+    import transformers
+
+    from bioptimus_jax.finetune.loading import load_weights  # late: imports torch
+
+    named = config_values(folder).get('architectures') or []
+    if not named:
+        made, info = load_weights(folder, 'AutoModelForMaskedLM', dtype='auto')
+        return load_weights(folder, 'AutoModel', dtype='auto')[0] if info['missing_keys'] else made
+    if not hasattr(transformers, str(named[0])):
+        raise InputError(
+            f'{folder / "config.json"}: "architectures" names {named[0]}, which transformers does not have; give the '
+            'model and its tokenizer as objects'
+        )
+    return load_weights(folder, named[0], dtype='auto')[0]
+
+
 def model_in(folder: Path, like: Any = None) -> Any:
     """The model of a folder: of the class that it names, or of that of `like`, a model that was adapted.
 
@@ -127,14 +184,14 @@ def model_in(folder: Path, like: Any = None) -> Any:
     """
     from bioptimus_jax.finetune.loading import load_weights  # late: imports torch
 
-    written = read_json(folder / 'config.json') or {}
-    if like is None or isinstance(like, PLACE):
+    written = config_values(folder)
+    if like is None:
         return load_weights(folder, written['architectures'][0])[0]
     settings = copy.deepcopy(like.config)
     for key, value in written.items():
         if not ('dropout' in key or key in ('architectures', 'dtype')):
             setattr(settings, key, value)
-    made, info = load_weights(folder, type(like).__name__, config=settings)
+    made, info = load_weights(folder, type(like), config=settings)
     kept = {name: tensor for name, tensor in like.state_dict().items() if name in info['missing_keys']}
     made.load_state_dict(kept, strict=False)
     made.name_or_path = like.name_or_path

@@ -71,10 +71,10 @@ def adapt(
 
     `model`: of transformers with `tokenizer`, a Hugging Face folder with None, or None where the config names a source.
     `texts`: documents, or None where the config or `keys` name files (`{'corpus.inputs': ('a/*.jsonl.gz',)}`).
-    `workdir`: the run folder, which stays: other exports, what was measured, and `given/config.py`, with which
-    `bioptimus` continues. `config`: a shipped config or a .py file; without one everything has its default, in the
-    kind of tokenizer and the casing of the model. `keys`: values by their dotted names, as `{'vocab.size': 8000,
-    'phase.0.1.duration': 0.5}`. `quiet`: no lines of progress.
+    `workdir`: the run folder, which stays: exports, with a pooler where the model had one, what was measured, and
+    `given/config.py`, with which `bioptimus` continues. `config`: a shipped config or a .py file; without one
+    everything has its default, in the kind of tokenizer and the casing of the model. `keys`: values by their dotted
+    names, as `{'vocab.size': 8000, 'phase.0.1.duration': 0.5}`. `quiet`: no lines of progress.
 
     It is `bioptimus run` in a process of its own, so that this one keeps its accelerators. The same call continues a
     run that was interrupted, and returns the finished model of one that was not. The last stage is export; to measure,

@@ -17,6 +17,7 @@ from bioptimus_jax.api.objects import (
     habits_of,
     keys_of,
     model_in,
+    own_model,
     subwords_of,
     texts_of,
     tokenizer_in,
@@ -108,6 +109,7 @@ def replace_vocabulary(
     """
     with workplace() as place, undisturbed():
         source = as_folder(place / 'model', model, tokenizer)
+        like = own_model(source) if isinstance(model, PLACE) else model
         texts = list(texts_of(sentences, 'sentences'))
         write_texts(place / 'sentences.jsonl', texts)
         file = _vocabulary_file(place / 'new', new, source)
@@ -137,7 +139,7 @@ def replace_vocabulary(
         ):
             execute(run, stage)
         made = run.folder('surgery') / 'model'
-        return model_in(made, model), tokenizer_in(made, habits)
+        return model_in(made, like), tokenizer_in(made, habits)
 
 
 def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:

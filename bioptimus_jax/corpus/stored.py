@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.files import refuse_pointer
 
 # No text comes near these: PubMed's files unpack to 4 to 9 times their size, gzip's own limit is 1,032.
 MOST_UNPACKED = 200
@@ -112,6 +113,7 @@ def opened(
     Raises InputError where it cannot be read, BrokenFile where it is empty, a cut-off or damaged gzip file, or a bomb.
     """
     try:
+        refuse_pointer(path)
         with open(path, 'rb') as stored:
             size = path.stat().st_size
             if not size:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
@@ -19,7 +21,8 @@ from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import ABOUT
-from bioptimus_jax.model.tensors import read_architecture, write_folder
+from bioptimus_jax.model.tensors import NOTHING, read_architecture, write_folder
+from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import planned_objective
@@ -88,9 +91,10 @@ def _exported(
     if beside := [suffix for suffix in models if suffix]:
         about['beside'] = beside
     threads, measured = run.config.runtime.torch_threads, {}
+    untouched, _ = untouched_in(initial, models[''][0])
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
-        name = f'{phase}{suffix}'
-        found = export(folder / name, *models[suffix], initial, texts, about, threads=threads, run=run)
+        name, own = f'{phase}{suffix}', {} if suffix else untouched
+        found = export(folder / name, *models[suffix], initial, texts, about, own, threads=threads, run=run)
         run.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
         measured[name] = found
     return measured
@@ -103,20 +107,21 @@ def export(
     tokenizer_folder: Path,
     texts: Sequence[str],
     about: Mapping[str, Any],
+    untouched: Mapping[str, np.ndarray] = NOTHING,
     *,
     threads: int = 1,
     run: Run | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
-    `run`: whose records the card tells.
+    `untouched`: tensors of the source beside the parameters. `run`: whose records the card tells.
     """
     with whole_folder(folder) as hidden:
-        write_folder(hidden, architecture, params, tokenizer_folder)
+        write_folder(hidden, architecture, params, tokenizer_folder, untouched)
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
-        write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
+        told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
+        write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / CARD) as file:
-            told = {**about, 'gate': measured}
             file.write(card.model_card(run, about.get('phase', ''), architecture, told, folder=hidden))
         sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
         with atomic(hidden / SUMS) as file:

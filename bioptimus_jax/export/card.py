@@ -205,6 +205,9 @@ def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
             f'Checked on reload with transformers: {gate["pieces"]} pieces compared, hidden states within '
             f'{gate["hidden"]:.1e}, logits within {gate["logits"]:.1e}'
         )
+    if untouched := about.get('untouched'):
+        names = ', '.join(f'`{name}`' for name in untouched)
+        lines.append(f'Beside these weights, as in the source and not trained further: {names}')
     lines.append('`sha256sums` holds the checksums of the files; `export.json` records where they come from')
     return lines
 

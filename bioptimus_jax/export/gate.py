@@ -4,7 +4,7 @@ Shapes: B texts, L pieces, D hidden size, V vocabulary.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -42,8 +43,10 @@ def check(
     import torch
 
     torch.set_num_threads(threads)
-    model = _reloaded(folder, architecture)
+    untouched, _ = untouched_in(folder, architecture)
+    model = _reloaded(folder, architecture, untouched)
     _check_weights(folder, architecture, model)
+    _check_untouched(folder, untouched)
     ids, pad = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
     tokens_BxL, mask_BxL = _padded(ids, pad, architecture)
     with torch.inference_mode():
@@ -81,8 +84,9 @@ def _difference(folder: Path, name: str, mine: np.ndarray, other: np.ndarray, ma
     return difference
 
 
-def _reloaded(folder: Path, architecture: Architecture) -> Any:
-    """The model as transformers loads it, ready to compute; nothing may be missing, unexpected or mismatched."""
+def _reloaded(folder: Path, architecture: Architecture, untouched: Collection[str]) -> Any:
+    """The model as transformers loads it, ready to compute; nothing may be missing, mismatched or, but for what is
+    there for other classes of the family, unexpected."""
     import transformers
     from transformers.utils import logging
 
@@ -98,8 +102,8 @@ def _reloaded(folder: Path, architecture: Architecture) -> Any:
         folder, output_loading_info=True, trust_remote_code=False, local_files_only=True
     )
     for kind in ('missing_keys', 'unexpected_keys', 'mismatched_keys'):
-        if info[kind]:
-            names = ', '.join(sorted(map(str, info[kind]))[:4])
+        if wrong := {*map(str, info[kind])}.difference(untouched):
+            names = ', '.join(sorted(wrong)[:4])
             raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
     return model.eval()
 
@@ -126,6 +130,26 @@ def _check_weights(folder: Path, architecture: Architecture, model: Any) -> None
     for second, first in architecture.tied.items():
         if model.get_parameter(second).data_ptr() != model.get_parameter(first).data_ptr():
             raise GateError(f'{folder}: {second} and {first} are not tied on reload')
+
+
+def _check_untouched(folder: Path, untouched: Mapping[str, np.ndarray]) -> None:
+    """Whether tensors beside the parameters are what the classes of transformers that have them load."""
+    import transformers
+
+    left = dict(untouched)
+    for hf_class in ('AutoModel', 'AutoModelForPreTraining'):
+        if not left:
+            return
+        model = getattr(transformers, hf_class).from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+        state = model.state_dict()
+        for name in list(left):
+            found = state.get(name, state.get(name.removeprefix(f'{model.base_model_prefix}.')))
+            if found is not None and not np.array_equal(found.numpy(), left.pop(name)):
+                raise GateError(f'{folder}: {name} is another on reload by {hf_class}')
+    if left:
+        raise GateError(f'{folder}: no class of transformers loads {", ".join(left)}')
 
 
 def _check_tokenizer(

@@ -1,7 +1,7 @@
 """Verb `merge`: the mean of the weights of Hugging Face folders of one shape and one vocabulary."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -12,6 +12,8 @@ from bioptimus_jax.export.build import export
 from bioptimus_jax.files import sha256
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.model.untouched import enumerated, untouched_in
+from bioptimus_jax.progress import complain
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 
@@ -27,8 +29,9 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         )
     if to.exists():
         raise InputError(f'{to}: already exists; name a new folder')
-    first, known = folders[0], load_subwords(folders[0]).tokens
+    first = folders[0]
     architecture, total, _ = load_folder(first, masked_lm=False)
+    known = load_subwords(first).tokens
     # In float64, so that the mean is rounded once.
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)
     for folder, share in zip(folders, shares, strict=True):
@@ -45,11 +48,22 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         part = share / sum(shares)
         total = jax.tree.map(lambda sums, leaf, part=part: sums + part * leaf, total, params)
     mean = jax.tree.map(lambda leaf: leaf.astype(np.float32), total)
+    untouched = _of_all([untouched_in(folder, architecture)[0] for folder in folders], shares)
     made_of = {
         str(folder): {'weight': share, 'sha256': {p.name: sha256(p) for p in deciding_files(folder)}}
         for folder, share in zip(folders, shares, strict=True)
     }
-    return export(to, architecture, mean, first, (), {'phase': to.name, 'merged': made_of})
+    return export(to, architecture, mean, first, (), {'phase': to.name, 'merged': made_of}, untouched)
+
+
+def _of_all(several: Sequence[Mapping[str, np.ndarray]], shares: Sequence[float]) -> dict[str, np.ndarray]:
+    """The mean of tensors beside the parameters; a line names those that some of the models lack."""
+    names = set.intersection(*({*each} for each in several))
+    if lost := sorted(set().union(*several) - names):
+        complain(f'merge: not all models have {enumerated(lost)}, so the mean has none')
+    return {
+        name: np.average([each[name] for each in several], 0, shares).astype(np.float32) for name in names
+    }
 
 
 def _check_same(folder: Path, values: dict, first: Path, wanted: dict) -> None:

@@ -14,6 +14,8 @@ from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.weights import refuse_wrapped, weight_files
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
@@ -34,10 +36,7 @@ def load_head(
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    if not (folder / 'config.json').is_file():
-        raise InputError(
-            f'{folder}: is not a Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
-        )
+    config_values(folder)
     tokenizer = load_for_words(folder)
     try:
         config = transformers.AutoConfig.from_pretrained(
@@ -69,28 +68,33 @@ def load_head(
 
 
 def load_weights(
-    folder: Path, hf_class: str, refused: str = CANNOT, **options: Any
+    folder: Path, hf_class: Any, refused: str = CANNOT, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """A folder's model by a class of transformers, in float32, and what is missing or of another shape.
+    """A folder's model by a class of transformers, and what is missing or of another shape; in float32, if not said.
 
     Nothing is downloaded, and no code of the folder is run. Raises InputError; `refused` says what for a reason.
     """
     import transformers
 
+    config_values(folder)
+    weight_files(folder)  # raises for what is in the place of a file
+    kind = getattr(transformers, hf_class) if isinstance(hf_class, str) else hf_class
     try:
-        return getattr(transformers, hf_class).from_pretrained(
+        model, info = kind.from_pretrained(
             folder,
-            dtype=torch.float32,
             output_loading_info=True,
             weights_only=True,
             trust_remote_code=False,
             local_files_only=True,
-            **options,
+            **{'dtype': torch.float32, **options},
         )
     except Exception as error:  # what a folder holds can lead transformers to any of them
         if flaw := pickled_code(error):
             raise InputError(f'{folder}: {flaw}') from error
         raise InputError(f'{folder}: {refused.format(said_by(error))}') from error
+    tables = (name for name in info['missing_keys'] if name.endswith('embeddings.weight'))
+    refuse_wrapped(info['unexpected_keys'], tables, folder)
+    return model, info
 
 
 def device_here() -> str:

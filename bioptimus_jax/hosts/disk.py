@@ -5,7 +5,7 @@ Bytes for each word, document and context are those of real PubMed abstracts (me
 
 import dataclasses
 
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress import in_units, numbered
 from bioptimus_jax.schema import Experiment, Vocab
 
 WORDS_PER_DOCUMENT = 228
@@ -73,7 +73,7 @@ def disk_space(
         Space(
             'pretrain',
             (kept + keep + 1) * checkpoint,
-            f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {checkpoint / 1e9:.2f} GB each',
+            f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {in_units(checkpoint)} each',
         ),
         Space('export', kept * (model + TOKENIZER_BYTES), numbered(kept, 'folder')),
     ]

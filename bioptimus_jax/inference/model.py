@@ -9,7 +9,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.kept import Reads, read_reads
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.folder import ADAPTER, config_values
 from bioptimus_jax.plugins import Plugins
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
@@ -89,7 +89,7 @@ def model_in(folder: Path) -> Path:
     """The folder itself, or the model that was kept or exported in it. Raises InputError unless there is one."""
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give the folder of a model, or of a run that kept one')
-    if (folder / 'config.json').is_file():
+    if any((folder / name).is_file() for name in ('config.json', ADAPTER)):
         return folder
     for pattern in FINISHED:
         found = sorted(file.parent for file in folder.glob(pattern))

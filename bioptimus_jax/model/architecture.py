@@ -234,6 +234,16 @@ class Architecture(abc.ABC):
         """The reverse, by full names."""
         return tensors
 
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes, by full names, of tensors that a source may have and no parameter is, and that exports keep."""
+        return {}
+
+    def lost(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
+        """Plain names of a checkpoint's tensors that neither parameters nor exports have: heads for labels, say."""
+        kept = {self.plain_name(name) for name in (*self.tied, *self.untouched())}
+        weights = (name for name, tensor in tensors.items() if not np.issubdtype(tensor.dtype, np.integer))
+        return [name for name in weights if self.ignored.match(name) and name not in kept]
+
     @abc.abstractmethod
     def embeddings(self, compute: Compute) -> nn.Module:
         """`(batch, seed_2, delta_BxLxD) -> states BxLxD`, with batch as `context` gives it and delta as in `encode`.

@@ -15,17 +15,37 @@ from bioptimus_jax.vocab import subwords
 
 ABOUT = 'export.json'
 """Of an exported model: where it comes from."""
+ADAPTER = 'adapter_config.json'
+"""Of an adapter of PEFT, beside the weights of its model or alone."""
 
 
 def config_values(folder: Path) -> dict[str, Any]:
-    """What config.json says. Raises InputError where there is no folder or no such file, or it is damaged."""
+    """What config.json says of the model in a folder.
+
+    Raises InputError where there is no folder, no such file or an adapter, and for a file that is damaged or names no
+    family.
+    """
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; it must be a Hugging Face folder')
+    refuse_adapter(folder)
     file = folder / 'config.json'
     values = read_json(file)
     if values is None:
         raise InputError(f'{file}: no such file; the folder must hold a Hugging Face model')
-    return values if isinstance(values, dict) else {}
+    if not isinstance(values, dict) or 'model_type' not in values:
+        raise InputError(
+            f'{file}: has no "model_type"; add the family that the weights are of, as "model_type": "bert"'
+        )
+    return values
+
+
+def refuse_adapter(folder: Path) -> None:
+    """Raise InputError where an adapter is in a folder: the weights beside it are those of another model."""
+    if (folder / ADAPTER).is_file():
+        raise InputError(
+            f'{folder / ADAPTER}: adapters are not read, and the weights without it are another model; merge it into '
+            'them with merge_and_unload() of PEFT, save the result with save_pretrained(), and give that folder'
+        )
 
 
 def is_computed_here(folder: Path) -> bool:
@@ -35,6 +55,7 @@ def is_computed_here(folder: Path) -> bool:
 
 def deciding_files(folder: Path) -> list[Path]:
     """The files of a Hugging Face folder that decide what it computes: config.json, weights, tokenizer."""
+    refuse_adapter(folder)
     weights = weight_files(folder) or [folder / WEIGHTS[0]]
     tokenizer = [folder / name for name in subwords.file_names() if (folder / name).is_file()]
     return [folder / 'config.json', *weights, *tokenizer]
@@ -42,8 +63,7 @@ def deciding_files(folder: Path) -> list[Path]:
 
 def files_for_transformers(folder: Path) -> list[Path]:
     """The files of which transformers may read some: as `deciding_files`, for models that are not computed here."""
-    if not (folder / 'config.json').is_file():
-        raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); export the model first')
+    config_values(folder)
     endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
     return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != ABOUT)
 
@@ -59,6 +79,7 @@ def source_folder(
     if not source.path:
         return None
     if Path(source.path).is_dir():
+        refuse_adapter(Path(source.path))
         return Path(source.path)
     if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
         raise InputError(f'{source.path}: no such folder; {keys[0]} must name a Hugging Face model')
@@ -69,13 +90,15 @@ def source_folder(
     import huggingface_hub
 
     try:
-        patterns = ['config.json', 'README.md', *WEIGHTS, *SHARDS, *subwords.file_names()]
-        return Path(
+        patterns = ['config.json', ADAPTER, 'README.md', *WEIGHTS, *SHARDS, *subwords.file_names()]
+        folder = Path(
             huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
         )
     except Exception as error:  # the hub client raises many kinds: network, credentials, names
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
+    refuse_adapter(folder)
+    return folder
 
 
 def model_folders(

@@ -16,10 +16,12 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, complete, write_json
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import config_values
-from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, tensor_names
+from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, refuse_wrapped, tensor_names
 from bioptimus_jax.schema import FAMILIES, Model
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.vocab import subwords
+
+NOTHING: Mapping[str, np.ndarray] = {}
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -149,12 +151,17 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
 
 
 def write_folder(
-    folder: Path, architecture: Architecture, params: Mapping[str, Any], tokenizer_folder: Path
+    folder: Path,
+    architecture: Architecture,
+    params: Mapping[str, Any],
+    tokenizer_folder: Path,
+    untouched: Mapping[str, np.ndarray] = NOTHING,
 ) -> None:
     """A Hugging Face folder: tokenizer files, config.json, and last model.safetensors (float32).
 
-    What config.json says of the tokenizer's ids follows from `tokenizer_folder`. Raises InputError where that has no
-    tokenizer, or one with more tokens than there are rows.
+    `untouched`: tensors beside the parameters, by transformers' names. What config.json says of the tokenizer's ids
+    follows from `tokenizer_folder`. Raises InputError where that has no tokenizer, or one with more tokens than there
+    are rows.
     """
     folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +184,8 @@ def write_folder(
     write_json(folder / 'config.json', values)
     # Last: a folder without weights cannot be loaded as a model, so a crash leaves none that is incomplete.
     with complete(folder / WEIGHTS[0]) as hidden:
-        safetensors.numpy.save_file(to_tensors(params, architecture), hidden, metadata={'format': 'pt'})
+        state = {**to_tensors(params, architecture), **untouched}
+        safetensors.numpy.save_file(state, hidden, metadata={'format': 'pt'})
 
 
 def _cut(path: str, values: Any, architecture: Architecture) -> Any:
@@ -217,8 +225,19 @@ def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folde
 
 
 def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:
-    """Raise InputError for tensors of another family than config.json says, as their names tell."""
+    """Raise InputError for tensors of another family than config.json says, or of a module that held the model.
+
+    Their names tell.
+    """
     names = list(names)
+    own = _table_of(type(architecture))
+    bare = architecture.plain_name(own)
+    if any(architecture.plain_name(name) == bare for name in names):
+        refuse_wrapped(names, (), where)
+    else:
+        # The table of another family is none with a beginning before its name.
+        foreign = {_table_of(family) for family in map(FAMILIES.load, FAMILIES)} - {own}
+        refuse_wrapped([name for name in names if name not in foreign], (own, bare), where)
     if any(name.startswith(architecture.prefix) for name in names):
         return
     for family in map(FAMILIES.load, FAMILIES):
@@ -227,3 +246,8 @@ def check_family(names: Iterable[str], architecture: Architecture, where: str) -
                 f'{where}: holds {found[0]}, a tensor of {family.title}, but model_type in config.json is '
                 f'{architecture.model_type!r}; take both from one model'
             )
+
+
+def _table_of(family: type[Architecture]) -> str:
+    """The name of the table of embeddings in transformers."""
+    return family.tensor_name(family.table)

@@ -1,6 +1,6 @@
 """The weights in a Hugging Face folder: one file or several with an index, safetensors or PyTorch's, all finite."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, refuse_pointer
 
 WEIGHTS = (
     'model.safetensors',
@@ -24,12 +24,16 @@ SHARDS = ('model-*-of-*.safetensors', 'pytorch_model-*-of-*.bin')  # as transfor
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights, an index behind those that it names; none in a folder without weights.
 
-    Raises InputError for an index that is damaged, or that names a file which is not there.
+    Raises InputError for an index that is damaged, or that names a file which is not there, and for a pointer of Git
+    LFS in the place of a file.
     """
     first = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-    if first is None or first.suffix != '.json':
-        return [first] if first else []
-    return [*_shards(first, _weight_map(first)), first]
+    if first is None:
+        return []
+    files = [*_shards(first, _weight_map(first)), first] if first.suffix == '.json' else [first]
+    for file in files:
+        refuse_pointer(file)
+    return files
 
 
 def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
@@ -86,6 +90,26 @@ def check_finite(state: Mapping[str, np.ndarray], folder: Path, where: Path) -> 
             )
 
 
+def refuse_wrapped(names: Iterable[str], tables: Iterable[str], where: object) -> None:
+    """Raise InputError where the table of embeddings is called as one of `tables`, but with a beginning before it.
+
+    So it is where a module held the model whose weights were saved. An adapter that was not merged is named first.
+    """
+    names, tables = list(names), list(tables)
+    if inner := next((name for name in names if '.base_layer.' in name), ''):
+        raise InputError(
+            f'{where}: holds {inner}, of an adapter that was not merged; merge it with merge_and_unload() of PEFT, and '
+            'save the result with save_pretrained()'
+        )
+    for name in names:
+        if table := next((table for table in tables if name.endswith(f'.{table}')), ''):
+            raise InputError(
+                f'{where}: its names begin with {name.removesuffix(table)!r} ({name}), as where Lightning, '
+                'DataParallel or torch.compile held the model; load the weights into the model without this beginning, '
+                'and save that with save_pretrained()'
+            )
+
+
 def _weight_map(index: Path) -> dict[str, str]:
     content: Any = read_json(index)
     listed = content.get('weight_map') if isinstance(content, dict) else None
@@ -124,7 +148,14 @@ def _read_bin(file: Path) -> dict[str, np.ndarray]:
         raise InputError(f'{file}: needs PyTorch to be read; install bioptimus-jax[ner]') from error
     try:
         state = torch.load(file, map_location='cpu', weights_only=True)
+        if inner := next((name for name, value in state.items() if isinstance(value, Mapping)), None):
+            raise InputError(
+                f'{file}: is a checkpoint of a training, with {", ".join(map(str, state))}; load what is in its '
+                f'{inner!r} into the model, and save that with save_pretrained()'
+            )
         return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
+    except InputError:
+        raise
     except Exception as error:  # torch.load raises whatever the bytes lead it to
         if flaw := pickled_code(error):
             raise InputError(f'{file}: {flaw}') from error

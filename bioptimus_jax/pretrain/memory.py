@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.hosts.devices import GIB, Present
+from bioptimus_jax.hosts.devices import Present
 from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
@@ -20,6 +20,7 @@ from bioptimus_jax.pretrain.backends import PLAIN, WITHOUT_WINDOWS, dtype_of, re
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import most_places, objectives_of, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
+from bioptimus_jax.progress import in_units
 from bioptimus_jax.schema import Experiment
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
@@ -107,7 +108,7 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
     )
     raise ConfigError(
         f'config.pretrain.batch_rows: {settings.batch_rows} rows of {experiment.rows.row_pieces} pieces need about '
-        f'{needed / GIB:,.1f} GiB, and {here} has {here.memory_bytes / GIB:,.1f}; {remedy}'
+        f'{in_units(needed, 1024)}, and {here} has {in_units(here.memory_bytes, 1024)}; {remedy}'
     )
 
 

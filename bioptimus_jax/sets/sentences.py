@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import refuse_pointer
 
 SPLITS = ('train', 'devel', 'test')
 NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}
@@ -97,6 +98,7 @@ def text_of(path: Path) -> str:
 def bytes_of(path: Path) -> bytes:
     """What a file holds. Raises InputError."""
     try:
+        refuse_pointer(path)
         return path.read_bytes()
     except OSError as error:
         raise InputError(

@@ -4,6 +4,7 @@ V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
+from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Rows, Surgery
@@ -42,6 +44,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     run.computes('surgery', str(present()), **computing())
     known = subwords.load(run.folder('vocab'))
     vocabulary = known.tokens
+    untouched: dict[str, np.ndarray] = {}
     if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, known)
     else:
@@ -58,13 +61,30 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, known, architecture)
-    _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
+        untouched = _untouched(run, source)
+    _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / account.TOKENS, records)
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
+
+
+def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
+    """What the source has beside the parameters; a line says what becomes of it."""
+    found, lost = untouched_in(source.folder, source.architecture)
+    if found:
+        run.say(
+            f'surgery: {source.folder} also has {enumerated([*found])}: every export has that too, unchanged where the '
+            'objective does not train it'
+        )
+    if lost:
+        run.say(
+            f'surgery: {source.folder} also has {enumerated(lost)}: in no model of this run, being a head for labels, '
+            'of another shape, or read by nothing'
+        )
+    return found
 
 
 def check(run: Run) -> None:
@@ -230,9 +250,15 @@ def _origins(source: Loaded) -> dict[str, str]:
     return {p: account.FRESH if p in source.fresh else account.COPIED for p in flatten(source.parameters)}
 
 
-def _write_model(folder: Path, architecture: Architecture, parameters: Any, tokenizer_folder: Path) -> None:
+def _write_model(
+    folder: Path,
+    architecture: Architecture,
+    parameters: Any,
+    tokenizer_folder: Path,
+    untouched: Mapping[str, np.ndarray],
+) -> None:
     with whole_folder(folder) as hidden:
-        write_folder(hidden, architecture, parameters, tokenizer_folder)
+        write_folder(hidden, architecture, parameters, tokenizer_folder, untouched)
         settings = read_json(hidden / subwords.SETTINGS) or {}
         positions = architecture.positions
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.

@@ -15,7 +15,7 @@ from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json
+from bioptimus_jax.files import refuse_pointer, write_json
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.quoted import reader_of_texts
 from bioptimus_jax.vocab.subwords import (
@@ -88,6 +88,8 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
     logging.set_verbosity_error()
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give a Hugging Face folder with a tokenizer')
+    for name in file_names():
+        refuse_pointer(folder / name)
     try:
         with _readable(folder) as place:
             tokenizer = AutoTokenizer.from_pretrained(

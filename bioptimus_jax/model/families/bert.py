@@ -12,6 +12,12 @@ from bioptimus_jax.model.architecture import HEAD, Paired, Rule
 from bioptimus_jax.model.layers import RULES, SIZES, LikeBert
 
 
+def pooler(architecture: LikeBert) -> dict[str, tuple[int, ...]]:
+    """Tensors of what transformers puts on the state of the first piece, and their shapes."""
+    size, name = architecture.hidden, f'{architecture.prefix}pooler.dense'
+    return {f'{name}.weight': (size, size), f'{name}.bias': (size,)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Bert(LikeBert):
     """A BERT with its masked-language-model head, whose output matrix is the table of word embeddings."""
@@ -47,6 +53,11 @@ class Bert(LikeBert):
         name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix(cls.prefix))
         return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
 
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """Pooler and head of next sentences."""
+        size, name = self.hidden, 'cls.seq_relationship'
+        return {**pooler(self), f'{name}.weight': (2, size), f'{name}.bias': (2,)}
+
     def with_pairs(self) -> 'PairedBert':
         return PairedBert(**dataclasses.asdict(self))
 
@@ -70,6 +81,10 @@ class PairedBert(Bert, Paired):
         pooler = {'pooler/dense/kernel': (size, size), 'pooler/dense/bias': (size,)}
         head = {'cls/seq_relationship/kernel': (size, 2), 'cls/seq_relationship/bias': (2,)}
         return {**super().shapes(), **pooler, **head}
+
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """Nothing: both are trained."""
+        return {}
 
     def pair_logits(self, params: Mapping[str, Any], first_xD: jax.Array) -> jax.Array:
         pooler, head = params['pooler']['dense'], params[HEAD]['seq_relationship']

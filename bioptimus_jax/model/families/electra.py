@@ -72,6 +72,12 @@ class Electra(LikeBert):
         """Its encoder; a discriminator's head is no beginning for that of a masked language model."""
         return Electra(**dataclasses.asdict(self))
 
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """The head of a discriminator."""
+        size, name = self.hidden, 'discriminator_predictions.dense'
+        inner = {f'{name}.weight': (size, size), f'{name}.bias': (size,)}
+        return {**inner, f'{name}_prediction.weight': (1, size), f'{name}_prediction.bias': (1,)}
+
     def discriminator(self) -> 'Discriminator':
         """Its encoder, with the head of a discriminator."""
         return Discriminator(**dataclasses.asdict(self))
@@ -94,6 +100,10 @@ class Discriminator(Electra):
     tied: ClassVar = {}
     output_bias: ClassVar[str | None] = None
     modules: ClassVar = {'cls/predictions/': 'discriminator_predictions/', **MODULES}
+
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """Nothing: its head is trained."""
+        return {}
 
     def predictions(self, compute: Compute) -> nn.Module:
         return Judgement(self, compute)

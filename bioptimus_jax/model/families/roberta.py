@@ -6,12 +6,13 @@ padding's, which none but padding reads, and it adds row 0 of a table of token t
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 
-from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.layers import LikeBert
 from bioptimus_jax.trees import flatten, unflatten
 
@@ -66,6 +67,14 @@ class Roberta(LikeBert):
 
     def to_config(self) -> dict[str, Any]:
         return {**super().to_config(), 'type_vocab_size': 1}
+
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """The pooler."""
+        return pooler(self)
+
+    def lost(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
+        """Also the rows of types that no piece has."""
+        return [*super().lost(tensors), *[f'{TYPES}[1:]'] * (len(tensors.get(TYPES, ())) > 1)]
 
     def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Without rows that no piece reads; the type that every piece has is added to its position."""

@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic
+from bioptimus_jax.files import atomic, refuse_pointer
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
@@ -366,6 +366,7 @@ def tokenizer_from_vocabulary(
 
 
 def _read_vocabulary(path: Path) -> list[str]:
+    refuse_pointer(path)
     try:
         entries = path.read_bytes().decode('utf-8').replace('\r\n', '\n').removesuffix('\n').split('\n')
     except UnicodeDecodeError as error:
