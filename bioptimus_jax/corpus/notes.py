@@ -16,7 +16,11 @@ from bioptimus_jax.schema import Corpus
 # Columns that are read, and those that tell a table of notes from another.
 ID, CATEGORY, ERROR, TEXT = 'ROW_ID', 'CATEGORY', 'ISERROR', 'TEXT'
 NAMES = (ID, CATEGORY, TEXT)
-MARK = re.compile(r'\[\*\*(.*?)\*\*\]', re.DOTALL)
+# A mark is short and closes on its line, or, where the note was wrapped, on the next: of one that is never closed, what
+# is behind it must not be taken for its words.
+MARK = re.compile(
+    r'\[\*\*((?:(?!\[\*\*|\*\*\])[^\r\n]){0,80}|(?:(?!\[\*\*|\*\*\])[^\r\n,;:=%]){1,40}\r?\n(?:(?!\[\*\*|\*\*\])[^\r\n,;:=%]){0,40})\*\*\]'
+)
 NUMBERING = re.compile(r'\([^()]*\)|\d+')
 REASONS = {'': '', '0': '', '1': 'erroneous'}
 
