@@ -1,9 +1,12 @@
 """PubMed XML and Parquet: every good record comes back exactly, everything else with a reason, whatever the bytes."""
 
+import contextlib
 import datetime
+import fractions
 import gzip
 import hashlib
 import json
+import random
 import re
 import subprocess
 import sys
@@ -15,9 +18,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lxml import etree
 from toy_articles import article, note, noted, packed
 
-from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus import markup, readers
 from bioptimus_jax.corpus.readers import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
@@ -169,6 +173,35 @@ FORMULAS = [
 def test_a_formula_says_what_it_says_in_print(tmp_path, formula, text):
     written = mathml(formula)
     assert text_of(tmp_path, title=f'At {written}, so') == f'At {text}, so\nSome text.'
+
+
+def printed(draw: random.Random, depth: int = 0) -> tuple[str, fractions.Fraction, str]:
+    """A random formula: in MathML as it is printed, with its value, and `+`, `*` or a number."""
+    if depth > 3 or draw.random() < 0.2:
+        number = draw.randint(2, 9)
+        return f'[n {number}]', fractions.Fraction(number), ''
+    (one, a, _), (two, b, sign) = printed(draw, depth + 1), printed(draw, depth + 1)
+    kind = draw.choice('+-*//')
+    if kind == '/':
+        return f'[frac [row {one}][row {two}]]', a / b if b else a, '' if b else 'undefined'
+    # Fractions need no brackets in print; sums within products do, and what is subtracted.
+    left, right = (f'[o (]{of}[o )]' for of in (one, two))
+    if kind == '*':
+        return f'{left}[o ·]{right}', a * b, '*'
+    return f'{one}[o {kind}]{right if sign == "+" else two}', a + b if kind == '+' else a - b, '+'
+
+
+def test_the_text_of_a_formula_has_its_value():
+    """Brackets are where precedence asks for them: as arithmetic, the text of random formulas is what they are."""
+    found = 0
+    for seed in range(300):
+        formula, value, _ = printed(random.Random(seed))
+        text = markup.plain_text(etree.fromstring(f'<a>{mathml(formula)}</a>'), 'numbers')
+        with contextlib.suppress(ZeroDivisionError):
+            exact = re.sub(r'\d+', r'fractions.Fraction(\g<0>)', text.replace('·', '*'))
+            assert eval(exact, {'fractions': fractions}) == value, text
+            found += '/' in text
+    assert found > 100
 
 
 def test_what_is_behind_and_around_a_formula_is_read_once(tmp_path):

@@ -88,8 +88,11 @@ class Reading:
         for caption in element.iter('caption') if self.with_captions else ():
             if (parent := caption.getparent()).tag in FLOATS:
                 found.setdefault(parent, []).append(caption)
-        chosen = (caption for captions in found.values() for caption in in_language(captions, self.language))
-        return [text for text in map(self._line, chosen) if text]
+        chosen = [caption for captions in found.values() for caption in in_language(captions, self.language)]
+        with_captions, self.with_captions = self.with_captions, False  # one within another is among them
+        lines = [text for text in map(self._line, chosen) if text]
+        self.with_captions = with_captions
+        return lines
 
     def _line(self, element: etree._Element) -> str:
         """All of an element in one line."""
@@ -144,7 +147,7 @@ class Reading:
     def _float(self, element: etree._Element, found: list[str]) -> None:
         captions = self.captions(element)
         if self.floating is None:
-            found += (f'{BREAK}{caption}{BREAK}' for caption in captions)
+            found.append(BREAK + ''.join(caption + BREAK for caption in captions))
         else:
             self.floating += captions
             found.append(' ')
