@@ -188,7 +188,7 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         # A name and a year stay, in one reference or in two.
         (f'(Jones {cited("2011")}; Lee {cited("2012a")})', '(Jones 2011; Lee 2012a)'),
         (f'Jones et al. ({cited("2011", "1998")}; {cited("2012a,b")})', 'Jones et al. (2011,1998; 2012a,b)'),
-        (f'({cited("Poe, 1845")}, {cited("b")}) {cited("Poe (1845)")}', '(Poe, 1845, b) Poe (1845)'),
+        (f'({cited("Poe, 1845")}, {cited("b")}) Poe {cited("[1845]")}', '(Poe, 1845, b) Poe [1845]'),
         (f'men{raised(cited("2011"))} [{cited("1845", "17")}]', 'men'),
     ],
 )  # fmt: skip

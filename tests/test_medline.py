@@ -209,6 +209,8 @@ def test_what_is_behind_and_around_a_formula_is_read_once(tmp_path):
         '<mml:semantics><mml:mi>x</mml:mi><mml:annotation>x</mml:annotation></mml:semantics>'
     )
     assert text_of(tmp_path, title=f'At {semantics}.') == 'At x.\nSome text.'
+    bare = '<math><mfrac><mi>x</mi><mi>y</mi></mfrac></math>'
+    assert text_of(tmp_path, title=f'At {bare}.') == 'At x/y.\nSome text.'
     block = MATH.format('<mml:mi>x</mml:mi>').replace('<mml:math', '<mml:math display="block"')
     assert text_of(tmp_path, title=f'At{block}so') == 'At x so\nSome text.'
 

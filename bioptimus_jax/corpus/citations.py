@@ -51,7 +51,7 @@ def is_number(text: str) -> bool:
     numbers = re.findall(r'\d+[a-z]?', text)
     if not numbers:
         return not any(map(str.isalnum, text))
-    return '[' in text or not all(map(YEAR.fullmatch, numbers))
+    return not all(map(YEAR.fullmatch, numbers))
 
 
 def _is_raised(xref: etree._Element) -> bool:

@@ -108,7 +108,7 @@ def _read(element: etree._Element, found: list[str]) -> None:
             found.append(mark)
             _read(child, found)
             found.append(scripts.END)
-        elif tag.startswith(mathml.NAMESPACE):
+        elif tag == 'math' or tag.startswith(mathml.NAMESPACE):
             found.append(mathml.formula(child))
         elif tag == 'DispFormula':  # stands on a line of its own
             found.append(' ')

@@ -74,7 +74,7 @@ def _read(element: etree._Element) -> Part:
         if not isinstance(child.tag, str):
             parts.append(Part(html.unescape(child.text or '')))
         else:
-            if child.tag.endswith('}mprescripts'):
+            if child.tag.endswith('mprescripts'):
                 before = len(parts)
             parts.append(_read(child))
         if stray := _stray(child.tail):
