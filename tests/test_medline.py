@@ -162,6 +162,7 @@ FORMULAS = [
     ('[over [i x][o ¯]]', 'x¯'),
     # What else there is.
     ('[fenced open="[" separators=";," [i a][i b][i c]]', '[a;b,c)'),
+    ('[fenced open="|" close="|" separators="" [n 5][i x][o +][i max][i y]]', '|5x+max y|'),
     ('[action selection="2" [i a][i b]]', 'b'),
     ('[table [tr [td [i a]][td [i b]]][labeledtr [td [n 7]][td [i c]]]]', 'a b c'),
     ('[text number of cells][o /][text a-b]', 'number of cells/a-b'),

@@ -1,4 +1,9 @@
-"""Lines of text out of the elements of an article in JATS: what is read, what leaves a gap, and where a line ends."""
+"""Lines of text out of the elements of an article in JATS: what is read, what leaves a gap, and where a line ends.
+
+Every word is read once, unless it stands in a table, a displayed formula, TeX or code, a list of references or terms,
+a footnote, a label, a supplement, or in what is read on request (`KINDS`). Elements that are not known here are read
+as a part of their line; no two blocks ever touch.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,6 +22,7 @@ PICTURE, APART = citations.GAP, f' {citations.GAP} '  # within a line, and print
 CLOSED_BY = {BREAK: BREAK, scripts.RAISED: scripts.END, scripts.LOWERED: scripts.END}
 STOPS = tuple('.:;?!–—')  # at the end of a title: no colon has to follow
 SHORTEST_REPEAT = 20  # letters and digits; what is shorter, as the title of a section, may stand twice
+MOST_TEXTS = 20  # all are compared with all
 # What stands for an element: a text, marks around its own, or what a method of Reading makes of it; None: its own text.
 Kind = str | Callable[['Reading', etree._Element, list[str]], None]
 
@@ -32,7 +38,7 @@ def in_language(elements: list[etree._Element], language: str) -> list[etree._El
 
 def once(texts: Sequence[list[str]]) -> list[str]:
     """The lines of several texts without what stands in a longer one of them, as a teaser does in its abstract."""
-    if len(texts) < 2:
+    if not 1 < len(texts) < MOST_TEXTS:
         return [line for text in texts for line in text]
     letters = [_letters(' '.join(text)) for text in texts]
     kept = []
@@ -122,18 +128,21 @@ class Reading:
         """Add what stands for these elements, and what is behind each."""
         for element in elements:
             kind = KINDS.get(element.tag)
-            if kind is None:
-                self._read(element, found)
-            elif kind in CLOSED_BY:
-                found.append(kind)
-                self._read(element, found)
-                found.append(CLOSED_BY[kind])
+            if kind is None or kind in CLOSED_BY:
+                if kind:
+                    found.append(kind)
+                if text := element.text:
+                    found.append(text)
+                if len(element):
+                    self._read_all(element, found)
+                if kind:
+                    found.append(CLOSED_BY[kind])
             elif isinstance(kind, str):
                 found.append(kind)
             else:
                 kind(self, element, found)
-            if element.tail:
-                found.append(element.tail)
+            if tail := element.tail:
+                found.append(tail)
 
     def _paragraph(self, element: etree._Element, found: list[str]) -> None:
         """A paragraph, and behind it the captions that float in it."""
@@ -234,6 +243,6 @@ KINDS: dict[Any, Kind] = {
     'inline-formula': Reading._formula,
     'alternatives': Reading._alternatives,
     'math': Reading._math,
-    **{mathml.NAMESPACE + name: Reading._math for name in mathml.NAMES},
+    **{mathml.NAMESPACE + name: Reading._math for name in mathml.OUTERMOST},
     etree.Entity: Reading._entity,
 }

@@ -24,10 +24,11 @@ CITED = re.compile(r'(?:b|bib|bibr|r|ref|c|cr|cit|bb)[-_.]?\d+', re.IGNORECASE)
 # Several citations in a row: `and` joins them where it belongs to neither.
 RUN = re.compile(rf'{GAP}(?:(?:[\s,;/&{DASH}]| (?:and|to|through|et|und|y)(?= ))*{GAP})+')
 NAMED = re.compile(rf'[Rr]efs?\.? ?{GAP}')  # ref. 5
+DEEPEST = 5  # brackets within brackets around a citation
 # A citation in its brackets, or raised; perhaps a part of it has no reference.
 LISTED = re.compile(
     rf'{RAISED}(?:{JOIN}|\d+[a-z]?\b|[\[\]()*])*{GAP}(?:{JOIN}|{GAP}|\d+[a-z]?\b|[\[\]()*])*{END}'
-    rf'|\[(?:{JOIN}|\d+)*{GAP}(?:{JOIN}|{GAP}|\d+)*\]'
+    rf'|\[(?:{JOIN}|\d)*{GAP}(?:{JOIN}|{GAP}|\d)*\]'
     rf'|\({JOIN}*{GAP}(?:{JOIN}|{GAP}|(?<=[{DASH}])\d+)*\)'
 )
 # A gap that begins or ends a bracket, or stands between two marks, takes one of the marks with it.
@@ -89,9 +90,10 @@ def without_numbers(name: str) -> str:
 
 def without_gaps(line: str) -> str:
     """A line of squeezed white space without its gaps, the brackets around them, and what held them together."""
-    found = 1
-    while found:
+    for _ in range(DEEPEST):
         line, found = LISTED.subn(GAP, NAMED.sub(GAP, RUN.sub(GAP, line)))
+        if not found:
+            break
     line = LAST.sub('', FIRST.sub(r'\1', line))
     # White space before a gap goes, and between it and a stop; no two words touch.
     line = BETWEEN.sub(f'{GAP} ', BEFORE_A_STOP.sub('', line.replace(f' {GAP}', GAP)))

@@ -28,7 +28,12 @@ PARSING: dict[str, Any] = dict(
 )
 RECORDS_PER_REPORT = 256
 LONGEST_RECORD = 2**25  # bytes; the longest of seven real files has 46 kB, five thousand authors make some MB
-SCRIPTS = {'sup': scripts.RAISED, 'sub': scripts.LOWERED}
+# What is put around the text of an element; a formula that is displayed stands on a line of its own.
+AROUND = {
+    'sup': (scripts.RAISED, scripts.END),
+    'sub': (scripts.LOWERED, scripts.END),
+    'DispFormula': (' ', ' '),
+}
 
 
 def root_of(stream: BinaryIO) -> str:
@@ -102,22 +107,18 @@ def _read(element: etree._Element, found: list[str]) -> None:
         found.append(element.text)
     for child in element:
         tag = child.tag
-        if not isinstance(tag, str):
-            found.append(entity(child))
-        elif mark := SCRIPTS.get(tag):
-            found.append(mark)
+        if around := AROUND.get(tag):
+            found.append(around[0])
             _read(child, found)
-            found.append(scripts.END)
+            found.append(around[1])
+        elif not isinstance(tag, str):
+            found.append(entity(child))
         elif tag == 'math' or tag.startswith(mathml.NAMESPACE):
             found.append(mathml.formula(child))
-        elif tag == 'DispFormula':  # stands on a line of its own
-            found.append(' ')
-            _read(child, found)
-            found.append(' ')
         else:
             _read(child, found)
-        if child.tail:
-            found.append(child.tail)
+        if tail := child.tail:
+            found.append(tail)
 
 
 def entity(node: etree._Element) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from bioptimus_jax.corpus.records import is_number
 from bioptimus_jax.corpus.scripts import END, LOWERED, RAISED
 
 NAMESPACE = '{http://www.w3.org/1998/Math/MathML}'
@@ -17,25 +18,16 @@ NAMESPACE = '{http://www.w3.org/1998/Math/MathML}'
 BLANK = ' \t\r\n'
 TOKENS = ('mi', 'mn', 'mo', 'mtext', 'ms')
 NOT_SHOWN = ('annotation', 'annotation-xml', 'mphantom', 'none', 'mprescripts', 'maligngroup', 'malignmark')
+TABLES = ('mtable', 'mtr', 'mlabeledtr')
 SCRIPTS = ('msub', 'msup', 'msubsup', 'munder', 'mover', 'munderover')
-NAMES = (
-    'math',
-    'mrow',
-    'mstyle',
-    'mpadded',
-    'mfrac',
-    'msqrt',
-    'mroot',
-    'mfenced',
-    *TOKENS,
-    *SCRIPTS,
-)  # outermost
+OUTERMOST = ('math', 'mrow', 'mstyle', 'mpadded', 'mfrac', 'msqrt', 'mroot', 'mfenced', *TOKENS, *SCRIPTS)
 INVISIBLE = '\u2061\u2062\u2063\u2064'  # function application, times, comma, plus
 LARGE = tuple('∑∏∐∫∬∭∮⋃⋂⨁⨂')  # whose scripts are limits
 MARKS = RAISED + LOWERED + END
 OPENING, CLOSING = '([{⟨' + RAISED + LOWERED, ')]}⟩' + END
 SUMS = frozenset('+-−–±∓=<>≤≥≪≫≈≠≅≡∼~→←↔⇒⇔⟶∈∉⊂⊆∝,;:|∣∪∩∧∨&' + BLANK + '\xa0')
 ROOTS = str.maketrans('0123456789n', '⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ')
+LONGEST = 2000  # characters of a part in which signs are looked for: beyond, it stands in brackets
 # What is read, from what binds least to what binds most.
 SUM, FRACTION, PRODUCT, ATOM = range(4)
 
@@ -66,10 +58,7 @@ def _read(element: etree._Element) -> Part:
         return NOTHING
     if kind == 'mspace':
         return Part(' ')
-    parts, before = [], -1
-    stray = _stray(element.text)
-    if stray:
-        parts.append(stray)
+    parts, before = list(_stray(element.text)), None
     for child in element:
         if not isinstance(child.tag, str):
             parts.append(Part(html.unescape(child.text or '')))
@@ -77,13 +66,17 @@ def _read(element: etree._Element) -> Part:
             if child.tag.endswith('mprescripts'):
                 before = len(parts)
             parts.append(_read(child))
-        if stray := _stray(child.tail):
-            parts.append(stray)
-    if kind == 'mmultiscripts' and parts:
+        parts += _stray(child.tail)
+    return _whole(element, kind, parts, before) if parts else NOTHING
+
+
+def _whole(element: etree._Element, kind: str, parts: list[Part], before: int | None) -> Part:
+    """What its parts make of an element; those behind `before` are set before its first."""
+    if kind == 'mmultiscripts':
         return _prescripts(parts, before)
     if kind == 'mfrac' and len(parts) == 2:
-        if element.get('linethickness') in ('0', '0pt', '0em', '0px'):  # n over k
-            return Part(' '.join(part.text for part in parts), SUM)
+        if (element.get('linethickness') or '1')[0] == '0':  # n over k
+            return Part(f'{parts[0].text} {parts[1].text}', SUM)
         return Part(f'{_wrapped(parts[0], PRODUCT)}/{_wrapped(parts[1], ATOM)}', FRACTION)
     if kind in SCRIPTS and len(parts) > 1:
         return _scripted(kind, parts)
@@ -91,76 +84,72 @@ def _read(element: etree._Element) -> Part:
         return _fenced(element, parts)
     if kind == 'mroot' and len(parts) == 2:
         index = parts[1].text.translate(ROOTS)
-        return Part(
-            f'{index if index.isdigit() or index == "ⁿ" else f"({index})"}√{_wrapped(parts[0], ATOM)}'
-        )
-    if kind == 'semantics' or kind == 'maction':
+        shown = index if index.isdigit() or index == 'ⁿ' else f'({index})'
+        return Part(f'{shown}√{_wrapped(parts[0], ATOM)}')
+    if kind in ('semantics', 'maction'):
         chosen = element.get('selection', '1')
-        return parts[min(int(chosen) if chosen.isdecimal() else 1, len(parts)) - 1] if parts else NOTHING
-    if kind in ('mtable', 'mtr', 'mtd', 'mlabeledtr'):  # the label is the formula's number
-        row = ' '.join(part.text for part in parts[kind == 'mlabeledtr' :])
-        return Part(row, SUM) if kind != 'mtd' or len(parts) != 1 else parts[0]
+        return parts[min(int(chosen[:3]) if is_number(chosen) else 1, len(parts)) - 1]
+    if kind in TABLES:  # the first cell of a labelled row is the formula's number
+        parts = [Part(' '.join(part.text for part in parts[kind == 'mlabeledtr' :]), SUM)]
     row = _row(parts)
     if kind == 'msqrt' or (kind == 'menclose' and element.get('notation') == 'radical'):
         return Part('√' + _wrapped(row, ATOM))
     return row
 
 
-def _stray(text: str | None) -> Part | None:
+def _stray(text: str | None) -> list[Part]:
     """What stands between the elements, where there should be nothing."""
     text = (text or '').strip(BLANK)
-    return Part(text, _level(text, PRODUCT if len(text) > 1 else ATOM)) if text else None
+    return [Part(text, _level(text, PRODUCT if len(text) > 1 else ATOM))] if text else []
 
 
 def _token(element: etree._Element, kind: str) -> Part:
     text = element.text or ''
-    if len(element):  # an entity, or markup within words
-        text = ''.join(
-            html.unescape(node.text or '') + (node.tail or '') * (node is not element)
-            if not isinstance(node.tag, str)
-            else (node.text or '') + (node.tail or '') * (node is not element)
-            for node in element.iter()
-        )
+    for node in element:  # an entity, or markup within words
+        inner = ''.join(node.itertext()) if isinstance(node.tag, str) else html.unescape(node.text or '')
+        text += inner + (node.tail or '')
     if kind != 'mtext' or '\n' in text:
         text = text.strip(BLANK)
-    if kind == 'mo':
-        return Part('', is_unseen=True) if text and text in INVISIBLE else Part(text)
-    return Part(text, _level(text, ATOM), is_word=len(text) > 1 and text.isalpha())
+    if text and text in INVISIBLE:
+        return Part('', is_unseen=True)
+    level = ATOM if kind == 'mo' else _level(text, ATOM)
+    return Part(text, level, is_word=len(text) > 1 and text.isalpha())
 
 
 def _row(parts: Sequence[Part]) -> Part:
     """Parts side by side: as they are, but for white space that keeps numbers, words and fractions apart."""
-    if len(parts) == 1:
-        return parts[0]
-    text, unseen, count, before = '', False, 0, NOTHING
+    shown, unseen, before = [], False, NOTHING
     for part in parts:
         if part.is_unseen:
             unseen = True
-            continue
-        if not part.text:
-            continue
-        if text and _apart(text.rstrip(MARKS)[-1:], part.text.lstrip(MARKS)[:1], before, part, unseen):
-            text += ' '
-        text, unseen, count, before = text + part.text, False, count + 1, part
-    if count == 1:
-        return before
-    return Part(text, _level(text, PRODUCT if text else ATOM))
+        elif part.text:
+            if shown and _apart(before, part, unseen):
+                shown.append(' ')
+            shown.append(part.text)
+            unseen, before = False, part
+    text = ''.join(shown)
+    return before if text == before.text else Part(text, _level(text, PRODUCT))
 
 
-def _apart(last: str, first: str, before: Part, part: Part, unseen: bool) -> bool:
+def _apart(before: Part, part: Part, unseen: bool) -> bool:
+    """Whether white space has to stand between two parts; `unseen`: the operator between them cannot be seen."""
+    last, first = before.text.rstrip(MARKS)[-1:], part.text.lstrip(MARKS)[:1]
     if FRACTION in (before.level, part.level):
         return (last.isalnum() or last in CLOSING) and (first.isalnum() or first in OPENING + '√')
     if not (last.isalnum() and first.isalnum()):
         return False
-    words = before.is_word or part.is_word
-    return (words and last.isalpha() and first.isalpha()) or (
-        unseen and (words or (last.isdigit() and first.isdigit()))
-    )
+    if before.is_word or part.is_word:
+        return unseen or (last.isalpha() and first.isalpha())
+    return unseen and last.isdigit() and first.isdigit()
 
 
 def _level(text: str, product: int) -> int:
     """How strongly a text binds; `product` where nothing in it, but for what is in brackets, adds or compares."""
     text = text.strip()
+    if text.replace('.', '').replace(',', '').isdigit():
+        return ATOM
+    if len(text) > LONGEST:
+        return SUM
     depth, whole = 0, text[:1] in OPENING
     for place, sign in enumerate(text):
         if sign in OPENING:
@@ -172,9 +161,7 @@ def _level(text: str, product: int) -> int:
             return SUM
         elif not depth and sign == '/':
             product = min(product, FRACTION)
-    if whole or text.replace('.', '').isdigit():
-        return ATOM
-    return product
+    return ATOM if whole else product
 
 
 def _wrapped(part: Part, level: int) -> str:
@@ -185,10 +172,10 @@ def _wrapped(part: Part, level: int) -> str:
 def _fenced(element: etree._Element, parts: Sequence[Part]) -> Part:
     opening, closing = element.get('open', '('), element.get('close', ')')
     separators = ''.join(element.get('separators', ',').split())
-    text = ''
-    for number, part in enumerate(parts):
-        text += separators[min(number, len(separators)) - 1] if number and separators else ' ' * (number > 0)
-        text += part.text
+    shown = [part.text for part in parts[:1]]
+    for number, part in enumerate(parts[1:]):
+        shown += (separators[number : number + 1] or separators[-1:], part.text)
+    text = ''.join(shown) if separators else _row(parts).text
     level = ATOM if opening.strip() and closing.strip() else _level(text, PRODUCT)
     return Part(opening + text + closing, level)
 
@@ -217,10 +204,10 @@ def _script(base: Part, part: Part, mark: str) -> str:
     return f'{mark}{text}{END}'
 
 
-def _prescripts(parts: Sequence[Part], before: int) -> Part:
+def _prescripts(parts: Sequence[Part], before: int | None) -> Part:
     """A base with what is set behind it and before it, as the 3 of 3-He."""
-    base, *behind = parts if before < 0 else parts[:before]
-    ahead = [] if before < 0 else parts[before + 1 :]
+    base, *behind = parts[:before] or [NOTHING]
+    ahead = [] if before is None else parts[before + 1 :]
 
     def shown(scripts: Sequence[Part]) -> str:
         return ''.join(_script(NOTHING, p, RAISED if n % 2 else LOWERED) for n, p in enumerate(scripts))

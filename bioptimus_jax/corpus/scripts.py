@@ -9,20 +9,34 @@ import re
 
 RAISED, LOWERED, END = '\2', '\3', '\4'  # which XML cannot hold
 SCRIPT = re.compile(f'([{RAISED}{LOWERED}])([^{RAISED}{LOWERED}{END}]*){END}')
-MARKS = re.compile(f'[{RAISED}{LOWERED}{END}]')
+ANY = RAISED + LOWERED + END
 # 1/2 as it is often typeset.
 HALF = re.compile(rf'{RAISED}\s*(\d+)\s*{END}\s*[/⁄]\s*{LOWERED}\s*(\d+)\s*{END}')
 SIGNS, POINTS = '+-−–±', '.·'
-MARKS_OF_ONE = RAISED + LOWERED + END
+CUTS = (*ANY, *')]/⁄')  # beside a script, they may make it a part of something
 
 
 def shown(text: str, brackets: str) -> str:
     """A text without its marks, its white space squeezed as before; `brackets` is `corpus.script_brackets`."""
-    if not MARKS.search(text):  # one alone is left where a line ends within a script
+    # An end alone is left where a line ends within a script.
+    if RAISED not in text and LOWERED not in text and END not in text:
         return text
-    if brackets != 'none':
+    if brackets == 'all' or (brackets == 'numbers' and _is_near_a_number(text)):
         text = _bracketed(text, brackets == 'all')
-    return ' '.join(MARKS.sub('', text).split())
+    text = text.replace(RAISED, '').replace(LOWERED, '').replace(END, '')
+    return ' '.join(text.split()) if '  ' in text or text[:1] == ' ' or text[-1:] == ' ' else text
+
+
+def _is_near_a_number(text: str) -> bool:
+    """Whether a script may need brackets; a quick look, since few do."""
+    for mark, beside in ((RAISED, -1), (LOWERED, -1), (END, 1)):
+        place = text.find(mark)
+        while place >= 0:
+            near = text[place + beside : place + beside + 1]
+            if near.isdigit() or near in CUTS:
+                return True
+            place = text.find(mark, place + 1)
+    return False
 
 
 def _bracketed(text: str, every: bool) -> str:
@@ -30,24 +44,24 @@ def _bracketed(text: str, every: bool) -> str:
 
     def script(found: re.Match[str]) -> str:
         inner = found[2]
-        bare = inner.strip()
-        if not any(map(str.isalnum, bare)) and not (every and bare and bare in SIGNS):
-            return inner
-        if not every and not _runs_into(found, bare):
-            return inner
-        return f'({bare})'
+        if every:
+            bare = inner.strip()
+            return f'({bare})' if any(map(str.isalnum, bare)) or (bare and bare in SIGNS) else inner
+        return f'({inner.strip()})' if not inner.isalpha() and _runs_into(found, inner.strip()) else inner
 
     # The innermost come first; what is around them then touches their brackets.
     found = 1
-    while found:
+    while found and (RAISED in text or LOWERED in text):
         text, found = SCRIPT.subn(script, text)
     return text
 
 
 def _runs_into(found: re.Match[str], bare: str) -> bool:
     """Whether a number would run into the number beside it, or into a bracket as its factor."""
+    if not any(map(str.isdigit, bare)):
+        return False
     text, place = found.string, found.start() - 1
-    while place >= 0 and text[place] in MARKS_OF_ONE:
+    while place >= 0 and text[place] in ANY:
         place -= 1
     before, after = text[place] if place >= 0 else ' ', text[found.end() : found.end() + 1]
     behind_a_number = before.isdigit() or (found[1] == RAISED and before in ')]')
