@@ -171,6 +171,7 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'men ({cited("ref. 3")}), men (refs {cited("3", "4")}), so', 'men, men, so'),
         # Where the reference does not say what it leads to, that says it.
         (f'5{raised(UNTOLD.format("r3", "3"))} mg', '5 mg'),
+        (f'5{raised(UNTOLD.format("x.3-y", "3"))} mg', '5 mg'),
         (f'men [{UNTOLD.format("known", "3")}] and{UNTOLD.format("note", "a")} on', 'men and on'),
         (f'Fig. {UNTOLD.format("F3", "3")} and 2{UNTOLD.format("tab2", "b")}', 'Fig. 3 and 2b'),
         # Nothing is left of a citation: other dashes, brackets, ends without a reference.

@@ -171,7 +171,7 @@ class Reading:
         kind = element.get('ref-type', '')
         if kind in citations.UNTOLD:
             kind = self.targets.kind_of(element.get('rid', ''))
-        if kind in citations.NOTES:
+        if kind in citations.NOTES or (not kind and citations.is_raised(element)):
             found.append(citations.GAP)
         elif kind not in citations.SOURCES:
             self._read(element, found)

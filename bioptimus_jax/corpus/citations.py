@@ -42,7 +42,7 @@ BEHIND_A_NAME = re.compile(rf'{RAISED}(?:{JOIN}|\d+[a-z]?\b|[\[\]()*])+{END}')
 
 def is_mark(xref: etree._Element) -> bool:
     """Whether a reference to a source is a number, or raised, and so no part of its sentence."""
-    return is_number(''.join(xref.itertext())) or _is_raised(xref)
+    return is_number(''.join(xref.itertext())) or is_raised(xref)
 
 
 def is_number(text: str) -> bool:
@@ -55,7 +55,8 @@ def is_number(text: str) -> bool:
     return not all(map(YEAR.fullmatch, numbers))
 
 
-def _is_raised(xref: etree._Element) -> bool:
+def is_raised(xref: etree._Element) -> bool:
+    """Whether a reference is printed above its line."""
     around = xref.getparent()
     while around is not None and around.tag != 'p':
         if around.tag == 'sup':

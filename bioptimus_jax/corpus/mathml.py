@@ -118,7 +118,8 @@ def _token(element: etree._Element, kind: str) -> Part:
 
 def _row(parts: Sequence[Part]) -> Part:
     """Parts side by side: as they are, but for white space that keeps numbers, words and fractions apart."""
-    shown, unseen, before = [], False, NOTHING
+    shown: list[str] = []
+    unseen, before = False, NOTHING
     for part in parts:
         if part.is_unseen:
             unseen = True
