@@ -191,11 +191,9 @@ class Reading:
     def _alternatives(self, element: etree._Element, found: list[str]) -> None:
         """Of several forms of one thing the one that can be read, MathML first."""
         readable = [child for child in element if KINDS.get(child.tag) != PICTURE and child.tag != LAST_FORM]
-        readable.sort(
-            key=lambda child: KINDS.get(child.tag) is not Reading._math
-        )  # stable: the first stays first
+        formulas = [child for child in readable if KINDS.get(child.tag) is Reading._math]
         pieces: list[str] = []
-        for child in [*readable, *element.iterchildren(LAST_FORM)][:1]:
+        for child in [*formulas, *readable, *element.iterchildren(LAST_FORM)][:1]:
             self._read_all([child], pieces)
             if child.tail:  # is white space
                 pieces.pop()
@@ -224,7 +222,8 @@ _APART = (
 )
 _BLOCKS = (
     'sec list list-item disp-quote boxed-text statement speech speaker caption question question-wrap answer '
-    'answer-set explanation sig-block sig ack app notes abstract'
+    'answer-set explanation sig-block sig dateline address addr-line bio ack app-group app notes note glossary '
+    'abstract trans-abstract body floats-group floats-wrap div ul ol li blockquote'
 )
 # By tag; that of an entity which the DTD declares is a function.
 KINDS: dict[Any, Kind] = {
@@ -233,7 +232,7 @@ KINDS: dict[Any, Kind] = {
     **dict.fromkeys(_APART.split(), APART),
     **dict.fromkeys(_BLOCKS.split(), BREAK),
     **dict.fromkeys(FLOATS, Reading._float),
-    'break': ' ',
+    **dict.fromkeys(('break', 'hr', 'br'), ' '),
     'sup': scripts.RAISED,
     'sub': scripts.LOWERED,
     'p': Reading._paragraph,
