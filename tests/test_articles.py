@@ -422,7 +422,9 @@ def test_article_parts_are_known(tmp_path):
 # ---- conservation: every word of a body is read once, or stands in something that is left out
 
 INLINE = 'italic bold sup sub sc named-content styled-content ext-link email uri abbrev x chem-struct newer'.split()
-BLOCKS = 'p sec title list list-item disp-quote boxed-text statement speech speaker caption sig address'.split()
+BLOCKS = (
+    'p sec title list list-item disp-quote boxed-text statement speech speaker caption sig address'.split()
+)
 LEFT_OUT = {
     'a table': ['table', 'array', 'table-wrap-foot'],
     'a formula': ['disp-formula', 'tex-math'],
