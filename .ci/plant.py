@@ -52,6 +52,27 @@ def test_file(root: Path, name: str) -> Path:
 
 
 PLANTS = {
+    'brackets-of-denominators': Plant(
+        'corpus/mathml.py',
+        '/{_wrapped(parts[1], ATOM)}',
+        '/{_wrapped(parts[1], PRODUCT)}',
+        ('medline',),
+        'formula',
+    ),
+    'captions-that-touch': Plant(
+        'corpus/article_text.py',
+        "found.append(BREAK + ''.join(caption + BREAK for caption in captions))",
+        "found.append(''.join(captions))",
+        ('articles',),
+        'read_once_or',
+    ),
+    'years-of-citations': Plant(
+        'corpus/citations.py',
+        'return not all(map(YEAR.fullmatch, numbers))',
+        'return True',
+        ('articles',),
+        'citation',
+    ),
     'average-in-evaluations': Plant(
         'pretrain/loop.py', "state.get(AVERAGE, state['params'])", "state['params']", ('causal',), 'average'
     ),

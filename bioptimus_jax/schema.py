@@ -102,6 +102,13 @@ class Corpus:
         False,
         'PubMed: keep BACKGROUND, METHODS ... before their parts of an abstract; PMC: titles of sections',
     )
+    script_brackets: str = key(
+        'numbers',
+        'PubMed, PMC: superscripts and subscripts in brackets: none (CO2, 10-3), those that would make another number '
+        "(CO2, 10(-3)), as PubMed's abstracts have it, or all (CO(2), 10(-3))",
+        one_of=('none', 'numbers', 'all'),
+        before='none',
+    )
     published_before: str = key(
         '', 'PubMed, PMC: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)'
     )

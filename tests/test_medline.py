@@ -1,9 +1,13 @@
 """PubMed XML and Parquet: every good record comes back exactly, everything else with a reason, whatever the bytes."""
 
+import contextlib
 import datetime
+import fractions
 import gzip
 import hashlib
 import json
+import random
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -14,9 +18,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lxml import etree
 from toy_articles import article, note, noted, packed
 
-from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus import markup, readers
 from bioptimus_jax.corpus.readers import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
@@ -66,7 +71,7 @@ MATH = '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML">{}</mml:math>'
     [
         (
             'in <i>E. coli</i>, CO<sub>2</sub> and <b>10<sup>-<u>5</u></sup></b> M',
-            'in E. coli, CO2 and 10-5 M',
+            'in E. coli, CO2 and 10(-5) M',
         ),
         ('a &lt; b &amp;&#160;c &#x3b1;&beta;<![CDATA[<d>]]>', 'a < b & c αβ<d>'),
         ('one<!-- a comment --> two<?page 3?> three', 'one two three'),
@@ -109,6 +114,137 @@ def test_markup_is_kept_as_text_in_titles_and_abstracts(tmp_path, markup, text):
     entry = wrapped(citation(title=f'T {markup}', abstract=f'<AbstractText>A {markup}</AbstractText>'))
     [record] = read(write(tmp_path / 'x.xml', entry, doctype=doctype))
     assert record == Record('1', f'T {text}\nA {text}', 1)
+
+
+def mathml(content: str) -> str:
+    """Presentation MathML in short: `[frac [n 3] [n 4]]` is <mfrac><mn>3</mn><mn>4</mn></mfrac>."""
+    opened: list[str] = []
+
+    def tag(found: re.Match[str]) -> str:
+        if found[0] == ']':
+            return f'</mml:m{opened.pop()}>'
+        opened.append(found[1])
+        return f'<mml:m{found[1]}{found[2] or ""}>'
+
+    return MATH.format(re.sub(r'\[(\w+)((?: \w+="[^"]*")*) ?|\]', tag, content))
+
+
+FORMULAS = [
+    # Numbers that would become others, and sums that would lose their brackets.
+    ('[n 2][frac [n 3][n 4]]', '2 3/4'),
+    ('[frac [row [i a][o -][i b]][row [i c][o +][i d]]]', '(a-b)/(c+d)'),
+    ('[root [n 27][n 3]]', '³√27'),
+    ('[root [row [i x][o +][n 1]][i k]]', '(k)√(x+1)'),
+    ('[phantom [n 1]][n 2]', '2'),
+    ('[frac [n 1][row [n 2][i a]]]', '1/(2a)'),
+    ('[frac [frac [i a][i b]][i c]]', '(a/b)/c'),
+    ('[frac [row [n 2][i a]][i b]][i x]', '2a/b x'),
+    ('[frac [i a][i b]][fenced [row [i c][o +][i d]]]', 'a/b (c+d)'),
+    ('[frac [row [o (][i a][o +][i b][o )]][row [o (][i c][o )][o +][o (][i d][o )]]]', '(a+b)/((c)+(d))'),
+    ('[frac linethickness="0" [i n][i k]]', 'n k'),
+    ('[sqrt [i x][o +][n 1]]', '√(x+1)'),
+    ('[sqrt [n 2]][i x]', '√2x'),
+    ('[n 2][o \u2062][n 3][o \u2062][i x]', '2 3x'),
+    ('[i sin][o \u2061][i x][o +][i f][o \u2061][fenced [i x]]', 'sin x+f(x)'),
+    ('[i a][o \u2063][i b]', 'ab'),
+    # Superscripts, subscripts and limits.
+    ('[sup [n 10][row [o −][n 3]]]', '10(−3)'),
+    ('[sup [n 10][n 6]]', '10(6)'),
+    ('[sup [i x][n 2]][o +][sub [i x][n 1]]', 'x2+x1'),
+    ('[sup [i e][row [o -][i x]]]', 'e(-x)'),
+    ('[sup [n 2][i n]]', '2(n)'),
+    ('[sup [fenced [row [i a][o +][i b]]][n 2]]', '(a+b)(2)'),
+    ('[sub [i x][row [i i][o +][n 1]]]', 'x(i+1)'),
+    ('[subsup [i x][i i][n 2]]', 'xi2'),
+    ('[underover [o ∑][row [i i][o =][n 1]][i n]][i x]', '∑(i=1..n)x'),
+    ('[subsup [o ∫][n 0][n 1]][i x]', '∫(0..1)x'),
+    ('[under [i lim][row [i x][o →][n 0]]][i y]', 'lim(x→0)y'),
+    ('[over [i x][o ¯]]', 'x¯'),
+    # What else there is.
+    ('[fenced open="[" separators=";," [i a][i b][i c]]', '[a;b,c)'),
+    ('[fenced open="|" close="|" separators="" [n 5][i x][o +][i max][i y]]', '|5x+max y|'),
+    ('[action selection="2" [i a][i b]]', 'b'),
+    ('[table [tr [td [i a]][td [i b]]][labeledtr [td [n 7]][td [i c]]]]', 'a b c'),
+    ('[text number of cells][o /][text a-b]', 'number of cells/a-b'),
+    ('[frac [text number of cells][i V]]', '(number of cells)/V'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('formula', 'text'), FORMULAS)
+def test_a_formula_says_what_it_says_in_print(tmp_path, formula, text):
+    written = mathml(formula)
+    assert text_of(tmp_path, title=f'At {written}, so') == f'At {text}, so\nSome text.'
+
+
+def printed(draw: random.Random, depth: int = 0) -> tuple[str, fractions.Fraction, str]:
+    """A random formula: in MathML as it is printed, with its value, and `+`, `*` or a number."""
+    if depth > 3 or draw.random() < 0.2:
+        number = draw.randint(2, 9)
+        return f'[n {number}]', fractions.Fraction(number), ''
+    (one, a, _), (two, b, sign) = printed(draw, depth + 1), printed(draw, depth + 1)
+    kind = draw.choice('+-*//')
+    if kind == '/':
+        return f'[frac [row {one}][row {two}]]', a / b if b else a, '' if b else 'undefined'
+    # Fractions need no brackets in print; sums within products do, and what is subtracted.
+    left, right = (f'[o (]{of}[o )]' for of in (one, two))
+    if kind == '*':
+        return f'{left}[o ·]{right}', a * b, '*'
+    return f'{one}[o {kind}]{right if sign == "+" else two}', a + b if kind == '+' else a - b, '+'
+
+
+def test_the_text_of_a_formula_has_its_value():
+    """Brackets are where precedence asks for them: as arithmetic, the text of random formulas is what they are."""
+    found = 0
+    for seed in range(300):
+        formula, value, _ = printed(random.Random(seed))
+        text = markup.plain_text(etree.fromstring(f'<a>{mathml(formula)}</a>'), 'numbers')
+        with contextlib.suppress(ZeroDivisionError):
+            exact = re.sub(r'\d+', r'fractions.Fraction(\g<0>)', text.replace('·', '*'))
+            assert eval(exact, {'fractions': fractions}) == value, text
+            found += '/' in text
+    assert found > 100
+
+
+def test_what_is_behind_and_around_a_formula_is_read_once(tmp_path):
+    semantics = MATH.format(
+        '<mml:semantics><mml:mi>x</mml:mi><mml:annotation>x</mml:annotation></mml:semantics>'
+    )
+    assert text_of(tmp_path, title=f'At {semantics}.') == 'At x.\nSome text.'
+    bare = '<math><mfrac><mi>x</mi><mi>y</mi></mfrac></math>'
+    assert text_of(tmp_path, title=f'At {bare}.') == 'At x/y.\nSome text.'
+    block = MATH.format('<mml:mi>x</mml:mi>').replace('<mml:math', '<mml:math display="block"')
+    assert text_of(tmp_path, title=f'At{block}so') == 'At x so\nSome text.'
+
+
+# What is marked up, and how it reads without brackets, with those that keep numbers apart, and with all.
+BRACKETS = [
+    ('10<sup>-3</sup> M', '10-3 M', '10(-3) M', '10(-3) M'),
+    ('10<sup>6</sup>–10<sup>7</sup>', '106–107', '10(6)–10(7)', '10(6)–10(7)'),
+    ('CO<sub>2</sub>, Ca<sup>2+</sup>', 'CO2, Ca2+', 'CO2, Ca2+', 'CO(2), Ca(2+)'),
+    ('CD4<sup>+</sup>, p53<sup>−/−</sup>', 'CD4+, p53−/−', 'CD4+, p53−/−', 'CD4(+), p53−/−'),
+    ('SO<sub>4</sub><sup>2-</sup>', 'SO42-', 'SO4(2-)', 'SO(4)(2-)'),
+    ('5 mg L<sup>-1</sup>', '5 mg L-1', '5 mg L-1', '5 mg L(-1)'),
+    ('(1 g)<sup>-1</sup>, Fe(OH)<sub>2</sub>', '(1 g)-1, Fe(OH)2', '(1 g)(-1), Fe(OH)2', '(1 g)(-1), Fe(OH)(2)'),
+    ('mc<sup>2</sup>155, <sup>14</sup>C', 'mc2155, 14C', 'mc(2)155, 14C', 'mc(2)155, (14)C'),
+    ('10<sup><i>-<b>5</b></i></sup>, the 2<sup>nd</sup>', '10-5, the 2nd', '10(-5), the 2nd', '10(-5), the 2(nd)'),
+    ('2<sup>1</sup>/<sub>2</sub> h', '21/2 h', '2 1/2 h', '2 1/2 h'),
+    ('10<sup>.5</sup> x<sub>1<sup>2</sup></sub>', '10.5 x12', '10(.5) x1(2)', '10(.5) x(1(2))'),
+    ('10<sup> </sup>5 <sup/>6', '10 5 6', '10 5 6', '10 5 6'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('markup', 'none', 'numbers', 'every'), BRACKETS)
+def test_superscripts_that_would_make_another_number_stand_in_brackets(
+    tmp_path, markup, none, numbers, every
+):
+    """In PubMed and in articles, as `corpus.script_brackets` says; by default as most of PubMed's abstracts have it."""
+    pubmed = write(tmp_path / 'x.xml', wrapped(citation(title=markup)))
+    (tmp_path / 'x.nxml').write_text(article(title=markup), 'utf-8')
+    assert Corpus().script_brackets == 'numbers'
+    for brackets, text in (('none', none), ('numbers', numbers), ('all', every)):
+        for path in (pubmed, tmp_path / 'x.nxml'):
+            [record] = read(path, script_brackets=brackets)
+            assert record.text.split('\n')[0] == text
 
 
 @pytest.mark.parametrize(
@@ -470,7 +606,7 @@ NOISE = st.sampled_from(['', '\n  ', '<!-- <PubmedArticle> -->', '<Unknown><PMID
 def test_fuzz_every_good_record_comes_back_exactly(tmp_path_factory, entries, packed):
     path = tmp_path_factory.mktemp('fuzz') / ('x.xml.gz' if packed else 'x.xml')
     write(path, *(noise + xml for noise, (xml, _) in entries))
-    found = read(path, section_labels=True)
+    found = read(path, section_labels=True, script_brackets='none')
     assert [r for r in found if r.reason != 'bad_record'] == [r for _, (_, good) in entries for r in good]
     assert len(found) == len(entries)
 

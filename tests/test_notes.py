@@ -27,6 +27,11 @@ MARKED = [
     ('on [**2151-7-16**], [**8-4**] and [**2150**]', 'on 2151-7-16, 8-4 and 2150'),
     ('[**Known\nlastname 7**] is [**Age over 90 **]', 'Known lastname is Age over'),
     ('call [**Telephone/Fax (1) 3**]', 'call Telephone/Fax'),
+    # One that is never closed does not take the numbers behind it along, whatever comes next.
+    ('to [**Hospital, BP 120/80 by [**Name 3**], 5 mg', 'to [**Hospital, BP 120/80 by Name, 5 mg'),
+    ('[**Hospital\nBP 120/80\nby [**Name 3**]', '[**Hospital BP 120/80 by Name'),
+    ('[**Hospital, BP 120/80\n**] 5 mg', '[**Hospital, BP 120/80 **] 5 mg'),
+    ('[**Hospital ' + 'of 120 ' * 20 + '**]', '[**Hospital ' + 'of 120 ' * 20 + '**]'),
     ('so [** **][****] it is [*not*] [**a mark', 'so it is [*not*] [**a mark'),
 ]
 

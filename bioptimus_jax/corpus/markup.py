@@ -5,12 +5,13 @@ loaded, and a file that declares entities of its own is refused.
 """
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from lxml import etree
 
+from bioptimus_jax.corpus import mathml, scripts
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.corpus.stored import Source
 from bioptimus_jax.errors import BrokenFile
@@ -27,12 +28,12 @@ PARSING: dict[str, Any] = dict(
 )
 RECORDS_PER_REPORT = 256
 LONGEST_RECORD = 2**25  # bytes; the longest of seven real files has 46 kB, five thousand authors make some MB
-MATHML = '{http://www.w3.org/1998/Math/MathML}'
-# White space of pretty-printed XML; authors' own in formulas is a no-break or thin space.
-BLANK = ' \t\r\n'
-NOT_SHOWN = ('annotation', 'annotation-xml')
-# What stands in the text for an element, None for its own text.
-Instead = Callable[[etree._Element], str | None]
+# What is put around the text of an element; a formula that is displayed stands on a line of its own.
+AROUND = {
+    'sup': (scripts.RAISED, scripts.END),
+    'sub': (scripts.LOWERED, scripts.END),
+    'DispFormula': (' ', ' '),
+}
 
 
 def root_of(stream: BinaryIO) -> str:
@@ -89,58 +90,37 @@ def reason(error: etree.XMLSyntaxError) -> str:
     return ' '.join(str(error.msg).split())
 
 
-def plain_text(element: etree._Element, instead: Instead = lambda element: None) -> str:
-    """All text within an element in its order, white space squeezed to single spaces."""
-    text = element.text or '' if not len(element) else ''.join(_pieces(element, instead))
-    return ' '.join(text.split())
+def plain_text(element: etree._Element, brackets: str) -> str:
+    """All text within an element in its order, white space squeezed to single spaces.
+
+    `brackets` says which superscripts and subscripts stand in brackets, as `corpus.script_brackets`.
+    """
+    if not len(element):
+        return ' '.join((element.text or '').split())
+    found: list[str] = []
+    _read(element, found)
+    return scripts.shown(' '.join(''.join(found).split()), brackets)
 
 
-def _pieces(element: etree._Element, instead: Instead) -> list[str]:
-    found = [element.text or '']
+def _read(element: etree._Element, found: list[str]) -> None:
+    if element.text:
+        found.append(element.text)
     for child in element:
-        if not isinstance(child.tag, str):
-            found.append(_entity(child))
-        elif child.tag.startswith(MATHML):
-            found.append(_math(child))
-        elif child.tag == 'DispFormula':  # stands on a line of its own
-            found += [' ', *_pieces(child, instead), ' ']
-        elif (text := instead(child)) is not None:
-            found.append(text)
+        tag = child.tag
+        if around := AROUND.get(tag):
+            found.append(around[0])
+            _read(child, found)
+            found.append(around[1])
+        elif not isinstance(tag, str):
+            found.append(entity(child))
+        elif tag == 'math' or tag.startswith(mathml.NAMESPACE):
+            found.append(mathml.formula(child))
         else:
-            found += _pieces(child, instead)
-        found.append(child.tail or '')
-    return found
+            _read(child, found)
+        if tail := child.tail:
+            found.append(tail)
 
 
-def _entity(node: etree._Element) -> str:
-    # An entity of the DTD, which is not loaded; those of HTML have the same names.
+def entity(node: etree._Element) -> str:
+    """What an entity of the DTD, which is not loaded, stands for; those of HTML have the same names."""
     return html.unescape(node.text or '')
-
-
-def _math(element: etree._Element) -> str:
-    """A formula as a line of text: fractions with a slash, brackets where MathML implies them."""
-    kind = element.tag.rpartition('}')[2]
-    if kind in NOT_SHOWN:
-        return ''
-    if kind == 'mspace':
-        return ' '
-    own = element.text or ''
-    own = own if kind == 'mtext' and '\n' not in own else own.strip(BLANK)
-    parts: list[str] = []
-    before = None
-    for child in element:
-        if not isinstance(child.tag, str):
-            own += _entity(child) + (child.tail or '').strip(BLANK)
-            continue
-        if child.tag.endswith('}mprescripts'):
-            before = len(parts)
-        parts.append(_math(child) + (child.tail or '').strip(BLANK))
-    if before is not None:  # what comes last is set before the base, as the 3 of 3-He
-        parts = parts[before:] + parts[:before]
-    if kind == 'mfenced':
-        separator = element.get('separators', ',').strip()[:1]
-        return own + element.get('open', '(') + separator.join(parts) + element.get('close', ')')
-    text = own + ('/' if kind == 'mfrac' else '').join(parts)
-    if kind == 'msqrt':
-        return '√' + text
-    return text + ' ' if kind in ('mtr', 'mtd') else text

@@ -31,10 +31,12 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     tags = WRAPPERS + CITATIONS + DELETIONS
     with opened(path, advance, LONGEST_RECORD) as source:
         for number, element in enumerate(elements(path, source, tags, WRAPPERS), 1):
-            yield from _records(element, number, settings.section_labels, too_new)
+            yield from _records(element, number, settings, too_new)
 
 
-def _records(element: etree._Element, number: int, labels: bool, too_new: Date | None) -> Iterator[Record]:
+def _records(
+    element: etree._Element, number: int, settings: Corpus, too_new: Date | None
+) -> Iterator[Record]:
     if element.tag in DELETIONS:
         for child in element.iterchildren('PMID'):
             try:
@@ -53,7 +55,7 @@ def _records(element: etree._Element, number: int, labels: bool, too_new: Date |
                 raise BadRecord('has no citation')
         pmid, version = _identity(citation.find('PMID'))
         version = version or 1
-        yield _citation(pmid, version, citation, labels, too_new)
+        yield _citation(pmid, version, citation, settings, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
         yield Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
@@ -72,19 +74,20 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
 
 
 def _citation(
-    pmid: str, version: int, citation: etree._Element, labels: bool, too_new: Date | None
+    pmid: str, version: int, citation: etree._Element, settings: Corpus, too_new: Date | None
 ) -> Record:
+    brackets = settings.script_brackets
     if citation.tag == 'BookDocument':
         article, book = citation, citation.find('Book')
         if book is None:
             raise BadRecord('has no Book')
-        title = _title(article.find('ArticleTitle')) or _title(book.find('BookTitle'))
+        title = _title(article.find('ArticleTitle'), brackets) or _title(book.find('BookTitle'), brackets)
     else:
         article = citation.find('Article')
         if article is None:
             raise BadRecord('has no Article')
-        title = _title(article.find('ArticleTitle'))
-    abstract = _abstract(article.find('Abstract'), labels)
+        title = _title(article.find('ArticleTitle'), brackets)
+    abstract = _abstract(article.find('Abstract'), settings.section_labels, brackets)
     if not abstract:
         return Record(pmid, version=version, reason='no_abstract')
     if reason := reason_of(_days(citation, article) if too_new else [], too_new):
@@ -92,11 +95,11 @@ def _citation(
     return Record(pmid, f'{title}\n{abstract}' if title else abstract, version)
 
 
-def _title(element: etree._Element | None) -> str:
+def _title(element: etree._Element | None, brackets: str) -> str:
     """The title without the brackets of a translated one; '' where there is none."""
     if element is None:
         return ''
-    text = plain_text(element)
+    text = plain_text(element, brackets)
     bare = text.removesuffix('.')
     if bare.startswith('[') and _closing(bare) == len(bare) - 1:
         stop = text[len(bare) :]
@@ -115,11 +118,11 @@ def _closing(text: str) -> int:
     return -1
 
 
-def _abstract(element: etree._Element | None, labels: bool) -> str:
+def _abstract(element: etree._Element | None, labels: bool, brackets: str) -> str:
     """The parts of an abstract, each a line of its own as in print, so that no sentence runs from one into the next."""
     parts = []
     for part in () if element is None else element.iterchildren('AbstractText'):
-        text = plain_text(part)
+        text = plain_text(part, brackets)
         if 'TRUNCATED' in text.upper():
             text = TRUNCATED.sub(' ', text)
             text = ' '.join(text.split())

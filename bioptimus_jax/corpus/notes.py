@@ -16,7 +16,10 @@ from bioptimus_jax.schema import Corpus
 # Columns that are read, and those that tell a table of notes from another.
 ID, CATEGORY, ERROR, TEXT = 'ROW_ID', 'CATEGORY', 'ISERROR', 'TEXT'
 NAMES = (ID, CATEGORY, TEXT)
-MARK = re.compile(r'\[\*\*(.*?)\*\*\]', re.DOTALL)
+# A mark is short, and closes on its line or, where the note was wrapped, on the next: what is behind one that is never
+# closed is not taken for its words.
+WITHIN, WRAPPED = (rf'(?:(?!\[\*\*|\*\*\])[^\r\n{other}])' for other in ('', ',;:=%'))
+MARK = re.compile(rf'\[\*\*({WITHIN}{{0,80}}|{WRAPPED}{{1,40}}\r?\n{WRAPPED}{{0,40}})\*\*\]')
 NUMBERING = re.compile(r'\([^()]*\)|\d+')
 REASONS = {'': '', '0': '', '1': 'erroneous'}
 

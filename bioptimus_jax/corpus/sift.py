@@ -63,7 +63,7 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'sentences': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 1  # of parts: other readers, rules or columns need another number
+FORMAT = 2  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 

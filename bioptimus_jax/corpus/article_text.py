@@ -1,0 +1,247 @@
+"""Lines of text out of the elements of an article in JATS: what is read, what leaves a gap, and where a line ends.
+
+Every word is read once, unless it stands in a table, a displayed formula, TeX or code, a list of references or terms,
+a footnote, a label, a supplement, or in what is read on request (`KINDS`). Elements that are not known here are read
+as a part of their line; no two blocks ever touch.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from lxml import etree
+
+from bioptimus_jax.corpus import citations, markup, mathml, scripts
+from bioptimus_jax.schema import Corpus
+
+LANGUAGE = '{http://www.w3.org/XML/1998/namespace}lang'
+# Elements whose captions are read on request; they float, so the sentence that they are printed in goes on.
+FLOATS = ('fig', 'fig-group', 'table-wrap', 'table-wrap-group')
+LAST_FORM = 'textual-form'  # read where a thing has no other form
+BREAK = '\1'  # between two lines; XML cannot hold it
+PICTURE, APART = citations.GAP, f' {citations.GAP} '  # within a line, and printed apart from it
+CLOSED_BY = {BREAK: BREAK, scripts.RAISED: scripts.END, scripts.LOWERED: scripts.END}
+STOPS = tuple('.:;?!–—')  # at the end of a title: no colon has to follow
+SHORTEST_REPEAT = 20  # letters and digits; what is shorter, as the title of a section, may stand twice
+MOST_TEXTS = 20  # all are compared with all
+# What stands for an element: a text, marks around its own, or what a method of Reading makes of it; None: its own text.
+Kind = str | Callable[['Reading', etree._Element, list[str]], None]
+
+
+def in_language(elements: list[etree._Element], language: str) -> list[etree._Element]:
+    """Those of some elements that say the same in several languages which are in this one; else, in the first's."""
+    codes = [element.get(LANGUAGE, '').lower().partition('-')[0] for element in elements]
+    wanted = language.lower().partition('-')[0]
+    if codes and wanted not in codes and '' not in codes:
+        wanted = codes[0]
+    return [element for element, code in zip(elements, codes, strict=True) if code in ('', wanted)]
+
+
+def once(texts: Sequence[list[str]]) -> list[str]:
+    """The lines of several texts without what stands in a longer one of them, as a teaser does in its abstract."""
+    if not 1 < len(texts) < MOST_TEXTS:
+        return [line for text in texts for line in text]
+    letters = [_letters(' '.join(text)) for text in texts]
+    kept = []
+    for number, text in enumerate(texts):
+        own = (len(letters[number]), -number)
+        longer = [other for place, other in enumerate(letters) if (len(other), -place) > own]
+        if any(letters[number] in other for other in longer):
+            continue
+
+        def is_new(line: str, longer: list[str] = longer) -> bool:
+            short = _letters(line)
+            return len(short) < SHORTEST_REPEAT or not any(short in other for other in longer)
+
+        new = [line for line in text if is_new(line)]
+        # Without its sentences, a title says nothing.
+        if len(new) == len(text) or any(len(_letters(line)) >= SHORTEST_REPEAT for line in new):
+            kept += new
+    return kept
+
+
+def _letters(text: str) -> str:
+    return ''.join(filter(str.isalnum, text.casefold()))
+
+
+class Reading:
+    """Lines of text out of what an article is made of, with or without captions and titles of sections."""
+
+    def __init__(self, article: etree._Element, settings: Corpus):
+        self.with_captions = 'captions' in settings.article_parts
+        self.with_titles = settings.section_labels
+        self.brackets = settings.script_brackets
+        self.language = article.get(LANGUAGE, 'en')
+        self.targets = citations.Targets(article)
+        self.floating: list[str] | None = None  # captions that wait for the end of their paragraph
+
+    def lines(self, element: etree._Element) -> list[str]:
+        """The paragraphs within an element, at whatever depth, in their order."""
+        found: list[str] = []
+        self._read(element, found)
+        return self._shown(found)
+
+    def title(self, meta: etree._Element) -> list[str]:
+        """The article's title, and what it goes on with in smaller type, in one line; empty where there is none."""
+        title = ''
+        for name in ('article-title', 'subtitle'):
+            for part in filter(None, map(self._line, meta.iterfind(f'title-group/{name}'))):
+                title += (' ' if title.endswith(STOPS) else ': ') * bool(title) + part
+        return [title] if title else []
+
+    def captions(self, element: etree._Element) -> list[str]:
+        """The captions of the figures and tables within an element, each a line; none if they are not wanted."""
+        found: dict[etree._Element, list[etree._Element]] = {}
+        for caption in element.iter('caption') if self.with_captions else ():
+            if (parent := caption.getparent()).tag in FLOATS:
+                found.setdefault(parent, []).append(caption)
+        chosen = [caption for captions in found.values() for caption in in_language(captions, self.language)]
+        with_captions, self.with_captions = self.with_captions, False  # one within another is among them
+        lines = [text for text in map(self._line, chosen) if text]
+        self.with_captions = with_captions
+        return lines
+
+    def _line(self, element: etree._Element) -> str:
+        """All of an element in one line."""
+        with_titles, self.with_titles = self.with_titles, True
+        lines = self.lines(element)
+        self.with_titles = with_titles
+        return ' '.join(lines)
+
+    def _shown(self, found: list[str]) -> list[str]:
+        """The lines of the pieces that were read; what holds no letter or digit, as a stop after a list, is none."""
+        lines = []
+        for part in ''.join(found).split(BREAK):
+            line = ' '.join(part.split())
+            if citations.GAP in line:
+                line = citations.without_gaps(line)
+            if any(map(str.isalnum, line)):
+                lines.append(scripts.shown(line, self.brackets))
+        return lines
+
+    def _read(self, element: etree._Element, found: list[str]) -> None:
+        """Add the text of an element, in pieces."""
+        if element.text:
+            found.append(element.text)
+        self._read_all(element, found)
+
+    def _read_all(self, elements: Iterable[etree._Element], found: list[str]) -> None:
+        """Add what stands for these elements, and what is behind each."""
+        for element in elements:
+            kind = KINDS.get(element.tag)
+            if kind is None or kind in CLOSED_BY:
+                if kind:
+                    found.append(kind)
+                if text := element.text:
+                    found.append(text)
+                if len(element):
+                    self._read_all(element, found)
+                if kind:
+                    found.append(CLOSED_BY[kind])
+            elif isinstance(kind, str):
+                found.append(kind)
+            else:
+                kind(self, element, found)
+            if tail := element.tail:
+                found.append(tail)
+
+    def _paragraph(self, element: etree._Element, found: list[str]) -> None:
+        """A paragraph, and behind it the captions that float in it."""
+        outer, self.floating = self.floating, []
+        found.append(BREAK)
+        self._read(element, found)
+        found += (BREAK + caption for caption in self.floating)
+        found.append(BREAK)
+        self.floating = outer
+
+    def _float(self, element: etree._Element, found: list[str]) -> None:
+        captions = self.captions(element)
+        if self.floating is None:
+            found.append(BREAK + ''.join(caption + BREAK for caption in captions))
+        else:
+            self.floating += captions
+            found.append(' ')
+
+    def _title(self, element: etree._Element, found: list[str]) -> None:
+        found.append(BREAK)
+        if self.with_titles:
+            self._read(element, found)
+            found.append(BREAK)
+
+    def _reference(self, element: etree._Element, found: list[str]) -> None:
+        kind = element.get('ref-type', '')
+        if kind in citations.UNTOLD:
+            kind = self.targets.kind_of(element.get('rid', ''))
+        if kind in citations.NOTES or (not kind and citations.is_raised(element)):
+            found.append(citations.GAP)
+        elif kind not in citations.SOURCES:
+            self._read(element, found)
+        elif citations.is_mark(element):
+            found.append(citations.GAP)
+        else:
+            pieces: list[str] = []
+            self._read(element, pieces)
+            found.append(citations.without_numbers(''.join(pieces)))
+
+    def _formula(self, element: etree._Element, found: list[str]) -> None:
+        """What can be read of a formula; a gap where nothing can."""
+        pieces: list[str] = []
+        self._read(element, pieces)
+        _add(pieces, found)
+
+    def _alternatives(self, element: etree._Element, found: list[str]) -> None:
+        """Of several forms of one thing the one that can be read, MathML first."""
+        readable = [child for child in element if KINDS.get(child.tag) != PICTURE and child.tag != LAST_FORM]
+        formulas = [child for child in readable if KINDS.get(child.tag) is Reading._math]
+        pieces: list[str] = []
+        for child in [*formulas, *readable, *element.iterchildren(LAST_FORM)][:1]:
+            self._read_all([child], pieces)
+            if child.tail:  # is white space
+                pieces.pop()
+        _add(pieces or [PICTURE], found)
+
+    def _math(self, element: etree._Element, found: list[str]) -> None:
+        found.append(mathml.formula(element))
+
+    def _entity(self, node: etree._Element, found: list[str]) -> None:
+        found.append(markup.entity(node))
+
+
+def _add(pieces: list[str], found: list[str]) -> None:
+    """Add what was read of a thing; a gap where all of it is a picture."""
+    whole = ''.join(pieces)
+    text = whole.replace(citations.GAP, '')
+    found.append(text if text.strip() else whole)
+
+
+_HIDDEN = 'label object-id alt-text long-desc index-term fn'
+_PICTURES = 'tex-math inline-graphic graphic private-char'
+_APART = (
+    'disp-formula disp-formula-group chem-struct-wrap array table preformat code supplementary-material media ref-list '
+    'citation mixed-citation element-citation nlm-citation def-list fn-group table-wrap-foot attrib permissions '
+    'sec-meta kwd-group verse-group'
+)
+_BLOCKS = (
+    'sec list list-item disp-quote boxed-text statement speech speaker caption question question-wrap answer '
+    'answer-set explanation sig-block sig dateline address addr-line bio ack app-group app notes note glossary '
+    'abstract trans-abstract body floats-group floats-wrap div ul ol li blockquote'
+)
+# By tag; that of an entity which the DTD declares is a function.
+KINDS: dict[Any, Kind] = {
+    **dict.fromkeys(_HIDDEN.split(), ''),
+    **dict.fromkeys(_PICTURES.split(), PICTURE),
+    **dict.fromkeys(_APART.split(), APART),
+    **dict.fromkeys(_BLOCKS.split(), BREAK),
+    **dict.fromkeys(FLOATS, Reading._float),
+    **dict.fromkeys(('break', 'hr', 'br'), ' '),
+    'sup': scripts.RAISED,
+    'sub': scripts.LOWERED,
+    'p': Reading._paragraph,
+    'title': Reading._title,
+    'subtitle': Reading._title,
+    'xref': Reading._reference,
+    'inline-formula': Reading._formula,
+    'alternatives': Reading._alternatives,
+    'math': Reading._math,
+    **{mathml.NAMESPACE + name: Reading._math for name in mathml.OUTERMOST},
+    etree.Entity: Reading._entity,
+}
