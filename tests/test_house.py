@@ -35,6 +35,7 @@ FLOORS = {
     'bioptimus_jax.surgery.pursuit': 0,
     'bioptimus_jax.surgery.rows': 0,
     'bioptimus_jax.schema': 1,
+    'bioptimus_jax.shipped': 2,
     'bioptimus_jax.hosts': 1,
     'bioptimus_jax.hosts.devices': 1,
     'bioptimus_jax.hosts.hardware': 2,

@@ -18,7 +18,7 @@ from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.pretrain.objective import masking_of
+from bioptimus_jax.pretrain.objective import USUAL, words_of, words_of_phase
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
@@ -214,10 +214,9 @@ def description(m: Measures) -> str:
         begin = f'{e.source.path or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
-    phases = ', '.join(
-        f'{name} ({", ".join(masking_of(e, name)) or e.objective_in(name)})' for name in m.phases
-    )
-    return f'{begin}; curriculum {phases}.'
+    phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
+    told = [words_of(e, name) for name in dict.fromkeys(map(e.objective_in, m.phases)) if name != USUAL]
+    return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
 
 
 def _family(m: Measures) -> str:
