@@ -65,7 +65,7 @@ def _code(table: Plugins | Mapping[str, Any], name: str) -> str:
     """Digest of a plug-in's file; of a record's plain values and functions, with what these use of their own file."""
     if isinstance(table, Plugins):
         return digest(normal(table.file(name).read_text('utf-8')))
-    record, parts = table[name], []
+    record, parts = table[name], list[str]()
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if inspect.isfunction(value) and value is not field.default:

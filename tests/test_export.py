@@ -351,8 +351,10 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
     assert description(read_measures(run)).endswith(
         f'0.1 (causal), 0.2 (words, 30% to 5%, 80-10-10). {told}.'
     )
+    assert 'No phase has trained it to fill in' not in text
     alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
     text = card.model_card(alone, '0.2', ARCHITECTURE, {})
+    assert 'No phase has trained it to fill in masked words, but to go on with a text' in text
     assert 'an average over steps' not in text
     assert (
         'Held-out loss: nats per piece of a document, told from those before it, on documents never' in text
@@ -445,6 +447,16 @@ def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_
     assert '17 made, fit_steps 40, scale centred; 2 by' in card.model_card(fitted, '0.1', ARCHITECTURE, {})
 
 
+def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_path):
+    run = recorded(tmp_path / 'run', '', phases='0.1,0.2')
+    used = {'phase.0.1.rate': 0.3, 'pretrain.learning_rate': 0.007, 'objective.rtd.share': 0.5}
+    write_json(run.workdir / 'pretrain' / 'manifest.json', {'config': used})
+    text = card.model_card(run, '0.1', ARCHITECTURE, {})
+    assert '| 0.1 | mlm | tokens | 30% | 80-10-10 | 100 | 7.000 |' in text
+    assert 'learning rate 0.007;' in text
+    assert run.config.phase['0.1'].rate == 0.15
+
+
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
     run = recorded(tmp_path / 'run', '')
     results = [card.scored(ENTITIES, 'ncbi-disease', 88.444, 3), card.scored(ENTITIES, 'bc2gm', 83.1, 1)]
@@ -479,6 +491,9 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     [result] = card.data.eval_results
     assert (result.dataset_name, result.metric_type, result.metric_value) == ('drugs', 'f1', 70.0)
     assert 'set (not on record) and of the model that it began from (mit) hold' in card.text
+    assert 'The epoch (2) was chosen on devel.' in card.text
+    write_card(tmp_path, base, ENTITIES, dataset, Finetune(learn_devel=True), record)
+    assert 'It is the last epoch (2), and devel was trained on' in ModelCard.load(tmp_path / 'README.md').text
     write_card(tmp_path, tmp_path / 'none', ENTITIES, dataset, Finetune(), record | {'dataset': 'bioasq'})
     card = ModelCard.load(tmp_path / 'README.md')
     assert not {'license', 'language', 'base_model'} & set(card.data.to_dict())

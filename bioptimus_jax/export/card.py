@@ -5,6 +5,7 @@ scores that come later leave the export as it is. `bioptimus report` writes the 
 """
 
 import contextlib
+import copy
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,9 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, words_of
+from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_of, words_of
 from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.recorded import as_made
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Source, Surgery, phase_of
 from bioptimus_jax.vocab.subwords import SETTINGS
@@ -98,6 +100,9 @@ def model_card(
     `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known. `folder`:
     of the model, for an example that its tokenizer can read.
     """
+    if run:  # a card tells how it was made, also where something else is asked for since
+        made, run = as_made(run), copy.copy(run)
+        run.config = made
     # Of a model from scratch a source has at most given the tokenizer.
     adapted = run is not None and run.config.surgery.initialisation.source
     source = _source(run.config.source) if run and adapted else {}
@@ -127,7 +132,7 @@ def model_card(
         f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
         _curriculum(run, name),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(source, run is None or bool(languages), scores, purpose))}',
+        f'## Limits\n\n{_bullets(_limits(run, source, run is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
 
@@ -331,7 +336,11 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 
 def _limits(
-    source: Mapping[str, Any], has_language: bool, scores: Sequence[EvalResult], purpose: Purpose
+    run: Run | None,
+    source: Mapping[str, Any],
+    has_language: bool,
+    scores: Sequence[EvalResult],
+    purpose: Purpose,
 ) -> list[str]:
     of_scores = (
         'Scores are for these sets and this fine-tuning; other tasks were not measured'
@@ -340,6 +349,8 @@ def _limits(
     )
     biases = 'It has learned whatever biases the texts have; they were not measured'
     lines = [f'It {purpose.does}', biases, of_scores]
+    if run and all(objective_of(run.config, name).causal for name in run.config.trained_objectives):
+        lines.append('No phase has trained it to fill in masked words, but to go on with a text')
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
     if not has_language:

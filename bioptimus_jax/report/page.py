@@ -204,7 +204,7 @@ def description(m: Measures) -> str:
     e = m.run.config
     if not m.trains:
         return _scoring(m) if 'finetune' in e.stages else f'Stages {", ".join(e.stages)}.'
-    if e.source.path or e.surgery.initialisation.source:  # what manifests record has no paths
+    if e.surgery.initialisation.source:
         kinds = {
             'train': 'a vocabulary of its own',
             'file': 'a given vocabulary',
