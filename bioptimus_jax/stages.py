@@ -252,9 +252,8 @@ def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
         seen = check_inputs(run, stage, replace=False)
         place = stage_folder(run, stage.name)
         flaws = find_flaws(place, manifest or {}, None)
-        if (
-            flaws.changed or place != run.workdir / stage.name
-        ):  # what is missing is made again, in no other run
+        # What is missing is made again here, and in no other run.
+        if flaws.changed or place != run.workdir / stage.name:
             require_whole(place, flaws)
     except (ConfigError, InputError):
         if not replace:
