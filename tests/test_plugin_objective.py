@@ -27,6 +27,7 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
+from bioptimus_jax.report.trained import _of_objectives
 from bioptimus_jax.run import Run, bring_up_to_date, check_inputs, check_settings, execute
 from bioptimus_jax.schema import OBJECTIVES
 from bioptimus_jax.stages import STAGES
@@ -271,7 +272,9 @@ def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(trained
     check_settings(
         opened(prepared, trained.workdir, objective__previous__near=1.0), STAGES['pretrain'], replace=False
     )
-    assert experiment_of(trained.workdir).objective['previous'].near == 1.0  # what was used, for comparisons
+    used = experiment_of(trained.workdir)  # what comparisons go by
+    assert used.objective['previous'].near == 1.0
+    assert _of_objectives(used, ['0.1', '0.4']) == {'objective.previous.near': '1.0'}
 
 
 @pytest.mark.parametrize('parts', [1, 4])

@@ -286,8 +286,13 @@ def words_of(config: Experiment, name: str) -> str:
 
 def words_of_phase(config: Experiment, phase: str) -> str:
     """Objective and masking of a phase, in few words: the name of the usual objective goes without saying."""
-    name, masking = config.objective_in(phase), ', '.join(masking_of(config, phase))
-    return masking if masking and name == USUAL else ': '.join(filter(None, (name, masking)))
+    return ': '.join(filter(None, (unusual_objective(config, phase), ', '.join(masking_of(config, phase)))))
+
+
+def unusual_objective(config: Experiment, phase: str) -> str:
+    """The name of a phase's objective; '' of the one that is the default."""
+    name = config.objective_in(phase)
+    return '' if name == USUAL else name
 
 
 def heldout_loss_of(config: Experiment) -> str:

@@ -18,7 +18,7 @@ from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.pretrain.objective import USUAL, words_of, words_of_phase
+from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
@@ -215,7 +215,7 @@ def description(m: Measures) -> str:
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
-    told = [words_of(e, name) for name in dict.fromkeys(map(e.objective_in, m.phases)) if name != USUAL]
+    told = [words_of(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n]
     return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
 
 

@@ -17,7 +17,7 @@ from bioptimus_jax.fields import walk
 from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units, unpacked
-from bioptimus_jax.pretrain.objective import USUAL, masking_of
+from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 
@@ -44,10 +44,10 @@ def setting_name(phase: schema.Phase) -> str:
 
 def phase_name(config: schema.Experiment, name: str) -> str:
     """What a phase trains on: what it masks; with an objective that is not the usual one also the name of that."""
-    objective, setting = config.objective_in(name), setting_name(config.phase[name])
-    if objective == USUAL:
+    setting = setting_name(config.phase[name])
+    if not (own := unusual_objective(config, name)):
         return setting
-    return f'{objective}, {setting}' if masking_of(config, name) else objective
+    return f'{own}, {setting}' if masking_of(config, name) else own
 
 
 PAPER_SETTINGS = tuple(setting_name(phase) for phase in schema.PAPER_PHASES.values())
@@ -244,9 +244,9 @@ def _of_objectives(config: schema.Experiment, names: Sequence[str]) -> dict[str,
     """Settings of the objectives of these phases; paths, which no manifest has, are left out."""
     resolved = config.resolved.objective
     return {
-        f'objective.{objective}.{key}': str(value)
-        for objective in dict.fromkeys(map(config.objective_in, names))
-        for key, value, metadata in walk(resolved[objective])
+        f'objective.{one}.{key}': str(value)
+        for one in dict.fromkeys(map(config.objective_in, names))
+        for key, value, metadata in walk(resolved[one])
         if not metadata.get('path')
     }
 
