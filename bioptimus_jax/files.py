@@ -279,16 +279,30 @@ class Checksums:
 
     def sha256(self, file: Path, advance: Callable[[float], None] = lambda megabytes: None) -> str:
         """The checksum; `advance` is told the file's size once it is read, and nothing of one that was remembered."""
-        status, name = file.stat(), str(file.absolute())
-        found = self.known.get(name)
-        if isinstance(found, list) and found[:-1] == [status.st_size, status.st_mtime_ns]:
-            return found[-1]
+        if found := self._remembered(file):
+            return found
+        status = file.stat()
         checksum = sha256(file)
         if status.st_size >= REMEMBERED_BYTES:
-            self.known[name] = [status.st_size, status.st_mtime_ns, checksum]
+            self.known[str(file.absolute())] = [status.st_size, status.st_mtime_ns, checksum]
             self.changed = True
             advance(status.st_size / 1e6)
         return checksum
+
+    def at_sight(self, file: Path) -> str | None:
+        """The checksum of a small file, or of one that is as it was when it was last read; None: nobody knows."""
+        if file.stat().st_size < REMEMBERED_BYTES:
+            return sha256(file)
+        return self._remembered(file)
+
+    def has_other_size(self, file: Path, checksum: str) -> bool:
+        """Whether the file had that checksum when it was last read, and another size than now."""
+        *known, last = self.known.get(str(file.absolute())) or [None]
+        return last == checksum and file.stat().st_size not in known[:1]
+
+    def _remembered(self, file: Path) -> str | None:
+        status, (*known, last) = file.stat(), self.known.get(str(file.absolute())) or [None]
+        return last if known == [status.st_size, status.st_mtime_ns] else None
 
     def save(self) -> None:
         if self.changed:

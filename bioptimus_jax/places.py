@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bioptimus_jax.errors import STOPPED, ConfigError
+from bioptimus_jax.errors import FAILED, STOPPED, ConfigError, reason_of
 from bioptimus_jax.files import locks
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.workers import Cluster, abandoned, cores
@@ -25,7 +25,6 @@ FORMER_FRACTION = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
 JAX_TAKES = 0.75
 """Share of a GPU's memory that jax takes at once: the second program on a card would find nothing left."""
 COMPILED = 'JAX_COMPILATION_CACHE_DIR'
-LOST = -9
 
 
 class Program(Protocol):
@@ -90,7 +89,7 @@ class There:
         """As `Here.start`."""
         arguments = (*arguments, '--config.runtime.cluster=')  # its worker is busy with it
         task = _run, arguments, os.getcwd(), folder.absolute()
-        return _Remote(self.cluster.client.submit(*task, pure=False))
+        return _Remote(self.cluster.client.submit(*task, pure=False), folder / LOG)
 
     def stop(self, running: Sequence[Any]) -> None:
         """As `Here.stop`."""
@@ -103,14 +102,21 @@ class There:
 class _Remote:
     """A program on a worker."""
 
-    def __init__(self, future: Any):
-        self.future = future
+    def __init__(self, future: Any, log: Path):
+        self.future, self.log = future, log
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         if self.returncode is None and self.future.done():
-            self.returncode = self.future.result() if self.future.status == 'finished' else LOST
+            self.returncode = self.future.result() if self.future.status == 'finished' else self._lost()
         return self.returncode
+
+    def _lost(self) -> int:
+        """The exit code where dask gave no result; why goes to the log, as what the program says does."""
+        why = 'it was cancelled' if self.future.cancelled() else reason_of(self.future.exception())
+        with open(self.log, 'a', encoding='utf-8') as file:
+            file.write(f'no worker of the cluster has made it: {why}\n')
+        return FAILED
 
 
 def _fraction(environment: Mapping[str, str], name: str) -> float:

@@ -2,8 +2,11 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Collection, Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any, cast
 
 
@@ -35,6 +38,11 @@ class Plugins(Collection[str]):
     def load(self, name: str) -> Any:
         """The object that the module of that name holds; imports it now."""
         return getattr(importlib.import_module(f'{self.package}.{name}'), self.holds)
+
+    def file(self, name: str) -> Path:
+        """The file of that name, which is not imported for it."""
+        found = importlib.util.find_spec(f'{self.package}.{name}')
+        return Path(cast(str, cast(ModuleSpec, found).origin))
 
     def settings(self, name: str) -> type:
         """The record of settings that the object of that name declares as its own, `Settings`."""

@@ -31,6 +31,7 @@ from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Console, clock
 from bioptimus_jax.schema import Experiment, result_keys
+from bioptimus_jax.shipped import PLUG_IN, plug_ins
 from bioptimus_jax.tracker import Trackers
 from bioptimus_jax.tracker import check as check_trackers
 
@@ -307,10 +308,14 @@ def check_ahead(run: Run, stage: Stage) -> None:
 
 
 def _external(stage: Stage, experiment: Experiment) -> dict[str, Path | str]:
-    """What outside the run decides the result, by name. Raises InputError for a file that is not there."""
+    """What outside the run decides the result, by name, the code of plug-ins among it.
+
+    Raises InputError for a file that is not there.
+    """
     given = stage.external(experiment)
     if not isinstance(given, dict):
         given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
+    given |= plug_ins(experiment, stage.sections)
     for path in given.values():
         if isinstance(path, Path) and not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
@@ -335,6 +340,45 @@ def check_settings(run: Run, stage: Stage, replace: bool) -> list[str]:
     return changes
 
 
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Inputs against those that a stage was made of, without reading large files: what differs, what is not known."""
+
+    changes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def check_inputs(run: Run, stage: Stage, replace: bool) -> Seen:
+    """What is seen of the inputs of a stage that was made, or begun, before.
+
+    A large file is not read: it is known by size and time, and what is neither the same nor surely another is `unread`.
+    Raises ConfigError where `bring_up_to_date` would refuse what is seen, InputError for a file that is not there.
+    """
+    folder = run.workdir / stage.name
+    manifest = run.manifest(stage.name)
+    previous = manifest or manifests.read_record(folder, manifests.STARTED)
+    if replace or stage.always or not previous or (not manifest and _is_empty(folder)):
+        return Seen()
+    before, remembered = previous.get('inputs', {}), run.checksums()
+    inputs: dict[str, Any] = {}
+    unread = []
+    for name in stage.needs(run):
+        inputs[name] = (run.manifest(name) or {}).get('content', before.get(name))
+    for name, value in _external(stage, run.config).items():
+        inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value
+        if inputs[name] is None and isinstance(value, Path):
+            if name in before and not remembered.has_other_size(value, before[name]):
+                inputs[name] = before[name]
+                unread.append(str(value))
+            else:
+                inputs[name] = f'{value.stat().st_size:,} bytes'
+    old, new = {**previous, 'config': {}}, {'config': {}, 'inputs': inputs}
+    changes = manifests.differences(old, new)
+    if refusal := _refusal(folder, stage, changes, old, new):
+        raise refusal
+    return Seen(tuple(changes), tuple(unread))
+
+
 def _settings(run: Run, stage: Stage) -> dict[str, Any]:
     config = result_keys(run.config, stage.sections)
     if stage.format > 1:
@@ -346,7 +390,8 @@ def _refusal(
     folder: Path, stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]
 ) -> ConfigError | None:
     """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
-    against = manifests.refused(changes, old, new, stage.extendable, stage.grows)
+    # A plug-in comes with a phase that is added, and goes once the program ships it.
+    against = manifests.refused(changes, old, new, stage.extendable, (*stage.grows, PLUG_IN))
     if not against:
         return None
     return ConfigError(

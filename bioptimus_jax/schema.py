@@ -863,6 +863,17 @@ class Experiment:
         """The objectives of `phases`, each once."""
         return tuple(dict.fromkeys(map(self.objective_in, self.phases)))
 
+    @property
+    def all_objectives(self) -> tuple[str, ...]:
+        """The run's own objective, which scores and exports, and those of `phases`, each once."""
+        return tuple(dict.fromkeys((self.pretrain.objective, *self.trained_objectives)))
+
+    @property
+    def resolved(self) -> 'Experiment':
+        """The same with every setting of its objectives: what is not given, as their files have it now."""
+        settings = {n: self.objective.get(n) or OBJECTIVES.settings(n)() for n in self.all_objectives}
+        return dataclasses.replace(self, objective=settings)
+
     def objective_in(self, phase: str) -> str:
         """The objective of the phase of that name."""
         return self.phase[phase].objective or self.pretrain.objective
@@ -895,8 +906,12 @@ def own_models(experiment: Experiment) -> list[str]:
 
 
 def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, Any]:
-    """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers."""
-    keys = list(walk(experiment))
+    """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers.
+
+    An objective's own settings are all there, given or not: whoever changes a default in its file changes the result.
+    """
+    # An objective is imported only for who needs it: most of them import jax.
+    keys = list(walk(experiment.resolved if 'objective' in sections else experiment))
     every = {name: value for name, value, _ in keys}
     flat = {}
     for name, value, metadata in keys:
@@ -965,7 +980,7 @@ def inconsistencies(e: Experiment) -> Iterator[str]:
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         yield f'config.runtime.profile_steps: the first and the last step are needed, got {two}'
-    for name in e.objective.keys() - {e.pretrain.objective, *e.trained_objectives}:
+    for name in e.objective.keys() - set(e.all_objectives):
         yield (
             f'config.objective.{name}: settings of an objective that is not trained; set '
             f'config.pretrain.objective={name} or that of a phase, or leave them out'

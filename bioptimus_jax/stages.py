@@ -4,11 +4,20 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import meant
 from bioptimus_jax.files import is_held
-from bioptimus_jax.manifests import STARTED, read_record
-from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
+from bioptimus_jax.manifests import STARTED, find_flaws, read_record, require_whole
+from bioptimus_jax.run import (
+    Run,
+    Stage,
+    check_ahead,
+    check_bases,
+    check_inputs,
+    check_settings,
+    execute,
+    stage_folder,
+)
 from bioptimus_jax.schema import INITIAL, own_models
 
 
@@ -41,6 +50,8 @@ def keys(section: str, names: str) -> tuple[str, ...]:
     return tuple(f'{section}.{name}' for name in names.split())
 
 
+DONE = 'done'
+"""What a dry run says of a stage that is left as it is."""
 TRACKED = keys('runtime', 'tensorboard trackers')
 WORKERS = keys('runtime', 'workers cluster')
 
@@ -214,12 +225,18 @@ def run_all(run: Run, replace: bool = False) -> None:
 
 
 def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
-    """What `run_all` would do with every stage, by the settings alone; nothing is written.
+    """What `run_all` would do with every stage; nothing is written and no large file read.
 
-    Inputs count by content, which is compared when the stage's turn comes. Raises what `run_all` would refuse at once.
+    Raises what `run_all` would refuse at once, and what it would refuse when the stage's turn comes.
     """
     _check_all(run, replace)
-    return {name: _foreseen(run, STAGES[name], replace) for name in run.config.stages}
+    found: dict[str, str] = {}
+    for name in run.config.stages:
+        found[name] = _foreseen(run, STAGES[name], replace)
+        remade = [n for n in STAGES[name].needs(run) if found.get(n, DONE) != DONE]
+        if remade and found[name] == DONE:
+            found[name] = f'{DONE}, if {remade[0]} is then what it was'
+    return found
 
 
 def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
@@ -232,13 +249,24 @@ def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
         return f'would begin{", unless a base run has it" * bool(run.config.runtime.base_run)}'
     try:
         changes = check_settings(run, stage, replace=False)
-    except ConfigError:
+        seen = check_inputs(run, stage, replace=False)
+        place = stage_folder(run, stage.name)
+        flaws = find_flaws(place, manifest or {}, None)
+        # What is missing is made again here, and in no other run.
+        if flaws.changed or place != run.workdir / stage.name:
+            require_whole(place, flaws)
+    except (ConfigError, InputError):
         if not replace:
             raise
         return 'would be deleted and rebuilt'
     if not manifest:
         return 'would continue'
-    return f'would continue from what is done ({"; ".join(changes)})' if changes else 'done'
+    if changes := [*changes, *seen.changes, *(f'{name} is missing' for name in flaws.missing)]:
+        return f'would continue from what is done ({"; ".join(changes)})'
+    if seen.unread:
+        more = f' (and {len(seen.unread) - 1} more)' * (len(seen.unread) > 1)
+        return f'{DONE}, if {seen.unread[0]}{more}, whose time has changed, still holds the same'
+    return DONE
 
 
 def _check_all(run: Run, replace: bool) -> None:
@@ -260,3 +288,5 @@ def _check_all(run: Run, replace: bool) -> None:
     for name in run.config.stages:
         if check_settings(run, STAGES[name], replace) or replace or not run.manifest(name):
             check_ahead(run, STAGES[name])
+    for name in run.config.stages:
+        check_inputs(run, STAGES[name], replace)

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import dataclasses
 import fnmatch
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -308,6 +309,8 @@ def _state(manifest: dict[str, Any] | None) -> str:
 
 def _how(arm: Arm, verb: str, code: int) -> str:
     """How the program of an arm has ended: `runtime.until` may have ended it before its last stage."""
+    if code < 0:  # what it printed last is of its work
+        return f'was ended by {signal.Signals(-code).name}: see {arm.run.workdir / LOG}, then rerun the same command'
     if code:
         return f'failed: {_last_line(arm)}'
     return 'done' if verb != 'run' or arm.finished else f'paused: {_last_line(arm)}'

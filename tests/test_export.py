@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import json
 import re
+import sys
 
 import jax
 import numpy as np
@@ -26,11 +27,13 @@ from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
+from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.push import parcel
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
+from bioptimus_jax.report.trained import phase_name
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_PHASES, Experiment, Finetune
+from bioptimus_jax.schema import OBJECTIVES, PAPER_PHASES, Experiment, Finetune
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.published import record_of
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -330,17 +333,18 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
         f'documents of up to {ARCHITECTURE.positions} pieces',
         'A BERT masked language model',
         'contextualized, 40 rows copied, 17 made',
-        '| 0.1 | tokens | 15% | 80-10-10 | 100 | 7.000 |',
+        '| 0.1 | mlm | tokens | 15% | 80-10-10 | 100 | 7.000 |',
+        'Objective mlm: masked language modelling.',
         'before any fine-tuning',
     ):
         assert told in text, told
     assert '| 0.2 |' not in text  # it came later
     assert str(tmp_path) not in text
-    assert '| 0.2 | words | 15% | 80-10-10 | 200 | 5.000 |' in card.model_card(
+    assert '| 0.2 | mlm | words | 15% | 80-10-10 | 200 | 5.000 |' in card.model_card(
         run, '0.2', ARCHITECTURE, about
     )
     halfway = card.model_card(run, '0.1@50', ARCHITECTURE, about)
-    assert '| 0.1 | tokens | 15% | 80-10-10 | 50 | 8.000 |' in halfway
+    assert '| 0.1 | mlm | tokens | 15% | 80-10-10 | 50 | 8.000 |' in halfway
     moved = recorded(tmp_path / 'elsewhere' / 'run', source)  # the same records give the same bytes
     assert card.model_card(moved, '0.1', ARCHITECTURE, about) == text
 
@@ -382,17 +386,119 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
     }
     run = recorded(tmp_path / 'run', '', **changes)
     text = card.model_card(run, '0.2', ARCHITECTURE, {})
-    assert '| 0.1 | nothing: causal |  |  | 100 | 7.000 |' in text
-    assert '| 0.2 | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
+    assert '| 0.1 | causal | — | — | — | 100 | 7.000 |' in text
+    assert '| 0.2 | mlm | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
     assert 'These weights are an average over steps with a decay of 0.999' in text
     assert 'Held-out loss: one frozen mask, nats per [MASK]ed piece, on documents never' in text
-    assert description(read_measures(run)).endswith('0.1 (causal), 0.2 (words, 30% to 5%, 80-10-10).')
+    told = 'causal: every piece of a document is told from those before it'
+    assert f'Objective {told}. mlm: masked language modelling.' in text
+    assert description(read_measures(run)).endswith(
+        f'0.1 (causal), 0.2 (words, 30% to 5%, 80-10-10). {told}.'
+    )
+    assert 'No phase has trained it to fill in' not in text
     alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
     text = card.model_card(alone, '0.2', ARCHITECTURE, {})
+    assert 'No phase has trained it to fill in masked words, but to go on with a text' in text
     assert 'an average over steps' not in text
     assert (
         'Held-out loss: nats per piece of a document, told from those before it, on documents never' in text
     )
+
+
+OWN_RATES = """
+import dataclasses
+from bioptimus_jax.fields import key
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    strength: float = key(0.5, 'how much')
+
+
+class OwnRates(MaskedLM):
+    Settings = Settings
+
+    def example(self, batch, setting, keys_B):
+        return super().example(batch, {**setting, 'rate': 0.53}, keys_B)
+
+    def evaluation(self, rows, batch_rows=64):
+        return None
+
+
+OBJECTIVE = OwnRates
+"""
+
+
+def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, monkeypatch):
+    """A plug-in that draws its own rates has not masked 15 %; built-in ones that mask are named too."""
+    (tmp_path / 'own_rates.py').write_text(OWN_RATES)
+    monkeypatch.setattr(objectives, '__path__', [*objectives.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, f'{objectives.__name__}.own_rates', raising=False)
+    chosen = {'pretrain.objective': 'own_rates', 'phases': '0.1,0.2'}
+    run = recorded(tmp_path / 'run', '', **chosen)
+    text = card.model_card(run, '0.1', ARCHITECTURE, {})
+    assert '| 0.1 | own_rates | — | — | — | 100 | 7.000 |' in text
+    assert not {'15%', '80-10-10', 'masked language modelling', 'frozen mask'} & set(
+        re.split(r'[|.,:] ?', text)
+    )
+    told = 'own_rates: an objective that does not say what it does; strength 0.5'
+    assert f'Objective {told}.\nHeld-out loss: as objective own_rates scores them, on' in text
+    assert description(read_measures(run)).endswith(f'curriculum 0.1 (own_rates), 0.2 (own_rates). {told}.')
+    assert phase_name(run.config, '0.1') == 'own_rates'
+    kind = OBJECTIVES.load('own_rates')
+    said = {
+        'does': 'mean of it',
+        'masking': lambda phase: ('tokens', '53%', '80-10-10'),
+        'heldout_loss': 'nats',
+    }
+    for name, value in said.items():
+        monkeypatch.setattr(kind, name, staticmethod(value) if callable(value) else value)
+    text = card.model_card(run, '0.1', ARCHITECTURE, {})
+    assert '| 0.1 | own_rates | tokens | 53% | 80-10-10 | 100 | 7.000 |' in text
+    assert 'Objective own_rates: mean of it; strength 0.5.\nHeld-out loss: nats, on' in text
+    assert phase_name(run.config, '0.1') == 'own_rates, tokens 15 %'
+    for name in ('nsp', 'distil', 'adversarial', 'rtd'):
+        found = recorded(tmp_path / name, '', **{'pretrain.objective': name, 'phases': '0.1'})
+        text = card.model_card(found, '0.1', ARCHITECTURE, {})
+        assert f'| 0.1 | {name} | tokens | 15% | 80-10-10 | 100 | 7.000 |' in text
+        assert f'Objective {name}: ' in text
+        assert 'does not say' not in text
+        assert 'one frozen mask, nats per [MASK]ed piece, on documents' in text
+
+
+def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_path):
+    changes = {
+        'surgery.strategy': 'scratch',
+        'phases': '0.1',
+        'phase.0.1.learning_rate': '0.002',
+        'phase.0.1.fall': 'cosine',
+    }
+    text = card.model_card(recorded(tmp_path / 'a', 'some/model', **changes), '0.1', ARCHITECTURE, {})
+    data = ModelCard(text).data.to_dict()
+    assert 'base_model' not in data
+    assert not {'domain-adaptation', 'curriculum-learning'} & set(data['tags'])
+    assert 'Source: none; weights from scratch' in text
+    assert 'trained from scratch with [the method' in text
+    assert (
+        'learning rate 0.002; after its warm-up it falls by half a cosine, slowly at both ends; batches'
+        in text
+    )
+    drawn = recorded(tmp_path / 'b', 'some/model', **{'surgery.strategy': 'gaussian'})
+    text = card.model_card(drawn, '0.1', ARCHITECTURE, {})
+    assert '17 made; 2 by a fallback' in text
+    fitted = recorded(tmp_path / 'c', 'some/model', **{'surgery.fit_steps': '40'})
+    assert '17 made, fit_steps 40, scale centred; 2 by' in card.model_card(fitted, '0.1', ARCHITECTURE, {})
+
+
+def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_path):
+    run = recorded(tmp_path / 'run', '', phases='0.1,0.2')
+    used = {'phase.0.1.rate': 0.3, 'pretrain.learning_rate': 0.007, 'objective.rtd.share': 0.5}
+    write_json(run.workdir / 'pretrain' / 'manifest.json', {'config': used})
+    text = card.model_card(run, '0.1', ARCHITECTURE, {})
+    assert '| 0.1 | mlm | tokens | 30% | 80-10-10 | 100 | 7.000 |' in text
+    assert 'learning rate 0.007;' in text
+    assert run.config.phase['0.1'].rate == 0.15
 
 
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
@@ -429,6 +535,9 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     [result] = card.data.eval_results
     assert (result.dataset_name, result.metric_type, result.metric_value) == ('drugs', 'f1', 70.0)
     assert 'set (not on record) and of the model that it began from (mit) hold' in card.text
+    assert 'The epoch (2) was chosen on devel.' in card.text
+    write_card(tmp_path, base, ENTITIES, dataset, Finetune(learn_devel=True), record)
+    assert 'It is the last epoch (2), and devel was trained on' in ModelCard.load(tmp_path / 'README.md').text
     write_card(tmp_path, tmp_path / 'none', ENTITIES, dataset, Finetune(), record | {'dataset': 'bioasq'})
     card = ModelCard.load(tmp_path / 'README.md')
     assert not {'license', 'language', 'base_model'} & set(card.data.to_dict())

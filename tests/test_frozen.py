@@ -14,13 +14,15 @@ from toy_families import SMALL, noisy
 from toy_measures import PHASES, fabricate
 
 from bioptimus_jax.analysis import discriminant, frozen
+from bioptimus_jax.config import defaults
 from bioptimus_jax.files import write_json
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.manifests import differences
+from bioptimus_jax.recorded import overlaid
 from bioptimus_jax.report import frozen as tables
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import check, measures_of, record_of
-from bioptimus_jax.schema import Analysis, Experiment, result_keys
+from bioptimus_jax.schema import HALVES, UPPER, Analysis, Experiment, result_keys
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import from_spans
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -310,3 +312,11 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
     assert tables.followed(kept).rows == tables.followed(arms).rows
     shown = [row['model'] for row in tables.frozen(first).records()]
     assert shown == ['source', 'initial (step 0)', '0.1@50', *PHASES]
+
+
+def test_a_record_that_is_older_than_a_key_says_what_was_done_then():
+    """Not what is the default today, with which a page would compare it."""
+    older = overlaid(defaults(), [{'analysis.frozen_sentences': 5000}])
+    assert older.analysis.frozen_layers == UPPER != Experiment().analysis.frozen_layers
+    now = overlaid(defaults(), [{'analysis.frozen_sentences': 5000, 'analysis.frozen_layers': HALVES}])
+    assert now.analysis.frozen_layers == HALVES

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ from toy_configs import shipped_configs
 
 from bioptimus_jax.config import load, override
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import walk
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.schema import OBJECTIVES, PAPER_PHASES, TOKENIZERS, Experiment
+from bioptimus_jax.shipped import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
@@ -35,6 +39,7 @@ FLOORS = {
     'bioptimus_jax.surgery.pursuit': 0,
     'bioptimus_jax.surgery.rows': 0,
     'bioptimus_jax.schema': 1,
+    'bioptimus_jax.shipped': 2,
     'bioptimus_jax.hosts': 1,
     'bioptimus_jax.hosts.devices': 1,
     'bioptimus_jax.hosts.hardware': 2,
@@ -53,6 +58,7 @@ FLOORS = {
     'bioptimus_jax.trackers': 2,
     'bioptimus_jax.manifests': 3,
     'bioptimus_jax.run': 3,
+    'bioptimus_jax.recorded': 3,
     'bioptimus_jax.hosts.workers': 3,
     'bioptimus_jax.hosts.cards': 4,
     'bioptimus_jax.tables': 3,
@@ -542,3 +548,15 @@ def test_scripts_are_executable_shell():
     for script in scripts:
         assert os.access(script, os.X_OK), f'{script}: chmod +x'
         assert subprocess.run(['bash', '-n', script]).returncode == 0
+
+
+def test_every_variation_that_decides_results_is_named_as_shipped_or_its_code_is_compared():
+    tables = {}
+    for dotted, _, metadata in walk(Experiment()):
+        if isinstance(table := metadata.get('one_of'), Plugins | Mapping) and not dotted.startswith(
+            'runtime.'
+        ):
+            tables[dotted.rpartition('.')[2]] = set(table)
+    assert tables == {key: set(names) for key, names in SHIPPED.items()}, (
+        'name a variation that is to be shipped in bioptimus_jax/shipped.py; of any other runs compare the code'
+    )

@@ -17,6 +17,7 @@ from bioptimus_jax.pretrain import evaluate, step, units
 from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Phase, Pretrain
+from bioptimus_jax.shipped import plug_ins
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -176,6 +177,42 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
             assert mean_run(held) == pytest.approx(expected, rel=0.15), name
     assert len(traced) == 1, 'one compiled step serves both'
     assert len(counted) == 3, 'traced for the step, for difficulty, and for the frozen masks'
+
+
+PARTS = """
+SHARE = 0.5
+def begins(words_L, draws_L):
+    return words_L & joined(draws_L)
+def joined(draws_L):
+    '''Those that begin.'''
+    return draws_L >= SHARE
+"""
+
+
+def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans, monkeypatch, tmp_path):
+    """That of its function and of what this uses of its file; not comments, docstrings and layout."""
+    assert not plug_ins(experiment(prepared), ('phase', 'pretrain', 'vocab', 'surgery', 'rows', 'finetune'))
+
+    def digest(record):
+        monkeypatch.setitem(units.MASKINGS, 'spans', record)
+        [(name, value)] = plug_ins(experiment(prepared, **{'phase.0.2.masking': 'spans'}), ('phase',)).items()
+        assert name == 'plug-in:masking spans'
+        return value
+
+    def of(source, words=1):
+        file = tmp_path / f'spans{len(list(tmp_path.iterdir()))}.py'
+        file.write_text(source)
+        loaded = importlib.util.spec_from_file_location(file.stem, file)
+        module = importlib.util.module_from_spec(loaded)
+        loaded.loader.exec_module(module)
+        return digest(units.Strategy(module.begins, words=words))
+
+    known = of(PARTS)
+    said = PARTS.replace('Those that', 'Where they'), PARTS.replace('\ndef', '\n\n\n# a comment\ndef')
+    assert {of(same) for same in said} == {known}
+    others = [PARTS.replace(*change) for change in (('0.5', '0.3'), ('>=', '<'), ('words_L &', 'words_L |'))]
+    found = {known, digest(spans), of(PARTS, words=4), *map(of, others)}
+    assert len(found) == 6
 
 
 def curriculum_of(run):

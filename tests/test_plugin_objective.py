@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import key
 from bioptimus_jax.manifests import write_manifest
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
@@ -24,7 +26,10 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
-from bioptimus_jax.run import Run, check_settings, execute
+from bioptimus_jax.report.resolved import experiment_of
+from bioptimus_jax.report.trained import _of_objectives
+from bioptimus_jax.run import Run, bring_up_to_date, check_inputs, check_settings, execute
+from bioptimus_jax.schema import OBJECTIVES
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -36,7 +41,6 @@ PREVIOUS = '''
 """Every piece but the first tells the one before it."""
 
 import dataclasses
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -62,10 +66,6 @@ class PreviousPiece(Objective):
 
     reads = ('tokens', 'segment_lengths')
     rules = (Rule(r'^previous/', (None, None), True),)
-
-    @staticmethod
-    def files(config):
-        return [Path(__file__)]
 
     @staticmethod
     def columns(phase, config):
@@ -197,7 +197,6 @@ def test_it_trains_through_the_loop_and_is_scored(trained):
     told = [r for r in records if r['kind'] == 'train']
     assert told[-1]['right'] > told[0]['right']
     assert 'realised_rate' not in told[0]
-    assert any('previous.py' in name for name in trained.manifest('pretrain')['inputs'])
     params = flatten(load_phase(trained.folder('pretrain'), '0.4'))
     assert params['previous/kernel'].shape == (16, 16)
     assert (trained.folder('pretrain') / 'previous.txt').is_file()
@@ -250,6 +249,32 @@ def test_its_own_settings_are_keys(trained, prepared):
     ):
         with pytest.raises(ConfigError, match=refusal):
             opened(prepared, trained.workdir, **{'objective__previous__near': 1, dotted: value})
+
+
+def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(trained, prepared, monkeypatch):
+    """Defaults that are changed in the file are seen, and so is its code; comments and layout are not compared."""
+    assert trained.manifest('pretrain')['config']['objective.previous.near'] == 1.0  # which nobody gave
+    file = Path(objectives.__path__[-1]) / 'previous.py'
+    for text in (PREVIOUS + '\n\n# checked', PREVIOUS.replace('"""What may be set."""', '"""All."""')):
+        file.write_text(text)
+        assert bring_up_to_date(trained, STAGES['pretrain']) == trained.manifest('pretrain')
+    file.write_text(PREVIOUS.replace('* self.settings.near', '* self.settings.near / 2'))
+    refusal = r'other inputs \(inputs\.plug-in:objective previous: \w+… -> \w+…\); use another --workdir'
+    with pytest.raises(ConfigError, match=refusal):
+        bring_up_to_date(trained, STAGES['pretrain'])
+    with pytest.raises(ConfigError, match=refusal):  # before hours of earlier stages, and in a dry run
+        check_inputs(trained, STAGES['pretrain'], replace=False)
+    file.write_text(PREVIOUS)
+    changed = dataclasses.make_dataclass('Settings', [('near', float, key(2.0, 'weight'))], frozen=True)
+    monkeypatch.setattr(OBJECTIVES.load('previous'), 'Settings', changed)
+    with pytest.raises(ConfigError, match=r'config\.objective\.previous\.near: 1\.0 -> 2\.0'):
+        check_settings(opened(prepared, trained.workdir), STAGES['pretrain'], replace=False)
+    check_settings(
+        opened(prepared, trained.workdir, objective__previous__near=1.0), STAGES['pretrain'], replace=False
+    )
+    used = experiment_of(trained.workdir)  # what comparisons go by
+    assert used.objective['previous'].near == 1.0
+    assert _of_objectives(used, ['0.1', '0.4']) == {'objective.previous.near': '1.0'}
 
 
 @pytest.mark.parametrize('parts', [1, 4])

@@ -16,7 +16,7 @@ import pytest
 from toy_commands import call, stamps
 from toy_stages import experiment, make_stage
 
-from bioptimus_jax import cli, stages
+from bioptimus_jax import cli, files, stages
 from bioptimus_jax.config import defaults
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import field_of, walk
@@ -382,6 +382,51 @@ def test_a_dry_run_says_what_each_stage_would_do_and_writes_nothing(world, tmp_p
     assert said('--config.corpus.min_words=4', '--replace')[0] == 'corpus: would be deleted and rebuilt'
     code, line = call(capsys, *given, '--config.corpus.min_words=4', '--dry-run')
     assert (code, 'config.corpus.min_words: 5 -> 4' in line) == (2, True)
+
+
+def test_a_dry_run_looks_at_inputs_and_at_what_was_made(world, tmp_path, capsys, monkeypatch):
+    """What `run` would refuse it refuses with the same line; a large file it does not read, and says so."""
+    text, folder = tmp_path / 'own.txt', tmp_path / 'run'
+    given = ['run', f'--config={world}/odd.py', f'--workdir={folder}', f'--config.corpus.inputs={text}']
+    given += ['--config.stages=corpus,vocab', '--config.vocab.size=100', '--config.runtime.workers=1']
+    text.write_bytes((world / 'text.txt').read_bytes())
+
+    def said():
+        before = stamps(folder)
+        assert cli.main([*given, '--dry-run']) == 0
+        assert before == stamps(folder)
+        return capsys.readouterr().out.splitlines()
+
+    monkeypatch.setattr(files, 'REMEMBERED_BYTES', 1)  # all are large
+    assert cli.main(given) == 0
+    capsys.readouterr()
+    assert said() == ['corpus: done', 'vocab: done']
+    os.utime(text, (1, 1))
+    assert said() == [
+        f'corpus: done, if {text}, whose time has changed, still holds the same',
+        'vocab: done, if corpus is then what it was',
+    ]
+    bad = folder / 'corpus' / 'bad_records.jsonl'
+    bad.rename(tmp_path / 'kept')
+    assert said() == [
+        'corpus: would continue from what is done (bad_records.jsonl is missing)',
+        'vocab: done, if corpus is then what it was',
+    ]
+    bad.write_text('{}')
+    refusal = call(capsys, *given, '--dry-run')
+    assert (refusal[0], f'{bad}: is not what was written' in refusal[1]) == (3, True)
+    (tmp_path / 'kept').replace(bad)
+    text.write_bytes(text.read_bytes() * 2)
+    code, line = call(capsys, *given, '--dry-run')
+    assert (code, line) == call(capsys, *given)
+    assert re.search(r'inputs\.0:own\.txt: \w+… -> [\d,]+ bytes', line)
+    monkeypatch.undo()  # small files are read
+    assert re.search(r'inputs\.0:own\.txt: \w+… -> \w+…', call(capsys, *given, '--dry-run')[1])
+    assert cli.main([*given, '--dry-run', '--replace']) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'corpus: would be deleted and rebuilt',
+        'vocab: done, if corpus is then what it was',
+    ]
 
 
 OF_A_RUN_THAT_IS_THERE = [

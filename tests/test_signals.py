@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, Stopped
-from bioptimus_jax.hosts.workers import WorkerKilled, open_workers
+from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, InputError, Stopped
+from bioptimus_jax.hosts.workers import Pool, WorkerKilled, open_workers
 from bioptimus_jax.schema import Runtime
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,7 +221,9 @@ def test_a_result_that_is_cut_off_in_the_middle_holds_up_nobody(stopped, tmp_pat
             raise Stopped
 
     with (
-        pytest.raises(Stopped if stopped else WorkerKilled),
+        pytest.raises(
+            Stopped if stopped else WorkerKilled, match=None if stopped else r'SIGKILL \(often out'
+        ),
         open_workers(Runtime(workers=2), 2) as pool,
     ):
         list(pool.map(_send_half, [(stopped, sent), (stopped, sent)], check))
@@ -234,6 +237,24 @@ def test_who_was_asked_to_stop_does_not_blame_the_killer_of_a_worker():
 
     with pytest.raises(Stopped), open_workers(Runtime(workers=2), 2) as workers:
         list(workers.map(_sleep_or_die, [(0,), (-1,)], check))
+
+
+def test_what_ended_a_worker_is_said_and_not_guessed(monkeypatch):
+    """An import that fails in it, as of what a config adds to a package, and an exit of its own."""
+    module = types.ModuleType('only_here')
+    exec('def work(): pass', module.__dict__)
+    monkeypatch.setitem(sys.modules, 'only_here', module)
+    line = r"cannot import what its work needs \(ModuleNotFoundError: No module named 'only_here'\); .* PYTHONPATH"
+    with pytest.raises(InputError, match=line), Pool(1, module.work, ()) as pool:
+        list(pool.map(abs, [(1,)]))
+    with Pool(1, abs, (1,)) as pool:
+        with pytest.raises(InputError, match=line):
+            list(pool.map(module.work, [()]))
+        with pytest.raises(
+            InputError, match='ended with exit code 3 before its work was done; what it'
+        ) as caught:
+            list(pool.map(os._exit, [(3,)]))
+    assert type(caught.value) is InputError  # nothing that is tried again
 
 
 def _send_half(lives, sent):

@@ -274,6 +274,7 @@ def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
     assert cli.main(list(arguments)) == 0
     out = capsys.readouterr().out
     assert f'{{{new}}}' in out
+    assert 'mlm: masked language modelling\nphases: 0.1 (tokens, 15%, 80-10-10), ' in out
     assert f'row {row.number}: {row.documents} documents, {row.pieces} pieces, the first 5 shown' in out
     assert all(f'  {name}' in out for name in ('pieces', *run.config.phases))
     code, message = call(capsys, 'show', f'--config={prepared / "tiny.py"}', f'--workdir={tmp_path / "none"}')

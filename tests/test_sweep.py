@@ -18,11 +18,11 @@ from toy_programs import environment
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
-from bioptimus_jax.places import Here, share_of
+from bioptimus_jax.places import Here, _Remote, share_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.sweep import Arm, Sweep, in_rounds
+from bioptimus_jax.sweep import Arm, Sweep, _how, in_rounds
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -536,3 +536,20 @@ def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp
     assert same == sweep.arms[1].arguments
     assert other == first_alone
     assert other[-1] == f'--config.analysis.reference_vocab={tmp_path / "sweep" / "plain" / "vocab"}'
+
+
+def test_how_a_program_has_ended_is_not_guessed_from_the_last_line_of_its_work(tmp_path):
+    """Killed, or never begun, as its worker could not import it: the last line of the log would tell something else."""
+    (tmp_path / 'log.txt').write_text('pretrain: step 7\n')
+    arm = types.SimpleNamespace(run=types.SimpleNamespace(workdir=tmp_path), finished=True)
+    assert (
+        _how(arm, 'run', -9) == f'was ended by SIGKILL: see {tmp_path}/log.txt, then rerun the same command'
+    )
+    error = ModuleNotFoundError("No module named 'mine'")
+    future = types.SimpleNamespace(
+        done=lambda: True, status='error', cancelled=lambda: False, exception=lambda: error
+    )
+    code = _Remote(future, tmp_path / 'log.txt').poll()
+    assert (
+        _how(arm, 'run', code) == f'failed: no worker of the cluster has made it: No module named {"mine"!r}'
+    )

@@ -155,6 +155,10 @@ def _program(arguments: list[str], quiet: bool) -> None:
             program.send_signal(signal.SIGINT)
             program.communicate()
             raise
+    if program.returncode < 0:  # what it said last is of its work
+        raise RuntimeError(
+            f'the run was ended by {signal.Signals(-program.returncode).name}, after it said: {said}'
+        )
     if program.returncode:
         kind = {USAGE: ConfigError, BAD_INPUT: InputError}.get(program.returncode, RuntimeError)
         raise kind(said.removeprefix('bioptimus: '))

@@ -5,6 +5,8 @@ scores that come later leave the export as it is. `bioptimus report` writes the 
 """
 
 import contextlib
+import copy
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,16 +18,18 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.objective import masking_of, objective_of
+from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_of, words_of
+from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.recorded import as_made
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
+from bioptimus_jax.schema import TOKENIZERS, Experiment, Source, Surgery, phase_of
 from bioptimus_jax.vocab.subwords import SETTINGS
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
 CACHED = r'/models--([^/]+)/snapshots/'
 PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
-TAGS = ['curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
+TAGS = ('curriculum-learning', 'domain-adaptation', 'bioptimus-jax')
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
 EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
@@ -96,7 +100,13 @@ def model_card(
     `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known. `folder`:
     of the model, for an example that its tokenizer can read.
     """
-    source, purpose = _source(run.config.source) if run else {}, PURPOSES[architecture.purpose]
+    if run:  # a card tells how it was made, also where something else is asked for since
+        made, run = as_made(run), copy.copy(run)
+        run.config = made
+    # Of a model from scratch a source has at most given the tokenizer.
+    adapted = run is not None and run.config.surgery.initialisation.source
+    source = _source(run.config.source) if run and adapted else {}
+    purpose, from_scratch = PURPOSES[architecture.purpose], run is not None and not source
     languages = (run and list(run.config.corpus.languages)) or source.get('language')
     data = ModelCardData(
         # Scores alone need a name: huggingface_hub refuses them without one.
@@ -105,7 +115,7 @@ def model_card(
         license=source.get('license'),
         library_name='transformers',
         pipeline_tag=purpose.pipeline,
-        tags=[architecture.model_type, purpose.tag, *TAGS],
+        tags=[architecture.model_type, purpose.tag, *_tags(run, from_scratch)],
         base_model=source.get('base_model'),
         datasets=_datasets(_manifest(run, 'corpus')),
         widget=_widget(purpose, folder),
@@ -115,16 +125,22 @@ def model_card(
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
         f'# {architecture.title} after phase {name}\n',
-        f'{with_article(architecture.title)} {purpose.title}, adapted with [the method of BIOptimus]'
-        f'({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
+        f'{with_article(architecture.title)} {purpose.title}, {"trained from scratch" if from_scratch else "adapted"} '
+        f'with [the method of BIOptimus]({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
         f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
         f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
         _curriculum(run, name),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(source, run is None or bool(languages), scores, purpose))}',
+        f'## Limits\n\n{_bullets(_limits(run, source, run is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
+
+
+def _tags(run: Run | None, from_scratch: bool) -> list[str]:
+    """Those of TAGS that hold: one phase is no curriculum, and what begins at random is not adapted."""
+    lacking = [TAGS[0]] * (run is not None and len(run.config.phases) == 1) + [TAGS[1]] * from_scratch
+    return [tag for tag in TAGS if tag not in lacking]
 
 
 def with_article(title: str) -> str:
@@ -234,16 +250,32 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     made = surgery.get('counts', {})
     if made.get('synthesised'):
         lines.append(
-            f'New embedding rows: {made["strategy"]}, {made["copied"]:,} rows copied, {made["synthesised"]:,} made, '
-            f'scale {run.config.surgery.scale}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
+            f'New embedding rows: {made["strategy"]}, {made["copied"]:,} rows copied, {made["synthesised"]:,} made'
+            f'{_of_rows(run.config.surgery)}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
         )
-    p = run.config.pretrain
-    averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
-    lines.append(
-        f'Training: {p.optimizer}, learning rate {p.learning_rate:g}, batches of {p.batch_rows} rows of '
-        f'{run.config.rows.row_pieces} pieces, seed {run.config.seed}{averaged}'
-    )
+    lines.append(_training(run.config))
     return lines
+
+
+def _of_rows(settings: Surgery) -> str:
+    """Their scale, where they have one, and the keys that are not as by default, each after a comma; no path."""
+    paths = {field.name for field in dataclasses.fields(settings) if field.metadata['path']}
+    named = {name: value for name, value in settings.different(Surgery()).items() if name != 'batch_pieces'}
+    named |= {'scale': settings.scale} if settings.initialisation.scaled else {}
+    return ''.join(f', {name} {value}' for name, value in named.items() if name not in paths)
+
+
+def _training(config: Experiment) -> str:
+    """Optimiser, learning rates with their fall, of each phase where phases differ, batches, seed."""
+    p, phases = config.pretrain, config.trained_phases
+    rates = list(dict.fromkeys(f'{phase.learning_rate or p.learning_rate:g}' for phase in phases))
+    falls = list(dict.fromkeys(phase.fall for phase in phases))
+    told = ', '.join(f'it falls {FALLS[fall].meaning}' for fall in falls)
+    averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
+    return (
+        f'Training: {p.optimizer}, learning rate {", ".join(rates)}{" by phase" * (len(rates) > 1)}; after its warm-up '
+        f'{told}; batches of {p.batch_rows} rows of {config.rows.row_pieces} pieces, seed {config.seed}{averaged}'
+    )
 
 
 def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any], architecture: Architecture) -> str:
@@ -278,21 +310,24 @@ def _curriculum(run: Run | None, name: str) -> str:
     own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
     lines = [
         '## Curriculum\n',
-        '| phase | masked | rate | [MASK]-random-same | steps until | held-out loss |',
-        '|---|---|--:|--:|--:|--:|',
+        '| phase | objective | masked | rate | [MASK]-random-same | steps until | held-out loss |',
+        '|---|---|---|--:|--:|--:|--:|',
     ]
     losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
     if 0 in losses:
-        lines.append(f'| step 0 | | | | 0 | {losses[0]:.3f} |')
+        lines.append(f'| step 0 | | | | | 0 | {losses[0]:.3f} |')
+    objectives = []
     for phase in placed:
         if phase['start'] >= own or phase['name'] not in run.config.phase:
             continue
         stop, objective = min(phase['stop'], own), run.config.objective_in(phase['name'])
-        masking = masking_of(run.config, phase['name']) or (f'nothing: {objective}', '', '')
+        objectives.append(objective)
+        masking = masking_of(run.config, phase['name']) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
-        lines.append(f'| {phase["name"]} | {" | ".join(masking)} | {stop:,} | {loss} |')
-    loss = objective_of(run.config).heldout_loss
-    lines.append(f'\nHeld-out loss: {loss}, on documents never trained on.\n')
+        lines.append(f'| {phase["name"]} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
+    told = '. '.join(words_of(run.config, objective) for objective in dict.fromkeys(objectives))
+    lines.append(f'\nObjective {told}.' if told else '')
+    lines.append(f'Held-out loss: {heldout_loss_of(run.config)}, on documents never trained on.\n')
     return '\n'.join(lines)
 
 
@@ -304,7 +339,11 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 
 def _limits(
-    source: Mapping[str, Any], has_language: bool, scores: Sequence[EvalResult], purpose: Purpose
+    run: Run | None,
+    source: Mapping[str, Any],
+    has_language: bool,
+    scores: Sequence[EvalResult],
+    purpose: Purpose,
 ) -> list[str]:
     of_scores = (
         'Scores are for these sets and this fine-tuning; other tasks were not measured'
@@ -313,6 +352,8 @@ def _limits(
     )
     biases = 'It has learned whatever biases the texts have; they were not measured'
     lines = [f'It {purpose.does}', biases, of_scores]
+    if run and all(objective_of(run.config, name).causal for name in run.config.trained_objectives):
+        lines.append('No phase has trained it to fill in masked words, but to go on with a text')
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
     if not has_language:

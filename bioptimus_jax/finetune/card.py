@@ -25,7 +25,7 @@ CARD = """---
 # {model} on {dataset}
 
 {title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {unit}s, setting `{setting}`, seed {seed}: {settings}).
-The epoch ({best_epoch}) was chosen on devel. Labels, as in `config.json`: {labels}.
+{epoch} Labels, as in `config.json`: {labels}.
 
 | measure | devel | test |
 |---|--:|--:|
@@ -42,6 +42,11 @@ CODE = """
 {code}
 ```
 """
+EPOCHS = {
+    False: 'The epoch ({}) was chosen on devel.',
+    True: 'It is the last epoch ({}), and devel was trained on, too: the scores on it say nothing.',
+}
+"""Which epoch it is, by whether devel is learned."""
 SHOWN = ('epochs', 'batch_sentences', 'learning_rate', 'max_pieces')
 
 
@@ -77,8 +82,9 @@ def write_card(
         settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
         scores='\n'.join(rows),
         said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in task.remarks(record)),
+        epoch=EPOCHS[settings.learn_devel].format(record['best_epoch']),
         code=CODE.format(means=usage.means, code=usage.code) if usage else '',
-        **{name: record[name] for name in ('model', 'dataset', 'setting', 'seed', 'best_epoch')},
+        **{name: record[name] for name in ('model', 'dataset', 'setting', 'seed')},
     )
     with atomic(folder / NAME) as file:
         file.write(text)

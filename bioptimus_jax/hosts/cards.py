@@ -247,6 +247,11 @@ class OnCards:
         if not isinstance(error, Exception):
             self.done[number] = process.future.result()
             placement.ended(number)
+        elif isinstance(error, BrokenProcessPool) and not isinstance(
+            loss := process.pool.loss(), WorkerKilled
+        ):
+            placement.ended(number)
+            self.failure = self.failure or InputError(f'{name}: {loss}')
         elif isinstance(error, BrokenProcessPool):
             self.killed[number] += 1
             placement.again(number)

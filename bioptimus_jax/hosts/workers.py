@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib.metadata
 import os
+import signal
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Self, TypeAlias
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -48,11 +50,40 @@ def ranges(total: int, size: int) -> list[tuple[int, int]]:
 
 
 class WorkerKilled(InputError):
-    """A process was killed from outside, most often for lack of memory; what it had finished is kept."""
+    """A process was killed by a signal; what it had finished is kept."""
 
 
 def _nothing() -> None:
     pass
+
+
+class _Parcel:
+    """Functions and arguments that a worker unpacks when it can say what it cannot import, not before it lives."""
+
+    def __init__(self, content: tuple, packed: bytes = b''):
+        self.content, self.packed = content, packed
+
+    def __reduce__(self) -> tuple:
+        return _Parcel, ((), self.packed or bytes(ForkingPickler.dumps(self.content)))
+
+    def unpacked(self) -> tuple:
+        """Raises InputError for what this process cannot import."""
+        with _said_what_cannot_be_imported():
+            return ForkingPickler.loads(self.packed) if self.packed else self.content
+
+
+@contextlib.contextmanager
+def _said_what_cannot_be_imported() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        if isinstance(error, AttributeError) and "Can't get attribute" not in str(error):  # as pickle says it
+            raise
+        raise InputError(
+            f'a worker process cannot import what its work needs ({type(error).__name__}: {error}); it imports anew, '
+            'by name: put the file into the folder of its package, or its folder on PYTHONPATH. What a config or a '
+            'script adds to a package or a table while it runs is not there'
+        ) from error
 
 
 class Workers:
@@ -122,7 +153,10 @@ class Pool(Workers):
             sys.warnoptions.append(QUIET)  # which the processes below take over
         with signals.held():  # it starts the process that looks after semaphores
             self.pool = ProcessPoolExecutor(
-                number, self.context, initializer=_begin, initargs=(self.watched, prepare, arguments)
+                number,
+                self.context,
+                initializer=_begin,
+                initargs=(self.watched, _Parcel((prepare, *arguments))),
             )
 
     def __exit__(self, *error: Any) -> None:
@@ -142,7 +176,7 @@ class Pool(Workers):
     def submit(self, function: Task, task: tuple) -> Any:
         """The future of `function(*task)`."""
         with signals.held():  # it starts a process where none is idle
-            return self.pool.submit(_work, function, task)
+            return self.pool.submit(_work, _Parcel((function, *task)))
 
     def map(
         self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
@@ -156,15 +190,33 @@ class Pool(Workers):
             yield from _in_order(submit, tasks, ahead or 2 * self.number, look)
         except BrokenProcessPool as error:
             check()  # whoever ended the worker may have asked us to stop
-            raise WorkerKilled(
-                'a worker process was killed (often out of memory); rerun the same command '
-                f'with --config.runtime.workers below {self.number} if it happens twice'
-            ) from error
+            raise self.loss() from error
+
+    def loss(self) -> InputError:
+        """What has ended a process, by its exit code: a WorkerKilled where it was a signal."""
+        codes = list(map(_code_of, self._ended()))
+        if (code := max(codes, default=0)) > 0:
+            return InputError(
+                f'a worker process ended with exit code {code} before its work was done; what it printed says why. A '
+                "script that has several processes start needs `if __name__ == '__main__':` around its calls"
+            )
+        # The pool kills those that are left.
+        number = next((-code for code in codes if code not in (0, -signal.SIGKILL)), signal.SIGKILL)
+        why = ' (often out of memory)' * (number == signal.SIGKILL)
+        return WorkerKilled(
+            f'a worker process was killed by {signal.Signals(number).name}{why}; rerun the same command '
+            f'with --config.runtime.workers below {self.number} if it happens twice'
+        )
+
+    def _ended(self) -> list[_Process]:
+        """The processes that have ended, or are ending."""
+        begun = {process.sentinel: process for process in self.context.processes if process.pid}
+        return [begun[sentinel] for sentinel in wait(list(begun), 0) if isinstance(sentinel, int)]
 
     def require_workers(self) -> None:
         """Raises BrokenProcessPool where the pool does not: it waits for the rest of a result of who was killed."""
         if self.seen_dead is None:
-            if wait([p.sentinel for p in self.context.processes if p.pid], 0):
+            if self._ended():
                 self.seen_dead = time.monotonic()
         elif time.monotonic() - self.seen_dead > SECONDS_TO_NOTICE:
             raise BrokenProcessPool
@@ -200,7 +252,8 @@ class Cluster(Workers):
             )
         self._require_same_packages(address, (*DECISIVE_PACKAGES, *packages))
         self.address = address
-        self.prepared = self.client.scatter((os.urandom(8), prepare, arguments), broadcast=True, hash=False)
+        begin = os.urandom(8), _Parcel((prepare, *arguments))
+        self.prepared = self.client.scatter(begin, broadcast=True, hash=False)
 
     def ask(self, function: Callable[[], Any]) -> dict[str, Any]:
         """What it gives in every worker, by their addresses."""
@@ -228,7 +281,7 @@ class Cluster(Workers):
         from distributed import CancelledError, KilledWorker
 
         def submit(task: tuple) -> Any:
-            return self.client.submit(_on_cluster, self.prepared, function, task, pure=False)
+            return self.client.submit(_on_cluster, self.prepared, _Parcel((function, *task)), pure=False)
 
         try:
             yield from _in_order(submit, tasks, ahead or 2 * self.number, check)
@@ -274,18 +327,30 @@ def _result(future: Any, check: Check) -> Any:
     return future.result()
 
 
+def _code_of(process: SpawnProcess) -> int:
+    """The exit code of a process that has ended, below 0 that of a signal."""
+    process.join()
+    return process.exitcode or 0
+
+
 _failure: Exception | None = None  # of `prepare`, in a worker of a pool
 
 
-def _begin(watched: Connection, prepare: Prepare, arguments: tuple) -> None:
+def _begin(watched: Connection, parcel: _Parcel) -> None:
     global _failure
     signals.ignore()
     threading.Thread(target=_leave_with_parent, args=(watched,), daemon=True).start()
     _one_thread()
     try:
-        prepare(*arguments)
+        _call(parcel)
     except Exception as error:  # raised here it would end the process, and the parent would not learn why
         _failure = error
+
+
+def _call(parcel: _Parcel) -> Any:
+    function, *arguments = parcel.unpacked()
+    with _said_what_cannot_be_imported():
+        return function(*arguments)
 
 
 def _leave_with_parent(watched: Connection) -> None:
@@ -294,10 +359,10 @@ def _leave_with_parent(watched: Connection) -> None:
     os._exit(1)
 
 
-def _work(function: Task, task: tuple) -> Any:
+def _work(parcel: _Parcel) -> Any:
     if _failure is not None:
         raise _failure
-    return function(*task)
+    return _call(parcel)
 
 
 def _one_thread() -> None:
@@ -328,12 +393,12 @@ def abandoned() -> bool:
 _prepared: bytes = b''
 
 
-def _on_cluster(prepared: tuple, function: Task, task: tuple) -> Any:
+def _on_cluster(prepared: tuple[bytes, _Parcel], parcel: _Parcel) -> Any:
     """A task in a worker of the cluster, which prepares itself when it meets another map's tasks."""
     global _prepared
-    name, prepare, arguments = prepared
+    name, begin = prepared
     if name != _prepared:
         _one_thread()
-        prepare(*arguments)
+        _call(begin)
         _prepared = name
-    return function(*task)
+    return _call(parcel)

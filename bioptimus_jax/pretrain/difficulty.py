@@ -23,7 +23,7 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, entities, mixture
-from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of, objectives_of
+from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.progress import Console
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, SELF_PACED, Corpus, Experiment, Source
@@ -74,7 +74,7 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
     """What outside the run decides the result: files of the objectives, sets of entities, rows of other corpora; of an
     order by difficulty also texts, and the probe's configuration, weights, tokenizer."""
-    objectives = (objective_of(experiment, name) for name in objectives_of(experiment))
+    objectives = (objective_of(experiment, name) for name in experiment.all_objectives)
     files = [file for objective in objectives for file in objective.files(experiment)]
     files += entities.files(experiment)
     if experiment.curriculum.order in BY_DIFFICULTY:

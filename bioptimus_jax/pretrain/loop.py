@@ -32,7 +32,6 @@ from bioptimus_jax.pretrain.objective import (
     Objective,
     make_objective,
     most_places,
-    objectives_of,
     planned_objective,
 )
 from bioptimus_jax.pretrain.rows import Rows
@@ -225,7 +224,7 @@ def _objectives(
     choices.read(folder)
     objectives = {
         name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
-        for name in objectives_of(config)
+        for name in config.all_objectives
     }
     own, *_ = objectives.values()
     run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())

@@ -18,7 +18,7 @@ from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
 from bioptimus_jax.pretrain.backends import PLAIN, WITHOUT_WINDOWS, dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import most_places, objectives_of, planned_objective, trained_and_frozen
+from bioptimus_jax.pretrain.objective import most_places, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.progress import in_units
 from bioptimus_jax.schema import Experiment
@@ -67,7 +67,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
     rows = rows_of_a_device(experiment, devices)
     shapes = a.shapes()
-    objectives = [planned_objective(experiment, a, name) for name in objectives_of(experiment)]
+    objectives = [planned_objective(experiment, a, name) for name in experiment.all_objectives]
     objective = objectives[0]
     sizes = [[_bytes(of, split, one.all_rules) for of in trained_and_frozen(one)] for one in objectives]
     whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides

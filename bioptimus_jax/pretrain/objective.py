@@ -16,13 +16,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import walk
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.plugins import NoSettings
 from bioptimus_jax.pretrain.backends import Choices, make_compute
 from bioptimus_jax.pretrain.rows import Block, Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase
+from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase, Pretrain
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -49,6 +50,15 @@ class Example(NamedTuple):
     rows: Any
     weights: Tensors
     counts: Tensors
+
+
+USUAL = Pretrain().objective
+STATEMENTS: Mapping[str, tuple[str, ...]] = {
+    'does': ('example', 'loss'),
+    'masking': ('example', 'columns', 'masker'),
+    'heldout_loss': ('evaluation', 'frozen_scores'),
+}
+"""What an objective says of itself in words -> the methods that these are about."""
 
 
 def means(finite: Records, names: Iterable[str]) -> dict[str, float]:
@@ -93,7 +103,9 @@ class Objective(abc.ABC):
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
     causal: ClassVar[bool] = False
     """Whether a piece sees nothing behind it."""
-    heldout_loss: ClassVar[str] = 'one frozen mask, nats per [MASK]ed piece'
+    does: ClassVar[str] = ''
+    """What it minimises, as cards, pages and `show` say it."""
+    heldout_loss: ClassVar[str] = ''
     """What `frozen_loss` is, for tables and cards."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
@@ -148,6 +160,24 @@ class Objective(abc.ABC):
     def files(config: Experiment) -> list[Path]:
         """Files outside the run that decide the result (those of a teacher, say), for the fingerprint of the stage."""
         return []
+
+    @staticmethod
+    def masking(phase: Phase) -> tuple[str, ...]:
+        """How it masks in a phase, in words: unit, rate (or its two ends), [MASK]-random-same. Empty: it does not."""
+        return ()
+
+    @classmethod
+    def says(cls, statement: str) -> bool:
+        """Whether `does`, `heldout_loss` or `masking` holds for this class too, not only for one that it extends.
+
+        It does unless a class above the one that says it has another of the methods that it is about (STATEMENTS).
+        """
+        of_classes = [vars(one) for one in cls.__mro__]
+
+        def place(name: str) -> int:
+            return next((at for at, own in enumerate(of_classes) if name in own), len(of_classes))
+
+        return place(statement) <= min(map(place, STATEMENTS[statement]))
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
@@ -237,18 +267,38 @@ def objective_of(config: Experiment, name: str = '') -> type[Objective]:
     return cast(type[Objective], OBJECTIVES.load(name or config.pretrain.objective))
 
 
-def objectives_of(config: Experiment) -> list[str]:
-    """The names of all that a run needs: its own, which scores and exports, and those of phases."""
-    return list(dict.fromkeys((config.pretrain.objective, *config.trained_objectives)))
-
-
 def masking_of(config: Experiment, phase: str) -> tuple[str, ...]:
-    """How a phase masks, as text: unit, rate (or its two ends), [MASK]-random-same. Empty: its objective does not."""
-    setting = config.phase[phase]
-    if not objective_of(config, config.objective_in(phase)).columns(setting, config):
-        return ()
-    rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in setting.rates))
-    return setting.masking, rates, '-'.join(f'{100 * share:.0f}' for share in setting.corruption)
+    """How a phase masks, in words, as its objective says; empty where it does not mask, or does not say how."""
+    kind = objective_of(config, config.objective_in(phase))
+    return kind.masking(config.phase[phase]) if kind.says('masking') else ()
+
+
+def words_of(config: Experiment, name: str) -> str:
+    """What an objective does and its settings, in words: `causal: every next piece; strength 0.5`."""
+    kind = objective_of(config, name)
+    does = kind.does if kind.says('does') else ''
+    settings = walk(kind.settings_of(config))
+    named = ', '.join(f'{key} {value}' for key, value, metadata in settings if not metadata.get('path'))
+    return (
+        f'{name}: {"; ".join(filter(None, (does or "an objective that does not say what it does", named)))}'
+    )
+
+
+def words_of_phase(config: Experiment, phase: str) -> str:
+    """Objective and masking of a phase, in few words: the name of the usual objective goes without saying."""
+    return ': '.join(filter(None, (unusual_objective(config, phase), ', '.join(masking_of(config, phase)))))
+
+
+def unusual_objective(config: Experiment, phase: str) -> str:
+    """The name of a phase's objective; '' of the one that is the default."""
+    name = config.objective_in(phase)
+    return '' if name == USUAL else name
+
+
+def heldout_loss_of(config: Experiment) -> str:
+    """What the held-out loss of a run is, in words."""
+    kind = objective_of(config)
+    return (kind.says('heldout_loss') and kind.heldout_loss) or f'as objective {kind.name()} scores them'
 
 
 def most_places(config: Experiment) -> int:
@@ -277,7 +327,7 @@ def _shapes_in(tree: Any) -> dict[str, tuple[int, ...]]:
 
 def check_objectives(config: Experiment, architecture: Architecture) -> None:
     """Raise ConfigError for what one of the objectives cannot do, and where they train different parameters."""
-    own, *others = objectives_of(config)
+    own, *others = config.all_objectives
     for name in (own, *others):
         objective_of(config, name).check(config)
     wanted = trained_and_frozen(planned_objective(config, architecture, own))[0] if others else {}

@@ -30,7 +30,7 @@ from bioptimus_jax.report.trained import (
     Trained,
     name_among,
     one_set_up,
-    setting_name,
+    phase_name,
     trained_models,
     words_per_step,
 )
@@ -128,7 +128,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
         return count(end['step'] * words_per_step(m) if end else None)
 
     def phases(m: Measures) -> str:
-        return ' → '.join(setting_name(m.run.config.phase[name]) for name in m.phases) or 'none'
+        return ' → '.join(phase_name(m.run.config, name) for name in m.phases) or 'none'
 
     def rate(m: Measures) -> str:
         return f'{m.run.config.phase[m.phases[0]].learning_rate or m.run.config.pretrain.learning_rate:g}'

@@ -18,7 +18,7 @@ from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.pretrain.objective import masking_of
+from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
@@ -204,7 +204,7 @@ def description(m: Measures) -> str:
     e = m.run.config
     if not m.trains:
         return _scoring(m) if 'finetune' in e.stages else f'Stages {", ".join(e.stages)}.'
-    if e.source.path or e.surgery.initialisation.source:  # what manifests record has no paths
+    if e.surgery.initialisation.source:
         kinds = {
             'train': 'a vocabulary of its own',
             'file': 'a given vocabulary',
@@ -214,10 +214,9 @@ def description(m: Measures) -> str:
         begin = f'{e.source.path or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
-    phases = ', '.join(
-        f'{name} ({", ".join(masking_of(e, name)) or e.objective_in(name)})' for name in m.phases
-    )
-    return f'{begin}; curriculum {phases}.'
+    phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
+    told = [words_of(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n]
+    return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
 
 
 def _family(m: Measures) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import put
 from bioptimus_jax.files import numbered_jsonl
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.recorded import overlaid
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import Run
@@ -52,14 +52,14 @@ def experiment_of(folder: Path) -> Experiment:
 def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
     resolved = config.defaults()
     resolved.stages = tuple(manifests)
+    found = []
     for stage, manifest in manifests.items():
         recorded = manifest.get('config') if isinstance(manifest, dict) else None
         if not isinstance(recorded, dict):
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
-        for dotted, value in recorded.items():
-            put(resolved, Experiment, dotted, value)
+        found.append(recorded)
     try:
-        return Experiment.from_config(resolved, paths=False)
+        return overlaid(resolved, found)
     except ConfigError as error:
         raise InputError(
             f'{folder}: its manifests do not belong together ({error}); run its stages again under one configuration'

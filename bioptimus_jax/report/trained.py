@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 from bioptimus_jax import schema
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.fields import walk
 from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units, unpacked
+from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 
@@ -38,6 +40,14 @@ def setting_name(phase: schema.Phase) -> str:
         return f'{name}, all [MASK]'
     shares = '-'.join(f'{100 * share:.3g}' for share in phase.corruption)
     return name if shares == '80-10-10' else f'{name}, {shares}'
+
+
+def phase_name(config: schema.Experiment, name: str) -> str:
+    """What a phase trains on: what it masks; with an objective that is not the usual one also the name of that."""
+    setting = setting_name(config.phase[name])
+    if not (own := unusual_objective(config, name)):
+        return setting
+    return f'{own}, {setting}' if masking_of(config, name) else own
 
 
 PAPER_SETTINGS = tuple(setting_name(phase) for phase in schema.PAPER_PHASES.values())
@@ -208,7 +218,7 @@ def _trained(m: Measures, model: str) -> Trained:
     names = m.phases[:at]
     rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
     conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
-    path = tuple(setting_name(config.phase[name]) for name in names)
+    path = tuple(phase_name(config, name) for name in names)
     return Trained(m, model, path, not at or schema.SNAPSHOT in model, rates[0], conditions)
 
 
@@ -226,6 +236,18 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         'learning rate': _path_of_rates(m),
         **evaluation,
         **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
+        **_of_objectives(config, names),
+    }
+
+
+def _of_objectives(config: schema.Experiment, names: Sequence[str]) -> dict[str, str]:
+    """Settings of the objectives of these phases; paths, which no manifest has, are left out."""
+    resolved = config.resolved.objective
+    return {
+        f'objective.{one}.{key}': str(value)
+        for one in dict.fromkeys(map(config.objective_in, names))
+        for key, value, metadata in walk(resolved[one])
+        if not metadata.get('path')
     }
 
 

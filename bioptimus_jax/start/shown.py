@@ -11,7 +11,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys, seed_key
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.order import Order
 from bioptimus_jax.pretrain.rows import positions_and_segments
 from bioptimus_jax.run import Run
@@ -51,8 +51,9 @@ class Row:
 def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     """The first rows of step 0, of each at most so many pieces.
 
-    A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Of phases that
-    predict every next piece nothing is hidden. Raises InputError where the stages vocab and rows are not finished.
+    A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Nothing is
+    hidden in phases whose objective does not mask, or does not say how. Raises InputError where the stages vocab and
+    rows are not finished.
     """
     config, rows = run.config, mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
@@ -68,7 +69,7 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     keys_B = row_keys(seed_key(config.seed), jnp.int32(0), len(numbers_B))
 
     def masked_in(name: str) -> Masked | None:
-        if objective_of(config, config.objective_in(name)).causal:
+        if not masking_of(config, name):
             return None
         setting = Setting.of(config.phase[name], config.pretrain.max_word_pieces)
         return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)

@@ -1,7 +1,8 @@
 """`bioptimus show`: rows as the model will see them.
 
-The first rows of a run as the model will see them: pieces, two spaces where a word begins, new tokens marked,
-and what each phase hides of the same row. The masks of the first phase are those of its first step.
+What the objectives do, in words; then the first rows of a run as the model will see them: pieces, two spaces
+where a word begins, new tokens marked, and what each phase hides of the same row, as its objective says. The
+masks of the first phase are those of its first step.
 
 reads:  RUN/rows, RUN/vocab, finished
 writes: to the terminal
@@ -25,6 +26,7 @@ MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('
 
 
 def _call(command: Command) -> None:
+    from bioptimus_jax.pretrain.objective import words_of, words_of_phase
     from bioptimus_jax.run import Run
     from bioptimus_jax.start.shown import LEGEND, first_rows  # imports jax
 
@@ -37,7 +39,11 @@ def _call(command: Command) -> None:
     in_colours = coloured()
     for kind, meaning in LEGEND.items():
         print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, in_colours)}: {meaning}')
-    run = Run(options.workdir, command.experiment_without_paths, quiet=True)
+    experiment = command.experiment_without_paths
+    for name in experiment.all_objectives:
+        print(words_of(experiment, name))
+    print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
+    run = Run(options.workdir, experiment, quiet=True)
     for row in first_rows(run, options.rows, options.pieces):
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         documents = f'{row.documents} document{"s" * (row.documents > 1)}'

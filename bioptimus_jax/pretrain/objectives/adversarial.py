@@ -104,6 +104,9 @@ class Adversarial(MaskedLM):
     """The mean over slots of cross-entropy and alpha times both divergences."""
 
     Settings = Settings
+    does = 'masked language modelling, with predictions that noise on the embeddings changes little'
+    masking = staticmethod(MaskedLM.masking)
+    heldout_loss = MaskedLM.heldout_loss
     passes = 2
     distributions = 3  # clean, noisy, and what pulls each towards the other
 

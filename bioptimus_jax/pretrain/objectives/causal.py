@@ -41,6 +41,7 @@ class CausalLM(Objective):
 
     reads = ('tokens', 'segment_lengths')
     causal = True
+    does = 'every piece of a document is told from those before it'
     heldout_loss = 'nats per piece of a document, told from those before it'
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:

@@ -124,6 +124,9 @@ class Distillation(MaskedLM):
     """Masked language modelling (mean over slots), KL T^2 (over pieces or slots) and 1 - cosine (over pieces)."""
 
     Settings = Settings
+    does = 'masked language modelling and distillation from a teacher'
+    masking = staticmethod(MaskedLM.masking)
+    heldout_loss = MaskedLM.heldout_loss
     distributions = 2
     # The teacher is whole on every device, and the map too.
     rules = (

@@ -53,10 +53,19 @@ def inputs(rows: Any) -> dict[str, Any]:
 class MaskedLM(Objective):
     """The mean cross-entropy over all slots that hold something."""
 
+    does = 'masked language modelling'
+    heldout_loss = 'one frozen mask, nats per [MASK]ed piece'
+
     @functools.cached_property
     def masker(self) -> Masker:
         """What is masked, and where, under the phases that are trained."""
         return Masker.of(self.vocabulary, self.config.pretrain, self.phases_of(self.config), self.row_pieces)
+
+    @staticmethod
+    def masking(phase: Phase) -> tuple[str, ...]:
+        """As the phase says."""
+        rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
+        return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:

@@ -26,6 +26,10 @@ from bioptimus_jax.trees import flatten, unflatten
 class NextSentence(MaskedLM):
     """Whether the second text of a pair follows the first, from the state at [CLS], beside what is masked in both."""
 
+    does = 'masked language modelling and next sentence prediction'
+    masking = staticmethod(MaskedLM.masking)
+    heldout_loss = MaskedLM.heldout_loss
+
     @classmethod
     def check(cls, config: Experiment) -> None:
         """Also refuse rows without pairs, and pairs that all follow."""

@@ -107,7 +107,11 @@ class ReplacedTokens(Objective):
     """
 
     Settings = Settings
-    heldout_loss = f"the generator's: {Objective.heldout_loss}"
+    does = (
+        'replaced-token detection: a generator fills what is masked, the model tells which pieces it put in'
+    )
+    heldout_loss = f"the generator's: {MaskedLM.heldout_loss}"
+    masking = staticmethod(MaskedLM.masking)
     columns = staticmethod(MaskedLM.columns)
     share = staticmethod(MaskedLM.share)
     places = staticmethod(MaskedLM.places)

@@ -1,7 +1,7 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import heldout_loss_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import (
@@ -44,7 +44,7 @@ def phases(m: Measures) -> Table:
         *each({s: f'{s}, frozen' for s in followed}, from_frozen, 'high'),
         *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d) or m.baseline(x, d)), 'high'),
     ]
-    note = f'Held-out loss: {objective_of(m.run.config).heldout_loss}.'
+    note = f'Held-out loss: {heldout_loss_of(m.run.config)}.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += ' Frozen: F1 from frozen states on training sentences, percent.' if followed else ''
     note += (
