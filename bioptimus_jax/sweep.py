@@ -56,6 +56,7 @@ class Sweep:
     """The arms of `--config=NAME:ARGUMENT` in WORKDIR/ARM; `jobs` at a time, each with its share of cores and GPUs.
 
     With `config.runtime.cluster` the arms go to its workers, an arm each. After `hours` the arms at work save and stop.
+    Without `paths` environment variables in them may be unset, where nothing is made.
 
     Raises ConfigError for a config without arms, for a glob that names none, and for what one of the arms refuses.
     """
@@ -69,6 +70,7 @@ class Sweep:
         jobs: int = 1,
         control: str = '',
         hours: float | None = None,
+        paths: bool = True,
     ):
         if not 1 <= jobs <= MOST_WORKERS:
             raise ConfigError(f'--jobs={jobs}: from 1 to {MOST_WORKERS}')
@@ -90,7 +92,7 @@ class Sweep:
             )
         joined = name if ':' in name else f'{name}:'
         self.prefix = joined if joined.endswith(':') else f'{joined}/'
-        self.overrides = overrides
+        self.overrides, self.paths = overrides, paths
         self.arms: list[Arm] = []
         # The first arm of the config, where it is not chosen and others take its vocabulary as reference.
         self.unchosen: list[Arm] = []
@@ -109,10 +111,10 @@ class Sweep:
 
     def _arm(self, arm: str) -> Arm:
         name = self.prefix + arm
-        bases = config.experiment(name, self.overrides).runtime.base_run
+        bases = config.experiment(name, self.overrides, self.paths).runtime.base_run
         given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
-        run = Run(folder, config.experiment(name, given))
+        run = Run(folder, config.experiment(name, given, self.paths))
         run.stopping = self.stopping
         flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))

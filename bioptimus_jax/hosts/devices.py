@@ -52,8 +52,9 @@ def device_named(name: str) -> Device:
     """The device of that name, in any case, `tpu-` left out or not. Raises ConfigError that names the known ones."""
     known = DEVICES.get(name.lower()) or DEVICES.get(f'tpu-{name.lower()}')
     if known is None:
+        alike = [one for one in DEVICES if name[:1].lower() in (one[0], '')]  # a B200 is no H200
         raise ConfigError(
-            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name, DEVICES)}'
+            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name.lower(), alike)}'
         )
     return known
 

@@ -211,7 +211,8 @@ def description(m: Measures) -> str:
             'source': 'the vocabulary of the source',
             'append': 'the vocabulary of the source and new tokens',
         }
-        begin = f'{e.source.path or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
+        source = e.source.path if '$' not in e.source.path else ''  # of a variable that is not set
+        begin = f'{source or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(

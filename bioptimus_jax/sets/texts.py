@@ -21,7 +21,7 @@ from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.own import Row
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
-from bioptimus_jax.sets.sentences import text_of
+from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
@@ -317,7 +317,7 @@ def read_file(
     _check_header(rows, layout, known, answers)
     rows = rows[layout.header :]
     if not rows:
-        raise InputError(f'{path}: holds no example')
+        raise InputError(f'{path}: holds no example{of_devel(path)}')
     documents: dict[str, int] = {}
     examples = [_example(*row, layout, answers, documents) for row in rows]
     return tuple(_joined(examples, layout.apart) if layout.joined else examples)
@@ -328,16 +328,29 @@ def holds_texts(path: Path) -> bool:
     the columns of a table."""
     if tables.is_table(path):
         return not tabular.has_tokens(path)
-    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
-    rows = [line.split('\t') for line in lines if '\t' in line and line.strip()]
+    rows = _tabbed(path)
     # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
     if words_and_blanks(rows):
         return False
-    of_texts = sum(
-        max(len(x.split()) for x in columns) > 1 or not any(is_tag(x.strip()) for x in columns)
-        for columns in rows
-    )
+    of_texts = sum(_has_words(columns) or not any(is_tag(x.strip()) for x in columns) for columns in rows)
     return 2 * of_texts > len(rows)
+
+
+def holds_prose(path: Path) -> bool:
+    """Whether most lines of such a file have a column of several words; of a table the same as above."""
+    if tables.is_table(path):
+        return holds_texts(path)
+    rows = _tabbed(path)
+    return not words_and_blanks(rows) and 2 * sum(map(_has_words, rows)) > len(rows)
+
+
+def _tabbed(path: Path) -> list[list[str]]:
+    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
+    return [line.split('\t') for line in lines if '\t' in line and line.strip()]
+
+
+def _has_words(columns: Sequence[str]) -> bool:
+    return max(len(x.split()) for x in columns) > 1
 
 
 def _rows(path: Path, layout: Layout | None) -> list[Row]:

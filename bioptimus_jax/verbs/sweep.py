@@ -32,9 +32,11 @@ def _call(command: Command) -> None:
         options.jobs,
         options.control,
         options.hours,
+        paths=not options.status,
     )
     if options.status:
         print(sweep.table().text())
+        sweep.withdraw()
         return
     with signals.watching() as watch:
         watch(sweep)
@@ -69,7 +71,7 @@ VERB = Verb(
             type=positive,
             metavar='N',
         ),
-        switch('--status', 'only say which stages are done'),
+        switch('--status', 'only list the arms and say which stages are done; nothing is made'),
     ),
     _call,
     ('runtime.base_run', 'runtime.cluster'),

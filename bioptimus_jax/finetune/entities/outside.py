@@ -27,6 +27,7 @@ from bioptimus_jax.finetune.outside import (
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import form_of, read_iob2
+from bioptimus_jax.sets.folders import MARKS
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import (
     NAMELESS,
@@ -112,10 +113,10 @@ def _in_order(asked: Asked, documents: Sequence[Marked]) -> Sequence[Marked]:
 def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
     """Documents with mentions by characters, None where words have tags."""
     if asked.file.is_dir() or not asked.in_json:
-        read = {'BRAT': standoff.brat_documents, 'PubTator': standoff.pubtator_documents}.get(
-            form_of(asked.file)
-        )
-        return read(asked.file, counts) if read else None
+        form = form_of(asked.file)
+        if form in MARKS:
+            return standoff.brat_documents(asked.file, counts)
+        return standoff.pubtator_documents(asked.file, counts) if form == 'PubTator' else None
     objects = list(asked.objects('entities', *ANSWERS))
     if not any('entities' in entry for _, entry in objects):
         return None

@@ -21,7 +21,7 @@ from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published, texts
-from bioptimus_jax.sets.corpora import NamedSet, split_files
+from bioptimus_jax.sets.corpora import NamedSet, file_of_texts
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
@@ -61,7 +61,7 @@ class TextTask(Task):
             )
 
     def read(self, chosen: NamedSet) -> Texts:
-        files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
+        files = {split: file_of_texts(chosen.folder, split) for split in SPLITS}
         return texts.read_texts(chosen.name, files, self.numbers, self.known)
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
