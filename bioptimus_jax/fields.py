@@ -310,10 +310,10 @@ SEVERAL = range(1, 4)
 def meant(name: Any, known: Iterable[Any]) -> str:
     """The end of a message about a name that is not known: what it is called now, or the known one that is nearest."""
     names = [str(one) for one in known if one != '']
-    if said := now_called(name) if name not in FORMER or FORMER[name] in names else '':
-        return said
     if elsewhere := [one for one in ELSEWHERE.get(str(name).lower(), ()) if one in names]:
         return f'; did you mean {" or ".join(elsewhere)}?'
+    if said := now_called(name):
+        return said
     # Of dotted keys the last part is what people remember.
     same = [one for one in names if one.endswith(f'.{name}')]
     longer = [one for one in dict.fromkeys(names) if name and one.startswith(str(name))]

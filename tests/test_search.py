@@ -12,7 +12,7 @@ from bioptimus_jax.finetune import build, cells
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.schema import TASKS, Experiment, Finetune
 from bioptimus_jax.sets.blurb import MEMBERS
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.stages import STAGES
@@ -200,7 +200,6 @@ def test_what_a_set_cannot_have_is_refused_before_anything_is_made(model, sets, 
             r"keep: 'best', but setting 'standard' learns devel, which then chooses none; set 'all'",
         ),
         ({'of_set': {'drugs': {'epochs': 0}}}, r'of_set\.drugs\.epochs: must be at least 1'),
-        ({'of_set': {'drugs': {'max_pieces': 64}}}, r'of_set\.drugs\.overlap_pieces: must leave room'),
     ],
 )
 def test_keys_of_sets_are_checked_like_all_others(changes, message):
@@ -208,6 +207,20 @@ def test_keys_of_sets_are_checked_like_all_others(changes, message):
     given.finetune.update(**changes)
     with pytest.raises(ConfigError, match=r'^config\.finetune\.' + message):
         Experiment.from_config(given)
+
+
+def test_windows_that_overlap_must_leave_room_and_texts_have_none_that_do():
+    settings = Finetune(max_pieces=64, settings=('standard',))
+    with pytest.raises(
+        ConfigError, match=r'overlap_pieces: 32 for drugs, but windows of .*=64 have room for at most 28'
+    ):
+        TASKS.load('entities').check_settings(settings, 'drugs')
+    TASKS.load('entities').check_settings(dataclasses.replace(settings, overlap_pieces=28), 'drugs')
+    for task in ('classes', 'similarity'):
+        TASKS.load(task).check_settings(settings, 'opinions')
+    given = config.defaults()
+    given.finetune.update(max_pieces=64, task='classes')
+    assert Experiment.from_config(given).finetune.max_pieces == 64
 
 
 def test_the_command_line_gives_a_set_and_a_setting_any_key():

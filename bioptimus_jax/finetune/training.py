@@ -161,8 +161,8 @@ def _best_epoch(
     for epoch, loss in enumerate(training.epochs(check), 1):
         if not math.isfinite(training.first_loss):  # no learning rate has changed anything yet
             raise InputError(
-                f'{model_folder}: has loss {training.first_loss} on the first batch of training; look at its weights, or '
-                'set config.finetune.dtype=float32'
+                f'{model_folder}: has loss {training.first_loss} on the first batch of training; look at its weights, '
+                'or set config.finetune.dtype=float32'
             )
         if not math.isfinite(loss):
             raise ConfigError(
