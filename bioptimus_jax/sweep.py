@@ -19,7 +19,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.fields import meant
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.places import LOG, Here, Program, There
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report import arms, last_models
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
@@ -172,8 +172,8 @@ class Sweep:
                 raise
             finished = sum(arm.finished for arm in self.arms)
             print(
-                f'sweep: the {self.hours:g} hours are over, {finished} of {len(self.arms)} arms are finished; '
-                'rerun the same command to go on',
+                f'sweep: the {self.hours:g} hours are over, {finished} of {numbered(len(self.arms), "arm")} are '
+                'finished; rerun the same command to go on',
                 flush=True,
             )
         finally:

@@ -133,14 +133,22 @@ def gold(tmp_path):
 @pytest.mark.parametrize(
     ('entities', 'tags', 'note'),
     [
-        ([[2, 5, DRUG]], ['O', 'B-Drug', 'O'], '1 predicted entities that begin or end within a word'),
-        ([[9, 14, DRUG]], ['O', 'O', 'O\tB-Drug'], '1 predicted entities that go on in the next sentence'),
+        (
+            [[2, 5, DRUG]],
+            ['O', 'B-Drug', 'O'],
+            'predicted entities that begin or end within a word, widened to whole words: 1',
+        ),
+        ([[9, 14, DRUG]], ['O', 'O', 'O\tB-Drug'], 'predicted entities that go on in the next sentence'),
         (
             [[2, 8, DRUG], [4, 10, DRUG]],
             ['O', 'B-Drug\tB-Drug', 'O\tI-Drug'],
-            '1 predicted entities that overlap',
+            'predicted entities that overlap others, which are wrong unless relaxed: 1',
         ),
-        ([[2, 8, DRUG], [9, 10, 'Gene']], ['O', 'B-Drug', 'B-Gene'], '1 predicted entities of the type Gene'),
+        (
+            [[2, 8, DRUG], [9, 10, 'Gene']],
+            ['O', 'B-Drug', 'B-Gene'],
+            'predicted entities of the type Gene, which the test set does not have, count as wrong: 1',
+        ),
     ],
 )
 def test_characters_are_laid_on_words_and_what_does_not_fit_is_counted(entities, tags, note, gold, tmp_path):
@@ -231,7 +239,7 @@ def test_overlapping_predictions_are_kept_and_read_again(tmp_path):
     scored = score(gold, file, 'entities', {})
     cell = scored.keep(tmp_path / 'others', 'them', None)
     assert tuple(scored.gold.task.written(cell)) == scored.examples
-    assert '4 predicted entities that overlap others, which are wrong unless relaxed' in scored.notes
+    assert 'predicted entities that overlap others, which are wrong unless relaxed: 4' in scored.notes
     assert len((cell / 'predictions.ann').read_text().splitlines()) == 7
     again = score(gold, cell / 'predictions.tsv', 'entities', {})
     assert again.examples == scored.examples

@@ -314,15 +314,15 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
     assert out.splitlines() == [
         'gad: 2 / 2 / 2 texts in train / devel / test; the public files have 4,261 / 535 / 534',
         'gad: labels of train: 0 1, 1 1',
-        'gad: 2 texts of devel are also in train',
-        'gad: 2 texts of test are also in train or devel',
+        'gad: also in train: 2 texts of devel',
+        'gad: also in train or devel: 2 texts of test',
         'own: 2 / 2 / 4 texts in train / devel / test',
         'own: labels of train: drug 1, none 1',
         'own: column 1 is read as the text, column 2 as its label',
         'own: 0 / 0 / 1 texts have several answers in one split; the first in test, lines 2 and 4: none and drug',
-        'own: 2 texts of devel are also in train',
-        'own: 4 texts of test are also in train or devel',
-        'own: 3 texts are longer than 128 pieces of model and are cut',
+        'own: also in train: 2 texts of devel',
+        'own: also in train or devel: 4 texts of test',
+        'own: cut: 3 texts of more than 128 pieces of model',
     ]
     assert 'broken/train.tsv:2: has 1 column, not 3' in err
 

@@ -17,6 +17,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import masking_of, objective_of
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
 from bioptimus_jax.vocab.subwords import SETTINGS
@@ -141,7 +142,7 @@ def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
         dataset_name=dataset,
         dataset_split='test',
         metric_type=task.metric.name,
-        metric_name=f'{task.metric.title}, mean of {seeds} fine-tuning seed{"s" * (seeds != 1)}',
+        metric_name=f'{task.metric.title}, mean of {numbered(seeds, "fine-tuning seed")}',
         metric_value=round(percent, 2),
     )
 
@@ -197,8 +198,8 @@ def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
 def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     a = architecture
     lines = [
-        f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, documents of up to '
-        f'{a.positions:,} pieces'
+        f'{numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, {a.vocab_size:,} tokens, '
+        f'documents of up to {a.positions:,} pieces'
     ]
     if gate := about.get('gate'):
         lines.append(
@@ -218,7 +219,7 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
         texts = corpus.get('words', {})
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
-            f'Corpus: {corpus["train"]:,} documents for training ({texts.get("train", 0):,} words), '
+            f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '
             f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
         )
         lines.append(_audit(corpus))
@@ -231,13 +232,14 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     made = surgery.get('counts', {})
     if made.get('synthesised'):
         lines.append(
-            f'New embedding rows: {made["strategy"]}, {made["copied"]:,} rows copied, {made["synthesised"]:,} made, '
-            f'scale {run.config.surgery.scale}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
+            f'New embedding rows: {made["strategy"]}, {numbered(made["copied"], "row")} copied, '
+            f'{made["synthesised"]:,} made, scale {run.config.surgery.scale}; '
+            f'{sum(made.get("fallbacks", {}).values()):,} by a fallback'
         )
     p = run.config.pretrain
     averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
     lines.append(
-        f'Training: {p.optimizer}, learning rate {p.learning_rate:g}, batches of {p.batch_rows} rows of '
+        f'Training: {p.optimizer}, learning rate {p.learning_rate:g}, batches of {numbered(p.batch_rows, "row")} of '
         f'{run.config.rows.row_pieces} pieces, seed {run.config.seed}{averaged}'
     )
     return lines

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import USAGE, ConfigError, reason_of
 from bioptimus_jax.fields import meant
+from bioptimus_jax.progress import numbered
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT
@@ -87,7 +88,7 @@ class Present:
 
     def __str__(self) -> str:
         kind = f' ({self.kind})' if self.kind != self.platform else ''
-        return f'{self.count} {self.platform} device{"s" if self.count > 1 else ""}{kind}'
+        return f'{numbered(self.count, f"{self.platform} device")}{kind}'
 
 
 def present() -> Present:

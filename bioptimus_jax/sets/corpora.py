@@ -20,6 +20,7 @@ from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import meant
 from bioptimus_jax.files import absolute
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split
@@ -255,8 +256,8 @@ def require_all_mentions(folder: Path, dataset: Dataset) -> None:
         read = sum(len(spans(s.gold)) for s in getattr(dataset, split))
         if marked != read + left_out:
             raise InputError(
-                f'{split_source(folder, split)[1]}: marks {marked} mentions, but {read + left_out} are read from it; '
-                'check its tags and blank lines'
+                f'{split_source(folder, split)[1]}: marks {numbered(marked, "mention")}, but {read + left_out} are '
+                'read from it; check its tags and blank lines'
             )
 
 

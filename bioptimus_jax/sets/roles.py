@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.sentences import of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
@@ -89,7 +90,7 @@ class Held:
         values, count = [dict[str, int]() for _ in first], -header
         for number, columns in rows():
             if len(columns) != len(first) or len(columns) < 2:
-                found = f'{len(columns)} column{"s" * (len(columns) != 1)}'
+                found = numbered(len(columns), 'column')
                 earlier = f' (lines before have {len(first)})' if number != first_number else ''
                 shown = ' '.join(columns)[:60]
                 raise InputError(f'{path}:{number}: expected {form}, found {found}{earlier} in {shown!r}')

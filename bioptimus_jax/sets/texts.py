@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
@@ -256,7 +257,7 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
     for split, read in later.items():
         if not known and len(read[0].words) != width:
             raise InputError(
-                f'{files[split]}: has {len(read[0].words)} texts a line, but {files["train"]} {width}; '
+                f'{files[split]}: has {numbered(len(read[0].words), "text")} a line, but {files["train"]} {width}; '
                 'the splits of a set have the same columns'
             )
     return Texts(name, train, **later, labels=tuple(labels), notes=() if known else _notes(files, numbers))
@@ -290,7 +291,7 @@ def read_split(
     whole = read_file(files('train'), known, numbers, labels, known.train if known else None)
     if len(whole) <= held_out:
         raise InputError(
-            f'{files("train")}: has {len(whole):,} examples, and the last {held_out:,} are devel'
+            f'{files("train")}: has {numbered(len(whole), "example")}, and the last {held_out:,} are devel'
         )
     if split == 'train':
         return whole[:-held_out]
@@ -406,7 +407,7 @@ def _example(
 ) -> Text:
     """The example of a line; `documents` gets the number of its document, where that is new."""
     if len(columns) != layout.columns:
-        count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
+        count = numbered(len(columns), 'column')
         raise InputError(f'{where}: has {count}, not {layout.columns}{own.across(columns)}')
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):

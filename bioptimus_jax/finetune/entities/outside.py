@@ -65,7 +65,7 @@ def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
     else:
         found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked)]
         found = [merged(tags) for tags in found] if one_type else found
-    notes = [f'{count:,} {what}' for what, count in counts.items() if count]
+    notes = [f'{what}: {count:,}' for what, count in counts.items() if count]
     return found, notes + _strange_types(asked, found)
 
 
@@ -282,7 +282,7 @@ def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:
             f'{", ".join(sorted(ours))}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
         )
     return [
-        f'{theirs[kind]:,} predicted entities of the type {kind}, which the test set does not have: they count as '
-        f'wrong; --types={kind}= leaves them out'
+        f'predicted entities of the type {kind}, which the test set does not have, count as wrong: {theirs[kind]:,}; '
+        f'--types={kind}= leaves them out'
         for kind in strange
     ]
