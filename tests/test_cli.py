@@ -18,6 +18,7 @@ from bioptimus_jax.command import all_verbs, keys_of, positive_whole
 from bioptimus_jax.errors import USAGE, ConfigError
 from bioptimus_jax.fields import meant, walk
 from bioptimus_jax.hosts.devices import device_named
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 
@@ -234,6 +235,12 @@ def test_every_whole_number_may_be_written_as_1e6(plain, tmp_path):
     file = tmp_path / 'floats.py'
     file.write_text(CONFIG.replace('runtime.workers = 1', 'corpus.max_words = 1e6'))
     assert config.experiment(str(file), []).corpus.max_words == 10**6
+
+
+def test_a_number_and_its_noun_go_together():
+    counted = [numbered(n, noun) for n in (0, 1, 1200) for noun in ('cell', 'entry', 'class', 'day')]
+    assert counted[:4] == ['0 cells', '0 entries', '0 classes', '0 days']
+    assert counted[4:] == ['1 cell', '1 entry', '1 class', '1 day', *(f'1,200{x[1:]}' for x in counted[:4])]
 
 
 def test_a_name_that_is_near_to_none_is_not_guessed():
