@@ -937,6 +937,9 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
     write(tmp_path / 'other' / 'bc5_train.tsv', TAGGED)
     with pytest.raises(InputError, match=r'name bc5_train\.tsv and the others as the splits that they are'):
         look_through(tmp_path / 'other', {})
+    write_set(tmp_path / 'data' / 'ner' / 'drugs')
+    with pytest.raises(InputError, match=r'data: has no set in it, but .*data/ner has; give that folder'):
+        look_through(tmp_path / 'data', {})
     with pytest.raises(InputError, match=r'bc5_train\.tsv: is a file; give the folder of a set'):
         look_through(tmp_path / 'other' / 'bc5_train.tsv', {})
     moved = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'

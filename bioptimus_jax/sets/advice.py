@@ -22,6 +22,7 @@ REMEDIES = {
 }
 """Ending of a file that is not read -> what to do."""
 READERS = {'.csv': 'pyarrow.csv.read_csv'}
+READ = (*COLUMNS, '.parquet', '.pubtator')
 ROLE = re.compile(r'(?<![a-z])(train|dev|valid|test)(?!s)', re.I)
 
 
@@ -40,11 +41,14 @@ def refuse_unread(file: Path) -> None:
 def no_set_in(folder: Path) -> InputError:
     """What is wrong with a folder that is no set and has none in it, and the remedy."""
     said = f'; a set needs {EXPECTED}'
+    splits = (p for p in sorted(folder.glob('*/*/train*')) if p.is_dir() or p.suffix in READ)
+    if deeper := next((split.parents[1] for split in splits), None):
+        return InputError(f'{folder}: has no set in it, but {deeper} has; give that folder')
     for file in _like_splits(folder):
         if remedy := remedy_for(file):
             said += f'; {file.relative_to(folder)} is not read: {remedy}'
             break
-        if file.suffix in COLUMNS or file.suffix == '.parquet':
+        if file.suffix in READ:
             said += f'; name {file.relative_to(folder)} and the others as the splits that they are'
             break
     return InputError(
@@ -54,8 +58,8 @@ def no_set_in(folder: Path) -> InputError:
 
 def _like_splits(folder: Path) -> Iterator[Path]:
     """Files in a folder and in those within whose names have a split in them."""
-    for place in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
-        found = sorted(p for p in place.iterdir() if p.is_file() and ROLE.search(p.name))
+    for pattern in ('*', '*/*'):
+        found = sorted(p for p in folder.glob(pattern) if p.is_file() and ROLE.search(p.name))
         yield from sorted(found, key=lambda p: 'train' not in p.name.lower())
 
 
