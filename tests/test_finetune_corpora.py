@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb, characters, columns, corpora, standoff
+from bioptimus_jax.sets import blurb, characters, columns, corpora, folders, standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions
 from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
@@ -748,8 +748,8 @@ def test_sets_in_standoff_form(tmp_path):
     assert (first.form, first.types, first.gold_in_file['test']) == ('BRAT', ('Drug', 'Gene'), 2)
     assert (second.form, second.gold_in_file['devel']) == ('PubTator', 3)
     assert second.repairs['train'] == {'annotations that are not mentions': 1}
-    folders = [s.folder for s in corpora.chosen_sets(Finetune(folder=str(tmp_path)))]
-    names = [str(p.relative_to(tmp_path)) for folder in folders for p in corpora.set_files(folder)]
+    chosen = corpora.chosen_sets(Finetune(folder=str(tmp_path)))
+    names = [str(p.relative_to(tmp_path)) for one in chosen for p in corpora.set_files(one.folder)]
     assert names[:2] == ['brat/train/1.ann', 'brat/train/1.txt']
     assert names[6:] == [f'pubtator/{split}.PubTator.txt' for split in ('train', 'dev', 'test')]
 
@@ -827,6 +827,7 @@ def test_a_folder_of_files_of_columns_is_a_split_with_a_document_a_file(tmp_path
         ('Drug',),
         dict.fromkeys(SPLITS, 3),
     )
+    assert read.repairs['train'] == {'notes for readers and hidden files left out': 1}
     assert [(s.document, s.source) for s in read.train] == [(0, 'a'), (1, 'b'), (1, 'b')]
     assert [p.name for p in corpora.split_files(tmp_path / 'tabs', 'test')] == ['a.txt', 'b.txt']
     assert [s.words for s in read_dataset(tmp_path / 'blanks').train] == [('Aspirin', 'helps')]
@@ -871,13 +872,24 @@ def test_texts_of_bionlp_have_their_mentions_in_two_files(tmp_path):
         read_dataset(tmp_path / 'set')
 
 
+def brat_named(folder, *names):
+    for name in names:
+        write(folder / f'{name}.txt', 'x')
+        write(folder / f'{name}.ann', '')
+    return folder
+
+
 def test_notes_for_readers_and_hidden_files_are_no_documents_of_brat(tmp_path):
     folder = brat(tmp_path / 'b', marks=mark(1, 'Drug', 'Aspirin'))
     wanted = standoff.read_brat(folder)
-    for name in ('README.txt', 'Licence.txt', '._1.txt', '._1.ann'):
+    for name in ('README.txt', 'Licence-en.txt', '._1.txt', '._1.ann'):
         write(folder / name, 'x')
     found = standoff.read_brat(folder)
     assert found.sentences == wanted.sentences
+    assert list(folders.documents_of(brat_named(tmp_path / 'order', 'a', 'a-b'), ('.ann',), Counter())) == [
+        'a-b',
+        'a',
+    ]
     assert found.repairs == {**wanted.repairs, 'notes for readers and hidden files left out': 3}
     assert [p.name for p in corpora.FORMS['BRAT'].files(folder, 'train')] == ['1.ann', '1.txt']
 

@@ -22,7 +22,7 @@ BRAT, GIVEN, ASKED, WORDS = 'BRAT', 'BioNLP (.a1)', 'BioNLP (.a1 and .a2)', 'fil
 MARKS = {BRAT: ('.ann',), GIVEN: ('.a1',), ASKED: ('.a1', '.a2')}
 """Form of a folder of texts with annotations -> the files beside each of its texts."""
 NOTES = re.compile(
-    r'_*(read[ _-]*me|licen[cs]e|copying|copyright|change[ _-]*log|authors|citation|notice)', re.I
+    r'_*(read[ _-]*me|licen[cs]e|copying|copyright|change[ _-]*log|authors|citation|notice)([ _.-].*)?', re.I
 )
 NO_DOCUMENTS = 'notes for readers and hidden files left out'
 SHOWN = 4
@@ -40,13 +40,14 @@ def form_of_folder(folder: Path) -> str:
 def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> dict[str, list[Path]]:
     """Name -> the text of a document and the files with these endings beside it. Raises InputError where one lacks."""
     every = {end: {p.stem: p for p in sorted(folder.glob(f'*{end}'))} for end in ('.txt', *marks)}
-    names = sorted({name for named in every.values() for name in named})
+    # In the order of the texts' own names, of which models learn.
+    names = sorted({name for named in every.values() for name in named}, key=lambda name: f'{name}.txt')
     found: dict[str, list[Path]] = {}
     for name in names:
         there = [named[name] for named in every.values() if name in named]
         lacks = [end for end, named in every.items() if name not in named]
         only_text = lacks == list(marks)
-        if name.startswith('.') or (only_text and NOTES.match(name)):
+        if name.startswith('.') or (only_text and _is_note(name)):
             repairs[NO_DOCUMENTS] += 1
         elif lacks:
             raise InputError(
@@ -64,9 +65,16 @@ def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> d
 
 def files_of_words(folder: Path) -> list[Path]:
     """The files of words with tags in a folder, by their names."""
-    return sorted(
-        p for p in folder.iterdir() if p.suffix in COLUMNS and p.name[0] != '.' and not NOTES.match(p.name)
-    )
+    return [path for path in _in_columns(folder) if not _is_note(path.stem)]
+
+
+def _in_columns(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix in COLUMNS)
+
+
+def _is_note(name: str) -> bool:
+    """Whether a file of this name is hidden or a note for readers."""
+    return name.startswith('.') or NOTES.fullmatch(name) is not None
 
 
 def read_files(folder: Path, asked: Columns) -> Reading:
@@ -74,7 +82,8 @@ def read_files(folder: Path, asked: Columns) -> Reading:
 
     Raises InputError with file and line; where texts without annotations may be meant it says so.
     """
-    files, repairs = files_of_words(folder), Counter[str]()
+    files = files_of_words(folder)
+    repairs = Counter({NO_DOCUMENTS: len(_in_columns(folder)) - len(files)})
     if not files:
         raise InputError(
             f'{folder}: {holding(folder)}; read are .txt with .ann beside them (BRAT), .txt with .a1, and files of a '
@@ -103,7 +112,7 @@ def read_files(folder: Path, asked: Columns) -> Reading:
     # One line of prose may end as a tag does, as with `vitamin B-12`.
     if all(file.suffix == '.txt' for file in files) and (OUTSIDE not in tags or not any(t[1:] for t in tags)):
         raise _texts_alone(folder, files[0], f'no tags of types beside {OUTSIDE} in its last column')
-    return Reading(tuple(sentences), mentions, repairs, columns=next(iter(said)))
+    return Reading(tuple(sentences), mentions, +repairs, columns=next(iter(said)))
 
 
 def holding(folder: Path) -> str:
