@@ -35,6 +35,14 @@ OTHERS = {
     **dict.fromkeys(('eval', 'evaluate', 'test'), 'score (predictions) or finetune (models)'),
     **dict.fromkeys(('train', 'fit', 'adapt'), 'run (all stages) or pretrain (one)'),
     **dict.fromkeys(('tokenizer', 'tokenize', 'vocabulary'), 'vocab'),
+    **dict.fromkeys(('start', 'resume', 'continue', 'all'), 'run'),
+    **dict.fromkeys(('preprocess', 'prepare', 'data'), 'corpus'),
+    **dict.fromkeys(('convert', 'save'), 'export'),
+    **dict.fromkeys(('ablation', 'ablate', 'grid', 'search'), 'sweep'),
+    **dict.fromkeys(('estimate', 'cost', 'memory'), 'plan'),
+    **dict.fromkeys(('plot', 'figures', 'tables', 'page'), 'report'),
+    **dict.fromkeys(('fetch', 'get'), 'download'),
+    **dict.fromkeys(('average', 'soup'), 'merge'),
     **dict.fromkeys(('upload', 'publish'), 'push'),
     **dict.fromkeys(('check', 'validate'), 'lint (data sets) or doctor (this machine)'),
     **dict.fromkeys(('config', 'list', 'ls', 'info'), 'show or status'),
@@ -103,9 +111,11 @@ def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any
         if not word.startswith('-'):
             yield word
         elif '=' not in word:
-            settings = next((flags[flag] for flag in flags if flag.startswith(word)), {'action': 'help'})
+            named: list[Mapping[str, Any]] = [flags[flag] for flag in flags if flag.startswith(word)]
+            settings = named[0] if named else {'action': 'help'}
             if 'action' not in settings or settings['action'] == 'append':
-                next(waiting, None)
+                for _ in range(settings.get('nargs', 1)):
+                    next(waiting, None)
 
 
 def _as_flag(word: str, flags: Mapping[str, Mapping[str, Any]]) -> str:

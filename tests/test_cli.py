@@ -120,6 +120,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (['help'], 'did you mean --help?'),
         (['tag'], 'did you mean predict?'),
+        (['resume'], 'did you mean run?'),
         (['eval'], 'did you mean score (predictions) or finetune (models)?'),
         (['plan', '--config={plain}', '--device=a100'], '; did you mean a100-40 or a100-80?'),
         (
@@ -177,6 +178,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         (['run', '--config', 'small', 'seed=3'], 'did you mean --config.seed=3?'),
         (['run', 'config.corpus.max_words=1e6'], 'did you mean --config.corpus.max_words=1e6?'),
         (['lint', 'sets'], '; did you mean --sets=sets?'),
+        (['advise', '--pair', 'a', 'b'], 'the following arguments are required: --source, --texts'),
         (['doctor', 'x'], "doctor takes no 'x' without a flag"),
         (['run', '--output_dir={tmp}/run'], '; did you mean --workdir?'),
         (['run', '--config=small', '--overwrite'], '; did you mean --replace?'),
