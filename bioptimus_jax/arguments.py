@@ -111,8 +111,8 @@ def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any
         if not word.startswith('-'):
             yield word
         elif '=' not in word:
-            named: list[Mapping[str, Any]] = [flags[flag] for flag in flags if flag.startswith(word)]
-            settings = named[0] if named else {'action': 'help'}
+            named = [flags[flag] for flag in flags if flag.startswith(word)]
+            settings: Mapping[str, Any] = named[0] if named else {'action': 'help'}
             if 'action' not in settings or settings['action'] == 'append':
                 for _ in range(settings.get('nargs', 1)):
                     next(waiting, None)
