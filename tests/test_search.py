@@ -164,7 +164,7 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
     [
         ({'of_set': {'chemport': {}}}, r'of_set\.chemport: no such set .*; found: BC5CDR-chem-IOB, drugs'),
         ({'of_set': {'drugs': {'max_pieces': 512}}}, r'max_pieces: 512, but .* has 128 positions'),
-        ({'of_set': {'drugs': {'freeze_layers': 2}}}, r'freeze_layers: 2, but .* has 1 layers'),
+        ({'of_set': {'drugs': {'freeze_layers': 2}}}, r'freeze_layers: 2, but .* has 1 layer'),
         ({'of_set': {'drugs': {'devel_sentences': 11}}}, r'devel_sentences: 11, but drugs has 10 of them'),
         (
             {**TWO, 'tuned_on': ('b',)},
@@ -172,7 +172,7 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
         ),
         ({'tuned_on': ('a',)}, r'tuned_on: .*, but no set has 2 settings to choose from; name more'),
         ({**TWO, 'halving': 3}, r'halving: 3, but no set has 3 settings to choose from; name more'),
-        ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epochs, too few"),
+        ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epoch, too few"),
         (
             {**TWO, 'halving': 2, 'epochs': 2, 'setting': {'x': {'learn_devel': True}}},
             r'setting\.x: learns devel of BC5CDR-chem-IOB, so it cannot be chosen on it; try it in another',

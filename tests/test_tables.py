@@ -205,7 +205,7 @@ WRONG = {
         SENTIMENT,
         r'row 1: needs texts and one answer',
     ),
-    'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tags'),
+    'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tag'),
 }
 
 

@@ -204,7 +204,7 @@ SETS = {
 """Good lines of a set, as all its files have them."""
 TASKS = {'ebm-pico': 'word_classes', 'entities': 'entities'}
 REFUSED = [
-    ('own', 'the dose', ':1: expected text TAB answer or text TAB text TAB answer, not 1 columns'),
+    ('own', 'the dose', ':1: expected text TAB answer or text TAB text TAB answer, not 1 column'),
     ('own', 'a\tb\tc\td', ':1: expected text TAB answer or text TAB text TAB answer, not 4 columns'),
     ('own', 'the dose\t', ':1: has no label'),
     ('own', 'the dose\tnone\n\ta\tb', ':2: has 3 columns, not 2'),
@@ -449,7 +449,7 @@ def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
         texts.read_file(folder / 'test.tsv', None, False)
     (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
     with pytest.raises(
-        InputError, match=r'test\.tsv:1: expected .*not 1 columns; a quoted text seems to go on'
+        InputError, match=r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on'
     ):
         texts.read_file(folder / 'test.tsv', None, False)
 

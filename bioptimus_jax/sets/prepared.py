@@ -8,6 +8,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.columns import count_beginnings
 from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence, of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
@@ -73,7 +74,7 @@ def _flaw(words: Sequence[str], tags: Sequence[str]) -> str:
         number = '; it is a number, and the file does not say its name: write the tags' * wrong.isdecimal()
         return f'unknown tag {wrong!r}{number}'
     if len(words) != len(tags):
-        return f'{len(words)} words, {len(tags)} tags'
+        return f'{numbered(len(words), "word")}, {numbered(len(tags), "tag")}'
     return '' if all(words) else 'an empty word'
 
 

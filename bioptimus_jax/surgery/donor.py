@@ -99,7 +99,8 @@ def donate(run: Run, source: Subwords, tokens: Sequence[str]) -> Donated:
     if not found or not len(anchors_M):
         raise InputError(
             f'config.surgery.donor: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")} and '
-            f'{len(anchors_M):,} tokens of the source; take a larger corpus, or a model of this domain as donor'
+            f'{numbered(len(anchors_M), "token")} of the source; take a larger corpus, or a model of this domain as '
+            'donor'
         )
     run.say(
         f'surgery: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")}, and '

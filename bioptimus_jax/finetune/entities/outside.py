@@ -24,6 +24,7 @@ from bioptimus_jax.finetune.outside import (
     listed,
     words_of,
 )
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import form_of, read_iob2
@@ -148,9 +149,9 @@ def _tagged(asked: Asked) -> list[Item]:
         if wrong is not None:
             raise InputError(f'{asked.file}:{line}: unknown tag {wrong!r}; tags are O, B-TYPE, I-TYPE ...')
         if words is None or len(words) != len(tags):
-            count = 'no' if words is None else len(words)
+            count = 'no words' if words is None else numbered(len(words), 'word')
             raise InputError(
-                f'{asked.file}:{line}: has {count} words and {len(tags)} tags; each word needs one'
+                f'{asked.file}:{line}: has {count} and {numbered(len(tags), "tag")}; each word needs one'
             )
         items.append(Item(words, tuple(tags), line))
     try:
