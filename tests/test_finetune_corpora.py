@@ -827,7 +827,7 @@ def test_a_folder_of_files_of_columns_is_a_split_with_a_document_a_file(tmp_path
         ('Drug',),
         dict.fromkeys(SPLITS, 3),
     )
-    assert read.repairs['train'] == {'notes for readers and hidden files left out': 1}
+    assert read.repairs['train'] == {'notes for readers and files of macOS left out': 1}
     assert [(s.document, s.source) for s in read.train] == [(0, 'a'), (1, 'b'), (1, 'b')]
     assert [p.name for p in corpora.split_files(tmp_path / 'tabs', 'test')] == ['a.txt', 'b.txt']
     assert [s.words for s in read_dataset(tmp_path / 'blanks').train] == [('Aspirin', 'helps')]
@@ -879,7 +879,7 @@ def brat_named(folder, *names):
     return folder
 
 
-def test_notes_for_readers_and_hidden_files_are_no_documents_of_brat(tmp_path):
+def test_notes_for_readers_and_files_of_macos_are_no_documents_of_brat(tmp_path):
     folder = brat(tmp_path / 'b', marks=mark(1, 'Drug', 'Aspirin'))
     wanted = standoff.read_brat(folder)
     for name in ('README.txt', 'Licence-en.txt', '._1.txt', '._1.ann'):
@@ -890,7 +890,7 @@ def test_notes_for_readers_and_hidden_files_are_no_documents_of_brat(tmp_path):
         'a-b',
         'a',
     ]
-    assert found.repairs == {**wanted.repairs, 'notes for readers and hidden files left out': 3}
+    assert found.repairs == {**wanted.repairs, 'notes for readers and files of macOS left out': 3}
     assert [p.name for p in corpora.FORMS['BRAT'].files(folder, 'train')] == ['1.ann', '1.txt']
 
 

@@ -1,7 +1,7 @@
 """Folders that are a split: texts with annotations beside them, or files of words with tags.
 
 BRAT has NAME.ann beside NAME.txt. The shared tasks of BioNLP have NAME.a1 (what is given) and NAME.a2 (what is asked
-for) in its place, in the same notation. Notes for readers and hidden files are no documents.
+for) in its place, in the same notation. Notes for readers and files of macOS (._NAME) are no documents.
 """
 
 import dataclasses
@@ -24,14 +24,16 @@ MARKS = {BRAT: ('.ann',), GIVEN: ('.a1',), ASKED: ('.a1', '.a2')}
 NOTES = re.compile(
     r'_*(read[ _-]*me|licen[cs]e|copying|copyright|change[ _-]*log|authors|citation|notice)([ _.-].*)?', re.I
 )
-NO_DOCUMENTS = 'notes for readers and hidden files left out'
+HIDDEN = '._'
+"""How macOS begins the names of files that it lays beside others."""
+NO_DOCUMENTS = 'notes for readers and files of macOS left out'
 SHOWN = 4
 """Names of files that a message lists."""
 
 
 def form_of_folder(folder: Path) -> str:
     """The form of a folder that is a split, by the files beside its texts."""
-    endings = {path.suffix for path in folder.iterdir() if not path.name.startswith('.')}
+    endings = {path.suffix for path in folder.iterdir() if not path.name.startswith(HIDDEN)}
     if '.ann' in endings:
         return BRAT
     return (ASKED if '.a2' in endings else GIVEN) if '.a1' in endings else WORDS
@@ -47,7 +49,7 @@ def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> d
         there = [named[name] for named in every.values() if name in named]
         lacks = [end for end, named in every.items() if name not in named]
         only_text = lacks == list(marks)
-        if name.startswith('.') or (only_text and _is_note(name)):
+        if name.startswith(HIDDEN) or (only_text and _is_note(name)):
             repairs[NO_DOCUMENTS] += 1
         elif lacks:
             raise InputError(
@@ -73,8 +75,8 @@ def _in_columns(folder: Path) -> list[Path]:
 
 
 def _is_note(name: str) -> bool:
-    """Whether a file of this name is hidden or a note for readers."""
-    return name.startswith('.') or NOTES.fullmatch(name) is not None
+    """Whether a file of this name is one of macOS or a note for readers."""
+    return name.startswith(HIDDEN) or NOTES.fullmatch(name) is not None
 
 
 def read_files(folder: Path, asked: Columns) -> Reading:
