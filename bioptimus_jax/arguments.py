@@ -2,7 +2,8 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bioptimus_jax import __version__
 from bioptimus_jax.command import all_verbs, described_keys
@@ -34,6 +35,14 @@ OTHERS = {
     **dict.fromkeys(('eval', 'evaluate', 'test'), 'score (predictions) or finetune (models)'),
     **dict.fromkeys(('train', 'fit', 'adapt'), 'run (all stages) or pretrain (one)'),
     **dict.fromkeys(('tokenizer', 'tokenize', 'vocabulary'), 'vocab'),
+    **dict.fromkeys(('start', 'resume', 'continue', 'all'), 'run'),
+    **dict.fromkeys(('preprocess', 'prepare', 'data'), 'corpus'),
+    **dict.fromkeys(('convert', 'save'), 'export'),
+    **dict.fromkeys(('ablation', 'ablate', 'grid', 'search'), 'sweep'),
+    **dict.fromkeys(('estimate', 'cost', 'memory'), 'plan'),
+    **dict.fromkeys(('plot', 'figures', 'tables', 'page'), 'report'),
+    **dict.fromkeys(('fetch', 'get'), 'download'),
+    **dict.fromkeys(('average', 'soup'), 'merge'),
     **dict.fromkeys(('upload', 'publish'), 'push'),
     **dict.fromkeys(('check', 'validate'), 'lint (data sets) or doctor (this machine)'),
     **dict.fromkeys(('config', 'list', 'ls', 'info'), 'show or status'),
@@ -73,21 +82,59 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def check_flags(arguments: Sequence[str]) -> None:
-    """Raise ConfigError for a flag that the verb does not have, before argparse asks for another that is missing."""
+    """Raise ConfigError for a flag or a word that the verb does not have, before argparse asks for what is missing."""
     name, *rest = arguments or ('',)
-    if (verb := all_verbs().get(name)) is None:
+    verbs = all_verbs()
+    if name == 'help' and rest and rest[0] in verbs:
+        raise ConfigError(f'bioptimus has no verb {name!r}; did you mean `bioptimus {rest[0]} --help`?')
+    if (verb := verbs.get(name)) is None:
         return
-    known = ['--help', *(flag for flag, _ in verb.flags if flag.startswith('-'))]
-    for given in rest[: rest.index('--') if '--' in rest else None]:
+    flags = {flag: settings for flag, settings in verb.flags if flag.startswith('-')}
+    words = [settings['metavar'] for flag, settings in verb.flags if flag not in flags]
+    before = rest[: rest.index('--') if '--' in rest else None]
+    for given in before:
         flag = given.partition('=')[0]
-        named = any(one.startswith(flag) for one in known)  # argparse takes beginnings
+        named = any(one.startswith(flag) for one in ('--help', *flags))  # argparse takes beginnings
         if flag.startswith('--') and not named:
-            said = _meant_flag(name, flag.removeprefix('--'), known) or meant(flag, known)
+            said = _meant_flag(name, flag.removeprefix('--'), list(flags), words) or meant(flag, flags)
             raise ConfigError(f'{name} has no {flag}; see `bioptimus {name} --help`{said}')
+    if not words and (word := next(_without_flag(before, flags), None)) is not None:
+        raise ConfigError(
+            f'{name} takes no {word!r} without a flag; see `bioptimus {name} --help`{_as_flag(word, flags)}'
+        )
 
 
-def _meant_flag(verb: str, name: str, known: Sequence[str]) -> str:
-    """The end of a message about a flag that is a key without its beginning, or another verb's; else ''."""
+def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The words of a command that are neither flags nor their values."""
+    waiting = iter(arguments)
+    for word in waiting:
+        if not word.startswith('-'):
+            yield word
+        elif '=' not in word:
+            named = [flags[flag] for flag in flags if flag.startswith(word)]
+            settings: Mapping[str, Any] = named[0] if named else {'action': 'help'}
+            if 'action' not in settings or settings['action'] == 'append':
+                for _ in range(settings.get('nargs', 1)):
+                    next(waiting, None)
+
+
+def _as_flag(word: str, flags: Mapping[str, Mapping[str, Any]]) -> str:
+    """The end of a message about a word that may be the value of a flag or key whose name was left out."""
+    key, equals, value = word.removeprefix('config.').partition('=')
+    if equals and ('.' in key or key in dict.fromkeys(name for name, *_ in walk(Experiment()))):
+        return f'; did you mean --config.{key}={value}?'
+    first = next((flag for flag, settings in flags.items() if settings.get('required')), '')
+    return f'; did you mean {first}={word}?' if first else ''
+
+
+def _meant_flag(verb: str, name: str, known: Sequence[str], words: Sequence[str]) -> str:
+    """The end of a message about a flag that is a key without its beginning, or another verb's; else ''.
+
+    `words`: what the verb takes without a flag.
+    """
+    called = 'RUN' if name == 'workdir' else name.upper().rstrip('S')
+    if called in [word.rstrip('S') for word in words]:
+        return f'; {" ".join(words)} {"stand" if len(words) > 1 else "stands"} without a flag'
     keys = [key for key, _, _ in walk(Experiment())]
     if name in keys or ('.' in name and name.partition('.')[0] in {key.partition('.')[0] for key in keys}):
         return f'; keys begin with --config.: --config.{name}{meant(name, keys) if name not in keys else ""}'

@@ -146,7 +146,9 @@ def in_run(
 
     Without `writes` nothing is made, and other processes are not waited for.
     """
-    experiment = command.experiment
+    # A stage that is made of the run alone needs nothing that paths name.
+    inside = all(name in STAGES and STAGES[name].always for name in stages)
+    experiment = command.experiment_without_paths if inside else command.experiment
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = f'{os.getenv("XLA_FLAGS", "")} {DETERMINISTIC}'.strip()
     others = processes.join(experiment.runtime) if experiment.runtime.distributed and writes else None
@@ -229,8 +231,10 @@ def positive(text: str) -> float:
 
 
 def positive_whole(text: str) -> int:
-    """A flag's whole number above 0."""
-    return _number(text, int, lambda value: value > 0, 'a whole number, at least 1')
+    """A flag's whole number above 0, also as 1e3."""
+    return int(
+        _number(text, float, lambda value: value > 0 and value.is_integer(), 'a whole number, at least 1')
+    )
 
 
 def share(text: str) -> float:

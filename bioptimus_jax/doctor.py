@@ -14,7 +14,7 @@ from bioptimus_jax.files import existing
 from bioptimus_jax.hosts.devices import GIB, Present, peak_of_kind, present
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
 from bioptimus_jax.manifests import versions
-from bioptimus_jax.progress import in_units
+from bioptimus_jax.progress import in_units, numbered
 
 EXTRAS = {
     'pynvml': ('cuda13', 'energy of NVIDIA GPUs'),
@@ -46,7 +46,9 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield Finding('Python', f'{platform.python_version()}, {platform.platform()}')
     yield Finding('packages', ', '.join(f'{name} {version}' for name, version in versions().items()))
     found, here = accelerators(), present()
-    yield Finding('machine', f'{os.cpu_count()} cores, {found or "no NVIDIA GPU and no TPU"}')
+    yield Finding(
+        'machine', f'{numbered(os.cpu_count() or 1, "core")}, {found or "no NVIDIA GPU and no TPU"}'
+    )
     yield _jax(here, found)
     yield _torch(here, found)
     yield _attention()

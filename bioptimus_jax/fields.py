@@ -4,7 +4,6 @@ A record is a frozen dataclass. Each field is a key, a section (another record),
 chooses: each entry a record, or some keys of one.
 """
 
-import contextlib
 import dataclasses
 import difflib
 import functools
@@ -25,6 +24,23 @@ NAME = re.compile(r'[\w+][\w.+-]*')
 ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, next to which named folders are
 FORMER = types.MappingProxyType({'ner': 'finetune'})
 """Stages of earlier versions, with their sections and configs, and what they are called now."""
+ELSEWHERE = types.MappingProxyType(
+    {
+        **dict.fromkeys(('ner', 'token-classification', 'token_classification', 'tagging'), ('entities',)),
+        **dict.fromkeys(('classification', 'text-classification', 'text_classification', 're'), ('classes',)),
+        **dict.fromkeys(('relations', 'qa', 'multilabel', 'sentiment', 'nli'), ('classes',)),
+        **dict.fromkeys(('sts', 'regression', 'sentence-similarity'), ('similarity',)),
+        **dict.fromkeys(('--output', '--output_dir', '--output-dir', '--outdir'), ('--workdir', '--to')),
+        **dict.fromkeys(('--out', '--dir', '--run', '--run_dir', '--logdir'), ('--workdir', '--to')),
+        **dict.fromkeys(('--data', '--dataset', '--datasets', '--folder'), ('--sets', '--texts')),
+        **dict.fromkeys(('--overwrite', '--force', '--overwrite_output_dir', '--restart'), ('--replace',)),
+        **dict.fromkeys(('--dryrun', '--dry_run', '--plan'), ('--dry-run',)),
+        **dict.fromkeys(('--gpus', '--num_gpus', '--gpu'), ('--devices',)),
+        '--cfg': ('--config',),
+        '--format': ('--as',),
+    }
+)
+"""What other programs call a flag or a value, and our names, of which those count that there are in a place."""
 FORMER_FLAGS = types.MappingProxyType({'--ner': '--models, of lint --sets'})
 
 
@@ -119,12 +135,13 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
 
 def as_config(record: Any) -> ConfigDict:
     """The ConfigDict of a record, for config files and the command line to change."""
-    config = ConfigDict()
+    # The schema checks types, and takes 1e6 for a whole number.
+    config = ConfigDict(type_safe=False)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if 'record' in field.metadata:
             whole = {n: as_config(e) if dataclasses.is_dataclass(e) else dict(e) for n, e in value.items()}
-            config[field.name] = ConfigDict(whole, allow_dotted_keys=True)
+            config[field.name] = ConfigDict(whole, type_safe=False, allow_dotted_keys=True)
         else:
             config[field.name] = as_config(value) if dataclasses.is_dataclass(value) else value
     return config
@@ -140,7 +157,7 @@ def begin(config: ConfigDict, record: type, dotted: str) -> None:
         entry, _, last = rest.rpartition('.')
         found = field_of(field.metadata['record'](entry), last)
         if entry and found and last not in field.metadata['without']:
-            keys = config[name].get(entry, ConfigDict())
+            keys = config[name].get(entry, ConfigDict(type_safe=False))
             keys[last] = keys.get(last, found[0].default)
             config[name][entry] = keys
     elif field and chosen in (field.metadata.get('names') or ()) and chosen not in config[name]:
@@ -159,12 +176,8 @@ def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
     field, kind = _fields(record)[name]
     if not rest:
         if 'record' in field.metadata:
-            value = ConfigDict(value, allow_dotted_keys=True)
-        value = tuple(value) if isinstance(value, list) else value
-        # It walks through every letter of every value of the section, so only where it is needed.
-        same_type = type(config[name]) is type(value)
-        with contextlib.nullcontext() if same_type else config.ignore_type():
-            config[name] = value
+            value = ConfigDict(value, type_safe=False, allow_dotted_keys=True)
+        config[name] = tuple(value) if isinstance(value, list) else value
     elif entry := field.metadata.get('record'):
         chosen, _, rest = rest.rpartition('.')
         if chosen not in config[name]:
@@ -242,12 +255,15 @@ def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
             raise ConfigError(f'config.{full}: expected a tuple, got {_shown(value)}')
         kind = typing.get_args(expected)[0]
         return tuple(_checked(v, kind, metadata, f'{full}[{i}]') for i, v in enumerate(value))
+    if expected is int and isinstance(value, float) and value.is_integer():  # 1e6
+        value = int(value)
     # In Python True is an int: as a number it would pass for 1.
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not (isinstance(value, expected) or (whole and expected is float)) or (
         isinstance(value, bool) and expected is not bool
     ):
-        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}')
+        hint = '; write it as 1000000 or 1e6' if expected is int and isinstance(value, str | tuple) else ''
+        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}{hint}')
     if metadata['one_of'] and value not in metadata['one_of']:
         raise ConfigError(
             f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
@@ -293,12 +309,14 @@ SEVERAL = range(1, 4)
 
 def meant(name: Any, known: Iterable[Any]) -> str:
     """The end of a message about a name that is not known: what it is called now, or the known one that is nearest."""
+    names = [str(one) for one in known if one != '']
+    if elsewhere := [one for one in ELSEWHERE.get(str(name).lower(), ()) if one in names]:
+        return f'; did you mean {" or ".join(elsewhere)}?'
     if said := now_called(name):
         return said
-    names = [str(one) for one in known if one != '']
     # Of dotted keys the last part is what people remember.
     same = [one for one in names if one.endswith(f'.{name}')]
-    longer = [one for one in names if name and one.startswith(str(name))]
+    longer = [one for one in dict.fromkeys(names) if name and one.startswith(str(name))]
     if not same and len(longer) in SEVERAL:  # each of them is as likely as the other
         return f'; did you mean {" or ".join(longer)}?'
     near = sorted(same, key=len) or difflib.get_close_matches(str(name), names, 1)

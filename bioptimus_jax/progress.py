@@ -1,6 +1,7 @@
 """What a person sees of long work: lines, its rate and the time left, for a terminal or a log."""
 
 import os
+import re
 import sys
 import threading
 import time
@@ -86,8 +87,12 @@ def crash_file(details: str) -> str:
 
 
 def numbered(number: int, noun: str) -> str:
-    """A number and its noun: 1 cell, 2,000 cells."""
-    return f'{number:,} {noun}{"s" * (number != 1)}'
+    """A number and its noun: 1 cell, 2,000 cells, 3 entries."""
+    if number == 1:
+        return f'{number} {noun}'
+    if re.search('(s|x|z|ch|sh)$', noun):
+        return f'{number:,} {noun}es'
+    return f'{number:,} {re.sub("(?<![aeiou])y$", "ie", noun)}s'
 
 
 def in_units(number: float, base: int = 1000) -> str:

@@ -886,10 +886,13 @@ class Experiment:
     def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':
         """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong.
 
-        Without `paths`, environment variables that paths name may be unset: nothing is going to be read.
+        Without `paths`, environment variables that paths name may be unset, but for those of `runtime`: nothing that
+        they name is going to be read.
         """
         experiment = record_from(cls, config)
-        for wrong in itertools.chain(_unset(experiment) if paths else (), inconsistencies(experiment)):
+        for wrong in itertools.chain(
+            _unset(experiment, '' if paths else 'runtime.'), inconsistencies(experiment)
+        ):
             raise ConfigError(wrong)
         return experiment
 
@@ -944,10 +947,11 @@ def value_before(dotted: str) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _unset(e: Experiment) -> Iterator[str]:
-    """Environment variables that paths name and that are not set, a message each."""
+def _unset(e: Experiment, beginning: str) -> Iterator[str]:
+    """Environment variables that paths name and that are not set, of keys with that beginning; a message each."""
     for name, value, metadata in walk(e):
-        unset = re.search(r'\$(\w+)', str(value)) if metadata.get('path') else None
+        is_path = metadata.get('path') and name.startswith(beginning)
+        unset = re.search(r'\$(\w+)', str(value)) if is_path else None
         if unset:
             yield f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
 
@@ -1020,8 +1024,6 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
 
 def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
     """Of one of `settings`, by its name, with all of its keys."""
-    if setting.overlap_pieces * 2 + 8 > setting.max_pieces:
-        yield f'{where}overlap_pieces: must leave room in config.finetune.max_pieces'
     kept = f'config.finetune.keep: {setting.keep!r}, but setting {name!r}'
     if setting.keep != 'none' and setting.head != 'linear':
         yield (

@@ -61,7 +61,9 @@ class Status:
         said.append(f'disk: {in_units(self.bytes)}')
         if self.last:
             line = ', '.join(
-                f'{name} {value}' for name, value in self.last['record'].items() if name != 'time'
+                f'{name} {value:.4g}' if isinstance(value, float) else f'{name} {value}'
+                for name, value in self.last['record'].items()
+                if name != 'time'
             )
             said.append(f'last record, {clock(self.last["seconds_ago"])} ago: {line[:200]}')
         return '\n'.join(said)

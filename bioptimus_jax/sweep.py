@@ -20,7 +20,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.fields import meant
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.places import LOG, Here, Program, There
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report import arms, last_models
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
@@ -57,6 +57,7 @@ class Sweep:
     """The arms of `--config=NAME:ARGUMENT` in WORKDIR/ARM; `jobs` at a time, each with its share of cores and GPUs.
 
     With `config.runtime.cluster` the arms go to its workers, an arm each. After `hours` the arms at work save and stop.
+    Without `paths` environment variables in them may be unset, where nothing is made.
 
     Raises ConfigError for a config without arms, for a glob that names none, and for what one of the arms refuses.
     """
@@ -70,6 +71,7 @@ class Sweep:
         jobs: int = 1,
         control: str = '',
         hours: float | None = None,
+        paths: bool = True,
     ):
         if not 1 <= jobs <= MOST_WORKERS:
             raise ConfigError(f'--jobs={jobs}: from 1 to {MOST_WORKERS}')
@@ -91,7 +93,7 @@ class Sweep:
             )
         joined = name if ':' in name else f'{name}:'
         self.prefix = joined if joined.endswith(':') else f'{joined}/'
-        self.overrides = overrides
+        self.overrides, self.paths = overrides, paths
         self.arms: list[Arm] = []
         # The first arm of the config, where it is not chosen and others take its vocabulary as reference.
         self.unchosen: list[Arm] = []
@@ -110,10 +112,10 @@ class Sweep:
 
     def _arm(self, arm: str) -> Arm:
         name = self.prefix + arm
-        bases = config.experiment(name, self.overrides).runtime.base_run
+        bases = config.experiment(name, self.overrides, self.paths).runtime.base_run
         given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
-        run = Run(folder, config.experiment(name, given))
+        run = Run(folder, config.experiment(name, given, self.paths))
         run.stopping = self.stopping
         flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))
@@ -171,8 +173,8 @@ class Sweep:
                 raise
             finished = sum(arm.finished for arm in self.arms)
             print(
-                f'sweep: the {self.hours:g} hours are over, {finished} of {len(self.arms)} arms are finished; '
-                'rerun the same command to go on',
+                f'sweep: the {self.hours:g} hours are over, {finished} of {numbered(len(self.arms), "arm")} are '
+                'finished; rerun the same command to go on',
                 flush=True,
             )
         finally:

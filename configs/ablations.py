@@ -227,8 +227,12 @@ def get_config(argument: str = '') -> ConfigDict:
     """One arm, named as in `table2/averaged_input.seed-0`."""
     named, _, arm = argument.rpartition('/')
     ablation, options = _options(named or arm)
-    if arm not in get_arms(named or arm):
-        raise ValueError(f'no arm {arm!r} in {ablation}; there are {", ".join(get_arms(named or arm))}')
+    if not named:
+        raise ValueError(
+            f'{ablation} has several arms: make them with `bioptimus sweep`, or one as {ablation}/{get_arms(arm)[0]}'
+        )
+    if arm not in get_arms(named):
+        raise ValueError(f'no arm {arm!r} in {ablation}; there are {", ".join(get_arms(named))}')
     rest, _, seed = arm.partition('.seed-')
     name, _, factor = rest.partition('.rate-')
     config = load('small')

@@ -53,8 +53,13 @@ def get_config(argument: str = '') -> ConfigDict:
     """One arm, named as in `nsp/single.seed-0`."""
     named, _, arm = argument.rpartition('/')
     comparison, options = _options(named or arm)
-    if arm not in get_arms(named or arm):
-        raise ValueError(f'no arm {arm!r} in {comparison}; there are {", ".join(get_arms(named or arm))}')
+    if not named:
+        raise ValueError(
+            f'{comparison} has several arms: make them with `bioptimus sweep`, or one as '
+            f'{comparison}/{get_arms(arm)[0]}'
+        )
+    if arm not in get_arms(named):
+        raise ValueError(f'no arm {arm!r} in {comparison}; there are {", ".join(get_arms(named))}')
     name, _, seed = arm.partition('.seed-')
     config = {'nsp': _pairs, 'detour': _detour, 'distil': _distil}[comparison](name, options['steps'])
     config.seed = int(seed)

@@ -14,9 +14,11 @@ import pytest
 from toy_commands import call
 
 from bioptimus_jax import cli, command, config, verbs
-from bioptimus_jax.command import all_verbs, keys_of
-from bioptimus_jax.errors import USAGE
+from bioptimus_jax.command import all_verbs, keys_of, positive_whole
+from bioptimus_jax.errors import USAGE, ConfigError
 from bioptimus_jax.fields import meant, walk
+from bioptimus_jax.hosts.devices import device_named
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 
@@ -118,6 +120,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (['help'], 'did you mean --help?'),
         (['tag'], 'did you mean predict?'),
+        (['resume'], 'did you mean run?'),
         (['eval'], 'did you mean score (predictions) or finetune (models)?'),
         (['plan', '--config={plain}', '--device=a100'], '; did you mean a100-40 or a100-80?'),
         (
@@ -158,6 +161,39 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
             'did you mean vocab?',
         ),
         (['plan', '--config={plain}', '--device=h20'], '; did you mean h200?'),
+        (['plan', '--config={plain}', '--config.corpus.max_words=1.5'], 'max_words: expected int, got 1.5'),
+        (
+            ['plan', '--config={plain}', '--config.corpus.max_words=1M'],
+            "max_words: expected int, got '1M'; write it as 1000000 or 1e6",
+        ),
+        (
+            ['plan', '--config={plain}', '--devices=1.5'],
+            "--devices: '1.5': must be a whole number, at least 1",
+        ),
+        (['help', 'run'], 'did you mean `bioptimus run --help`?'),
+        (
+            ['run', 'small'],
+            "run takes no 'small' without a flag; see `bioptimus run --help`; did you mean --config=small?",
+        ),
+        (['run', '--config', 'small', 'seed=3'], 'did you mean --config.seed=3?'),
+        (['run', 'config.corpus.max_words=1e6'], 'did you mean --config.corpus.max_words=1e6?'),
+        (['lint', 'sets'], '; did you mean --sets=sets?'),
+        (['advise', '--pair', 'a', 'b'], 'the following arguments are required: --source, --texts'),
+        (['doctor', 'x'], "doctor takes no 'x' without a flag"),
+        (['run', '--output_dir={tmp}/run'], '; did you mean --workdir?'),
+        (['run', '--config=small', '--overwrite'], '; did you mean --replace?'),
+        (
+            ['predict', '--model={tmp}'],
+            'predict has no --model; see `bioptimus predict --help`; MODEL INPUT stand without a flag',
+        ),
+        (['status', '--workdir={tmp}'], '; RUN stands without a flag'),
+        (['lint', '--sets={tmp}', '--task=ner'], '; did you mean entities?'),
+        (['plan', '--config={plain}', '--config.finetune.task=classification'], '; did you mean classes?'),
+        (['plan', '--config={plain}', '--config.corpus.max_word=1'], '; did you mean corpus.max_words?'),
+        (
+            ['run', '--config=ablations:table2', '--workdir={tmp}/run'],
+            'make them with `bioptimus sweep`, or one as table2/scratch.seed-0',
+        ),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path, capsys, monkeypatch):
@@ -190,7 +226,28 @@ def test_a_config_file_that_fails_is_one_clear_line(program, expected, tmp_path,
     assert expected in error
 
 
+def test_every_whole_number_may_be_written_as_1e6(plain, tmp_path):
+    assert (positive_whole('1e3'), type(positive_whole('1e3'))) == (1000, int)
+    found = [
+        config.experiment(plain, [('corpus.max_words', text)]).corpus.max_words for text in ('1e6', '1000000')
+    ]
+    assert (found, list(map(type, found))) == ([10**6] * 2, [int] * 2)
+    seeds = config.experiment(plain, [('finetune.seeds', '1e0,2')]).finetune.seeds
+    assert (seeds, list(map(type, seeds))) == ((1, 2), [int, int])
+    file = tmp_path / 'floats.py'
+    file.write_text(CONFIG.replace('runtime.workers = 1', 'corpus.max_words = 1e6'))
+    assert config.experiment(str(file), []).corpus.max_words == 10**6
+
+
+def test_a_number_and_its_noun_go_together():
+    counted = [numbered(n, noun) for n in (0, 1, 1200) for noun in ('cell', 'entry', 'class', 'day')]
+    assert counted[:4] == ['0 cells', '0 entries', '0 classes', '0 days']
+    assert counted[4:] == ['1 cell', '1 entry', '1 class', '1 day', *(f'1,200{x[1:]}' for x in counted[:4])]
+
+
 def test_a_name_that_is_near_to_none_is_not_guessed():
+    with pytest.raises(ConfigError, match=r'tpu-v6e$'):  # a B200 is no H200
+        device_named('b200')
     assert meant('qqq', ['corpus', 'vocab']) == ''
     assert meant('rate', ['phase.0.1.rate', 'evaluation.rate']) == '; did you mean phase.0.1.rate?'
     assert meant('ner', ['near']) == '; ner is now called finetune'

@@ -315,7 +315,7 @@ def test_a_large_corpus_is_read_in_part(tmp_path, monkeypatch):
         (
             {'donor': '{strange}', 'anchors': 2},
             InputError,
-            r'know 0 of 3 new tokens and 1 tokens of the source',
+            r'know 0 of 3 new tokens and 1 token of the source',
         ),
         (
             {'donor': '{alone}', 'anchors': 2},

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from toy_prepared import prepare
 
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.look import look_through
+from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb, characters, columns, corpora, standoff
+from bioptimus_jax.sets import blurb, characters, columns, corpora, folders, standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions
 from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
@@ -364,7 +367,7 @@ def test_splits_that_are_missing_or_there_twice(tmp_path):
     (tmp_path / 'test.tsv').rename(tmp_path / 'test.pubtator')
     with pytest.raises(InputError, match=r'different forms \(PubTator, columns\)'):
         read_dataset(tmp_path)
-    with pytest.raises(InputError, match='has no set at all'):
+    with pytest.raises(InputError, match='is a set itself, not a folder of sets; give the folder around it'):
         corpora.chosen_sets(Finetune(folder=str(tmp_path)))
     with pytest.raises(ConfigError, match=r'config\.finetune\.folder'):
         corpora.chosen_sets(Finetune())
@@ -622,6 +625,17 @@ def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
 LONG = '9' * 5000  # of more than 4,300 digits Python makes no number
 
 
+def test_pubtator_needs_no_blank_line_between_documents(tmp_path):
+    wanted = standoff.read_pubtator(write(tmp_path / 'a', PUBTATOR))
+    close = re.sub('\n+', '\n', PUBTATOR)
+    assert close.count('\n') < PUBTATOR.count('\n')
+    assert standoff.read_pubtator(write(tmp_path / 'b', close)).sentences == wanted.sentences
+    assert read_given([str(write(tmp_path / 'a.pubtator', close))], [], False) == [
+        dataclasses.replace(one, place=str(tmp_path / 'a.pubtator'))
+        for one in read_given([str(write(tmp_path / 'b.pubtator', PUBTATOR))], [], False)
+    ]
+
+
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
@@ -631,7 +645,7 @@ LONG = '9' * 5000  # of more than 4,300 digits Python makes no number
         ('1\t0\t8', '2\t0\t8', r'a:3: belongs to no document'),
         ('\tChemical\tD009270\n1\t32', '\n1\t32', r'a:3: expected ID, start, end'),
         ('1\t0\t8', f'1\t0\t{LONG}', r'a:3: expected ID, start, end'),
-        ('D006973\n\n2', 'D006973\n2', r'a:7: belongs to no document|a blank line is missing'),
+        ('D006973\n\n2|t|', 'D006973\n2|a|', r'a:7: belongs to no document|a blank line is missing'),
         ('1|a|', '3|a|', r'a:2: a blank line is missing before document 3'),
         (PUBTATOR, 'hello\n', r'a:1: belongs to no document'),
         (PUBTATOR, '\n\n', r'a: holds no text'),
@@ -734,8 +748,8 @@ def test_sets_in_standoff_form(tmp_path):
     assert (first.form, first.types, first.gold_in_file['test']) == ('BRAT', ('Drug', 'Gene'), 2)
     assert (second.form, second.gold_in_file['devel']) == ('PubTator', 3)
     assert second.repairs['train'] == {'annotations that are not mentions': 1}
-    folders = [s.folder for s in corpora.chosen_sets(Finetune(folder=str(tmp_path)))]
-    names = [str(p.relative_to(tmp_path)) for folder in folders for p in corpora.set_files(folder)]
+    chosen = corpora.chosen_sets(Finetune(folder=str(tmp_path)))
+    names = [str(p.relative_to(tmp_path)) for one in chosen for p in corpora.set_files(one.folder)]
     assert names[:2] == ['brat/train/1.ann', 'brat/train/1.txt']
     assert names[6:] == [f'pubtator/{split}.PubTator.txt' for split in ('train', 'dev', 'test')]
 
@@ -796,3 +810,164 @@ def test_quotations_in_ascii_a_byte_order_mark_and_comments_are_read_and_counted
         'lines of comments left out': 2,
         '###MEDLINE: read as the start of a document': 2,
     }
+
+
+TAGGED = 'Aspirin\tB-Drug\nhelps\tO\n\n'
+
+
+def test_a_folder_of_files_of_columns_is_a_split_with_a_document_a_file(tmp_path):
+    for split in SPLITS:
+        write(tmp_path / 'tabs' / split / 'b.txt', TAGGED * 2)
+        write(tmp_path / 'tabs' / split / 'a.txt', TAGGED)
+        write(tmp_path / 'tabs' / split / 'README.txt', 'How these files were made.')
+        write(tmp_path / 'blanks' / split / 'a.conll', TAGGED.replace('\t', ' '))
+    read = read_dataset(tmp_path / 'tabs')
+    assert (read.form, read.types, read.gold_in_file) == (
+        'files of columns',
+        ('Drug',),
+        dict.fromkeys(SPLITS, 3),
+    )
+    assert read.repairs['train'] == {'notes for readers and files of macOS left out': 1}
+    assert [(s.document, s.source) for s in read.train] == [(0, 'a'), (1, 'b'), (1, 'b')]
+    assert [p.name for p in corpora.split_files(tmp_path / 'tabs', 'test')] == ['a.txt', 'b.txt']
+    assert [s.words for s in read_dataset(tmp_path / 'blanks').train] == [('Aspirin', 'helps')]
+    with pytest.raises(InputError, match='is read as files of columns, which has no texts with answers'):
+        corpora.file_of_texts(tmp_path / 'tabs', 'train')
+    # Nothing is read as tags by chance, and nobody is told that nothing is marked.
+    for text, why in (
+        ('Aspirin helps.', r"1: unknown tag 'helps\.'"),
+        ('vitamin B-12', 'no tags of types beside O'),
+    ):
+        folder = tmp_path / text.split()[0]
+        write(folder / 'a.txt', text)
+        with pytest.raises(
+            InputError, match=rf'a\.txt: neither a text of BRAT, .* \({why}.*\.ann beside NAME\.txt'
+        ):
+            read_iob2(folder)
+    write(tmp_path / 'other' / 'a.json', '{}')
+    with pytest.raises(InputError, match=r'other: holds a\.json; read are \.txt with \.ann'):
+        read_iob2(tmp_path / 'other')
+
+
+def test_texts_of_bionlp_have_their_mentions_in_two_files(tmp_path):
+    text, given_marks = 'Aspirin inhibits COX-1.', mark(1, 'Drug', 'Aspirin', text='Aspirin inhibits COX-1.')
+    event = mark(2, 'Regulation', 'inhibits', text=text) + 'E1\tRegulation:T2 Cause:T1\n'
+    for split in SPLITS:
+        write(tmp_path / 'set' / split / '1.txt', text)
+        write(tmp_path / 'set' / split / '1.a1', given_marks)
+        write(tmp_path / 'set' / split / '1.a2', event)
+    read = read_dataset(tmp_path / 'set')
+    assert (read.form, read.types) == ('BioNLP (.a1 and .a2)', ('Drug', 'Regulation'))
+    assert read.repairs['train'] == {'annotations that are not mentions': 1, standoff.OF_A2: 1}
+    assert [p.name for p in corpora.split_files(tmp_path / 'set', 'train')] == ['1.a1', '1.a2', '1.txt']
+    # A test set without .a2 has other types, so it is not compared with models of both.
+    (tmp_path / 'set' / 'test' / '1.a2').unlink()
+    with pytest.raises(InputError, match=r'different forms \(BioNLP \(\.a1 and \.a2\), BioNLP \(\.a1\)\)'):
+        read_dataset(tmp_path / 'set')
+    for split in ('train', 'devel'):
+        (tmp_path / 'set' / split / '1.a2').unlink()
+    assert read_dataset(tmp_path / 'set').types == ('Drug',)
+    write(tmp_path / 'set' / 'train' / '2.txt', text)
+    with pytest.raises(InputError, match=r'2\.txt: has no 2\.a1 beside it; fetch it again, or add an empty'):
+        read_dataset(tmp_path / 'set')
+
+
+def brat_named(folder, *names):
+    for name in names:
+        write(folder / f'{name}.txt', 'x')
+        write(folder / f'{name}.ann', '')
+    return folder
+
+
+def test_notes_for_readers_and_files_of_macos_are_no_documents_of_brat(tmp_path):
+    folder = brat(tmp_path / 'b', marks=mark(1, 'Drug', 'Aspirin'))
+    wanted = standoff.read_brat(folder)
+    for name in ('README.txt', 'Licence-en.txt', '._1.txt', '._1.ann'):
+        write(folder / name, 'x')
+    found = standoff.read_brat(folder)
+    assert found.sentences == wanted.sentences
+    assert list(folders.documents_of(brat_named(tmp_path / 'order', 'a', 'a-b'), ('.ann',), Counter())) == [
+        'a-b',
+        'a',
+    ]
+    assert found.repairs == {**wanted.repairs, 'notes for readers and files of macOS left out': 3}
+    assert [p.name for p in corpora.FORMS['BRAT'].files(folder, 'train')] == ['1.ann', '1.txt']
+
+
+CONLL_U = """# newdoc id = d1
+# text = Des Aspirins\twegen
+1-2\tDes Aspirins\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDes\tder\tDET\t_\t_\t2\tdet\t_\tO
+2\tAspirin\tAspirin\tNOUN\t_\t_\t0\troot\t_\tB-Drug
+2.1\tist\tsein\tVERB\t_\t_\t_\t_\t_\t_
+
+"""
+
+
+def test_comments_and_conll_u(tmp_path):
+    reading = columns.read_columns(write(tmp_path / 'a.conllu', CONLL_U * 2))
+    assert [(s.words, s.tags) for s in reading.sentences] == [(('Des', 'Aspirin'), ('O', 'B-Drug'))] * 2
+    assert reading.mentions == 2
+    assert reading.repairs == {
+        'lines of comments left out': 4,
+        'lines of CoNLL-U for several words or none left out': 4,
+    }
+    # In a file of blanks, too; a token may be # itself.
+    lines = '# id 1\nAspirin B-X\n# O\n\n# O\n5 I-X\n\n# text = 1 B-X\nnone O\n'
+    reading = columns.read_columns(write(tmp_path / 'a.conll', lines))
+    assert [s.words for s in reading.sentences] == [('Aspirin', '#'), ('#', '5'), ('none',)]
+    assert (reading.mentions, reading.repairs['lines of comments left out']) == (2, 2)
+    wide = '# O x\na B-X x\n\n# y\nb O z\n'
+    found = columns.read_columns(write(tmp_path / 'b.conll', wide), Columns('1', '2'))
+    assert [s.words for s in found.sentences] == [('#', 'a'), ('b',)]
+    attributes = CONLL_U.replace('\tB-Drug', '\tNER=B-Drug|SpaceAfter=No')
+    with pytest.raises(
+        InputError, match=r'a:5: unknown tag .* it is one of several attributes, as CoNLL-U has'
+    ):
+        columns.read_columns(write(tmp_path / 'a', attributes))
+    with pytest.raises(InputError, match=r"unknown tag 'within'"):  # not between the words of a sentence
+        columns.read_columns(write(tmp_path / 'a', 'a O\n# within\nb B-X\n'))
+
+
+def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
+    for name, said in (
+        (
+            'jsonl',
+            r"train\.jsonl is not read: save it .*pyarrow\.json\.read_json\('train\.jsonl'\), 'train\.parquet'",
+        ),
+        ('json', r'train\.json is not read: save it as a table'),
+        ('csv', r"pyarrow\.csv\.read_csv\('train\.csv'\)"),
+        ('xml', r'train\.xml is not read: write its mentions as PubTator or BRAT'),
+        ('tsv.gz', r'train\.tsv\.gz is not read: unpack it'),
+    ):
+        for split in ('dev', 'train'):
+            write(tmp_path / name / f'{split}.{name}', '')
+        holds = rf'{name}: has no training split .*: it holds dev\.{name}, train\.{name}; a set needs train, .*{said}'
+        for look in (corpora.sets_in, lambda folder, _: look_through(folder, {})):
+            with pytest.raises(InputError, match=holds):
+                look(tmp_path / name, ())
+    write(tmp_path / 'other' / 'bc5_train.tsv', TAGGED)
+    with pytest.raises(InputError, match=r'name bc5_train\.tsv and the others as the splits that they are'):
+        look_through(tmp_path / 'other', {})
+    write_set(tmp_path / 'data' / 'ner' / 'drugs')
+    with pytest.raises(InputError, match=r'data: has no set in it, but .*data/ner has; give that folder'):
+        look_through(tmp_path / 'data', {})
+    with pytest.raises(InputError, match=r'bc5_train\.tsv: is a file; give the folder of a set'):
+        look_through(tmp_path / 'other' / 'bc5_train.tsv', {})
+    moved = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
+    with pytest.raises(InputError, match=rf'devel\.tsv: holds no sentence; .*; {moved}'):
+        read_dataset(write_set(tmp_path / 'empty', devel=''))
+    (tmp_path / 'empty' / 'devel.tsv').unlink()
+    with pytest.raises(
+        InputError, match=rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {moved}'
+    ):
+        read_dataset(tmp_path / 'empty')
+    texts = write_set(tmp_path / 'texts', *['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3)
+    with pytest.raises(
+        InputError, match=r"tsv:1: unknown tag 'label'; .*task \(of lint and score --task\) to classes"
+    ):
+        read_dataset(texts)
+    with pytest.raises(
+        InputError, match=r"unknown tag 'Drug'; [^;]*; if the line is a header"
+    ):  # words with types
+        read_dataset(write_set(tmp_path / 'words', *['Aspirin\tDrug\nhelps\tO\n'] * 3))

@@ -100,7 +100,7 @@ def test_lines_say_what_matters(record):
         '  test  4 sentences, 157 words, 2 mentions',
     ]
     assert text[4:] == [
-        '  devel: 1 orphan I- tags',
+        '  devel: orphan I- tags: 1',
         '  devel: strict F1 is not defined, since 1 of 2 mentions begin with I- and are none in strict mode',
         '  not in train, cannot be learned from it: B-Gene 1',
         '  sentences that occur earlier (mentions in them): within train 2 (1), devel from train 1 (1), '

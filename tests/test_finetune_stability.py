@@ -1,8 +1,10 @@
 """The stability kit against rates by hand and an optimiser in numpy; used rows; the low-resource choice."""
 
 import dataclasses
+import math
 import random
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +27,7 @@ from bioptimus_jax.finetune.subset import chosen_examples
 from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.tasks.similarity import TASK as SIMILARITY
-from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.finetune.training import _best_epoch, finetune
 from bioptimus_jax.finetune.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
@@ -632,3 +634,19 @@ def test_settings_reach_the_run(bert, drugs):
         assert (
             finetune(ENTITIES, bert, small, settings(epochs=1, **changes), 0).history[0]['loss'] != plain
         ), changes
+
+
+@pytest.mark.parametrize(
+    ('first', 'error', 'message'),
+    [
+        (math.nan, InputError, r'^m: has loss nan on the first batch of training; look at its weights'),
+        (0.7, ConfigError, r'^config\.finetune\.learning_rate: epoch 1 of m has loss nan; lower it'),
+    ],
+)
+def test_a_loss_that_is_not_finite_is_laid_to_what_can_be_its_cause(first, error, message):
+    """Before the first update no learning rate has changed anything."""
+    training = SimpleNamespace(
+        head=None, settings=settings(), first_loss=first, epochs=lambda check: iter([math.nan])
+    )
+    with pytest.raises(error, match=message):
+        _best_epoch(ENTITIES, training, Path('m'), (), (), print, print, 0)

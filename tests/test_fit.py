@@ -250,7 +250,7 @@ def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_
     assert made['only'][1]['fit']['tokens'] == 1
     said = capsys.readouterr().out
     assert (
-        f'1 tokens fitted again ({report["again"]["before"]:.3g}, now {report["again"]["after"]:.3g})' in said
+        f'1 token fitted again ({report["again"]["before"]:.3g}, now {report["again"]["after"]:.3g})' in said
     )
     assert f'worst: {report["worst"][0][0]} {report["worst"][0][1]:.3g}' in said
 
@@ -301,7 +301,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
     source = make_source(SPELLING, layers=2)
     (tmp_path / 'other.txt').write_text('the\n')
     listed = {'fit_steps': 3, 'fit_only': tmp_path / 'other.txt'}
-    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: none of its 1 tokens is new'):
+    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: of 1 token in it none is new'):
         built(make_run(tmp_path / 'listed', source, NEW, FOUND, **changes(**listed)))
     (tmp_path / 'latin.txt').write_text('the\nß\n', 'latin-1')
     with pytest.raises(InputError, match=r'latin\.txt:2: is not UTF-8 .*; convert the file'):

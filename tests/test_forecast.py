@@ -479,7 +479,7 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
         (
             4,
             (),
-            'none of these 4 runs is under way (4 are finished), so there is nothing to forecast',
+            'of 4 runs none is under way (finished: 4), so there is nothing to forecast',
         ),
         (4, ('--check=0.5',), 'a check holds out 5 arms and forecasts them from 4 or more, so it needs 9'),
         (0, (), 'is not a run and holds none; give the --workdir'),

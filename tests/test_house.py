@@ -46,7 +46,7 @@ FLOORS = {
     'bioptimus_jax.student': 1,
     'bioptimus_jax.config': 2,
     'bioptimus_jax.files': 2,
-    'bioptimus_jax.progress': 2,
+    'bioptimus_jax.progress': 1,
     'bioptimus_jax.hosts.signals': 2,
     'bioptimus_jax.hashing': 2,
     'bioptimus_jax.hosts.remote': 2,

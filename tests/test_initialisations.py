@@ -451,7 +451,7 @@ def test_settings_that_make_no_sense_are_refused(changes, message):
 
 
 def test_a_layer_that_the_source_lacks_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r'surgery\.layers: 2, but .* has 1 layers'):
+    with pytest.raises(ConfigError, match=r'surgery\.layers: 2, but .* has 1 layer'):
         stage(tmp_path, surgery__layers='0,2')
 
 

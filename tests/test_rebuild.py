@@ -341,11 +341,11 @@ REFUSED = {
         {},
         'ddi: gives 2 / 2 / 2 examples, but ddi has 25,296 / 2,496 / 5,716; these are other originals',
     ),
-    'row': ('gad', {'1/train.tsv': 'a\t1\nb\n'}, 'gad/1/train.tsv:2: has 1 columns, not 2: sentence, label'),
+    'row': ('gad', {'1/train.tsv': 'a\t1\nb\n'}, 'gad/1/train.tsv:2: has 1 column, not 2: sentence, label'),
     'sentences': (
         'hoc',
         {'labels/1.txt': '< '},
-        'hoc/labels/1.txt: has labels of 1 sentences, but ',
+        'hoc/labels/1.txt: has labels of 1 sentence, but ',
     ),
     'hallmark': (
         'hoc',

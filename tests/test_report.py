@@ -509,6 +509,10 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
     assert (
         cli.main(['report', f'--config={tmp_path / "unset.py"}', f'--workdir={run.workdir}', '--live']) == 0
     )
+    assert cli.main(['report', f'--config={tmp_path / "unset.py"}', f'--workdir={tmp_path / "none"}']) == 0
+    staging = '--config.runtime.staging=$UNSET/here'  # but of what says where it works
+    assert cli.main(['report', f'--config={tmp_path / "unset.py"}', f'--workdir={run.workdir}', staging]) == 2
+    assert 'config.runtime.staging: $UNSET is not set' in capsys.readouterr().err
 
 
 def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):

@@ -184,9 +184,9 @@ def test_sets_beside_published_counts(run):
         'devel from train 3 (0), test from train 4 (0), test from devel 5 (0)'
     )
     said = [
-        'train: 2 orphan I-',
-        'devel: 1 orphan I-',
-        'devel: 1 no blank line',
+        'train: orphan I-: 2',
+        'devel: orphan I-: 1',
+        'devel: no blank line: 1',
         'not in train, cannot be learned from it: B-Z 4',
         again,
         "tagged in more than one way: 7 sentences, as 'A b .'",

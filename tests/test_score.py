@@ -133,14 +133,22 @@ def gold(tmp_path):
 @pytest.mark.parametrize(
     ('entities', 'tags', 'note'),
     [
-        ([[2, 5, DRUG]], ['O', 'B-Drug', 'O'], '1 predicted entities that begin or end within a word'),
-        ([[9, 14, DRUG]], ['O', 'O', 'O\tB-Drug'], '1 predicted entities that go on in the next sentence'),
+        (
+            [[2, 5, DRUG]],
+            ['O', 'B-Drug', 'O'],
+            'predicted entities that begin or end within a word, widened to whole words: 1',
+        ),
+        ([[9, 14, DRUG]], ['O', 'O', 'O\tB-Drug'], 'predicted entities that go on in the next sentence'),
         (
             [[2, 8, DRUG], [4, 10, DRUG]],
             ['O', 'B-Drug\tB-Drug', 'O\tI-Drug'],
-            '1 predicted entities that overlap',
+            'predicted entities that overlap others, which are wrong unless relaxed: 1',
         ),
-        ([[2, 8, DRUG], [9, 10, 'Gene']], ['O', 'B-Drug', 'B-Gene'], '1 predicted entities of the type Gene'),
+        (
+            [[2, 8, DRUG], [9, 10, 'Gene']],
+            ['O', 'B-Drug', 'B-Gene'],
+            'predicted entities of the type Gene, which the test set does not have, count as wrong: 1',
+        ),
     ],
 )
 def test_characters_are_laid_on_words_and_what_does_not_fit_is_counted(entities, tags, note, gold, tmp_path):
@@ -231,7 +239,7 @@ def test_overlapping_predictions_are_kept_and_read_again(tmp_path):
     scored = score(gold, file, 'entities', {})
     cell = scored.keep(tmp_path / 'others', 'them', None)
     assert tuple(scored.gold.task.written(cell)) == scored.examples
-    assert '4 predicted entities that overlap others, which are wrong unless relaxed' in scored.notes
+    assert 'predicted entities that overlap others, which are wrong unless relaxed: 4' in scored.notes
     assert len((cell / 'predictions.ann').read_text().splitlines()) == 7
     again = score(gold, cell / 'predictions.tsv', 'entities', {})
     assert again.examples == scored.examples
@@ -327,12 +335,12 @@ WHOLE = [
         ('p.tsv', 'a\tO\nzol-mi\tO\nb\tO\n\na\tO\nb\tO\n', ':5: sentence 2 (GOLD:5) is missing before it'),
         ('p.tsv', GOLD.replace('\na\tO\nb', '\nc\tO\nd'), ':8: is sentence 2 (GOLD:5) again'),
         ('p.tsv', GOLD.replace('d\t', 'e\t'), ":5: 'e' differs from sentence 2 (GOLD:5), 'd'"),
-        ('p.tsv', GOLD.replace('d\tI-Drug\n', ''), ':5: has 1 words, but sentence 2 (GOLD:5) has 2'),
+        ('p.tsv', GOLD.replace('d\tI-Drug\n', ''), ':5: has 1 word, but sentence 2 (GOLD:5) has 2'),
         ('p.tsv', GOLD.rpartition('\n\n')[0] + '\n', ': ends before sentence 3 (GOLD:8); 3 sentences are to be'),
         ('p.tsv', GOLD + '\na\tO\n', ':11: is one sentence too many; 3 sentences are to be predicted'),
         ('p.jsonl', '\n'.join(WHOLE[:1] + WHOLE[2:]), ':2: sentence 2 (GOLD:5) is missing before it'),
         ('p.jsonl', '\n'.join(WHOLE), ': has entities of the types entity, but GOLD of Drug; give them the names of'),
-        ('p.jsonl', line(words=['a'], predicted=['O', 'O']), ':1: has 1 words and 2 tags; each word needs one'),
+        ('p.jsonl', line(words=['a'], predicted=['O', 'O']), ':1: has 1 word and 2 tags; each word needs one'),
         ('p.jsonl', line(words=['a'], predicted=['X-Drug']), ":1: unknown tag 'X-Drug'"),
         ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is not JSON (Expecting value)'),
         ('p.json', '[\n1]', ':2: is not an object'),

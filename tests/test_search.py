@@ -12,7 +12,7 @@ from bioptimus_jax.finetune import build, cells
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.schema import TASKS, Experiment, Finetune
 from bioptimus_jax.sets.blurb import MEMBERS
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.stages import STAGES
@@ -164,7 +164,7 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
     [
         ({'of_set': {'chemport': {}}}, r'of_set\.chemport: no such set .*; found: BC5CDR-chem-IOB, drugs'),
         ({'of_set': {'drugs': {'max_pieces': 512}}}, r'max_pieces: 512, but .* has 128 positions'),
-        ({'of_set': {'drugs': {'freeze_layers': 2}}}, r'freeze_layers: 2, but .* has 1 layers'),
+        ({'of_set': {'drugs': {'freeze_layers': 2}}}, r'freeze_layers: 2, but .* has 1 layer'),
         ({'of_set': {'drugs': {'devel_sentences': 11}}}, r'devel_sentences: 11, but drugs has 10 of them'),
         (
             {**TWO, 'tuned_on': ('b',)},
@@ -172,7 +172,7 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
         ),
         ({'tuned_on': ('a',)}, r'tuned_on: .*, but no set has 2 settings to choose from; name more'),
         ({**TWO, 'halving': 3}, r'halving: 3, but no set has 3 settings to choose from; name more'),
-        ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epochs, too few"),
+        ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epoch, too few"),
         (
             {**TWO, 'halving': 2, 'epochs': 2, 'setting': {'x': {'learn_devel': True}}},
             r'setting\.x: learns devel of BC5CDR-chem-IOB, so it cannot be chosen on it; try it in another',
@@ -200,7 +200,6 @@ def test_what_a_set_cannot_have_is_refused_before_anything_is_made(model, sets, 
             r"keep: 'best', but setting 'standard' learns devel, which then chooses none; set 'all'",
         ),
         ({'of_set': {'drugs': {'epochs': 0}}}, r'of_set\.drugs\.epochs: must be at least 1'),
-        ({'of_set': {'drugs': {'max_pieces': 64}}}, r'of_set\.drugs\.overlap_pieces: must leave room'),
     ],
 )
 def test_keys_of_sets_are_checked_like_all_others(changes, message):
@@ -208,6 +207,20 @@ def test_keys_of_sets_are_checked_like_all_others(changes, message):
     given.finetune.update(**changes)
     with pytest.raises(ConfigError, match=r'^config\.finetune\.' + message):
         Experiment.from_config(given)
+
+
+def test_windows_that_overlap_must_leave_room_and_texts_have_none_that_do():
+    settings = Finetune(max_pieces=64, settings=('standard',))
+    with pytest.raises(
+        ConfigError, match=r'overlap_pieces: 32 for drugs, but windows of .*=64 have room for at most 28'
+    ):
+        TASKS.load('entities').check_settings(settings, 'drugs')
+    TASKS.load('entities').check_settings(dataclasses.replace(settings, overlap_pieces=28), 'drugs')
+    for task in ('classes', 'similarity'):
+        TASKS.load(task).check_settings(settings, 'opinions')
+    given = config.defaults()
+    given.finetune.update(max_pieces=64, task='classes')
+    assert Experiment.from_config(given).finetune.max_pieces == 64
 
 
 def test_the_command_line_gives_a_set_and_a_setting_any_key():

@@ -158,6 +158,15 @@ def test_pairs_numbers_and_names(tmp_path):
     saved(tmp_path / 'follows', splits_of(spelled), None)
     (follows,) = chosen_sets(Finetune(folder=str(tmp_path / 'follows'), task='classes'))
     assert task_for(follows).read(follows).labels == ('no', 'yes')
+    # As SNLI names its answers, and as BigBio has texts and answers: each a list of one.
+    renamed = {**spelled, 'premise': [['p']] * 9, 'gold_label': [['yes'], ['no'], ['yes']] * 3}
+    del renamed['label']
+    saved(tmp_path / 'lists', splits_of(renamed), None)
+    lists = set_at(tmp_path / 'lists', 'classes')
+    assert task_for(lists).read(lists).train == task_for(follows).read(follows).train
+    tagged = {'id': ['1', '2', '3'] * 3, 'tokens': WORDS, 'labels': NAMED}
+    saved(tmp_path / 'tagged', splits_of(tagged), None)
+    assert [s.words for s in read_dataset(tmp_path / 'tagged').train] == [tuple(words) for words in WORDS[:3]]
 
 
 WRONG = {
@@ -166,7 +175,16 @@ WRONG = {
         None,
         r'needs a column tokens or words and tags .*; it has words_of',
     ),
-    'no names': ({'tokens': WORDS, 'ner_tags': NUMBERS}, None, r"row 1: unknown tag '1'"),
+    'no names': (
+        {'tokens': WORDS, 'ner_tags': NUMBERS},
+        None,
+        r"row 1: unknown tag '1'; it is a number, and the file does not say its name: write the tags",
+    ),
+    'another task': (
+        {'premise': ['a'] * 9, 'gold_label': ['x'] * 9},
+        None,
+        r'it has premise, gold_label; .*task \(of lint and score --task\) to classes',
+    ),
     'another number': (
         {'tokens': WORDS, 'ner_tags': [[7, 0, 0], *NUMBERS[1:]]},
         TYPED,
@@ -178,11 +196,16 @@ WRONG = {
         r'parquet: row 3: its label is not given; leave such rows out',
     ),
     'lists': (
-        {'text': ['a'] * 9, 'label': [[0], [1], [0]] * 3},
+        {'text': ['a'] * 9, 'label': [[0, 1], [1], [0]] * 3},
+        SENTIMENT,
+        r'row 1: has 2 answers, \[0, 1\]; sets of your own have one each',
+    ),
+    'tokens for texts': (
+        {'text': [['a', 'b']] * 9, 'label': [0, 1, 0] * 3},
         SENTIMENT,
         r'row 1: needs texts and one answer',
     ),
-    'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tags'),
+    'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tag'),
 }
 
 

@@ -204,7 +204,7 @@ SETS = {
 """Good lines of a set, as all its files have them."""
 TASKS = {'ebm-pico': 'word_classes', 'entities': 'entities'}
 REFUSED = [
-    ('own', 'the dose', ':1: expected text TAB answer or text TAB text TAB answer, not 1 columns'),
+    ('own', 'the dose', ':1: expected text TAB answer or text TAB text TAB answer, not 1 column'),
     ('own', 'a\tb\tc\td', ':1: expected text TAB answer or text TAB text TAB answer, not 4 columns'),
     ('own', 'the dose\t', ':1: has no label'),
     ('own', 'the dose\tnone\n\ta\tb', ':2: has 3 columns, not 2'),
@@ -314,15 +314,15 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
     assert out.splitlines() == [
         'gad: 2 / 2 / 2 texts in train / devel / test; the public files have 4,261 / 535 / 534',
         'gad: labels of train: 0 1, 1 1',
-        'gad: 2 texts of devel are also in train',
-        'gad: 2 texts of test are also in train or devel',
+        'gad: also in train: 2 texts of devel',
+        'gad: also in train or devel: 2 texts of test',
         'own: 2 / 2 / 4 texts in train / devel / test',
         'own: labels of train: drug 1, none 1',
         'own: column 1 is read as the text, column 2 as its label',
         'own: 0 / 0 / 1 texts have several answers in one split; the first in test, lines 2 and 4: none and drug',
-        'own: 2 texts of devel are also in train',
-        'own: 4 texts of test are also in train or devel',
-        'own: 3 texts are longer than 128 pieces of model and are cut',
+        'own: also in train: 2 texts of devel',
+        'own: also in train or devel: 4 texts of test',
+        'own: cut: 3 texts of more than 128 pieces of model',
     ]
     assert 'broken/train.tsv:2: has 1 column, not 3' in err
 
@@ -449,7 +449,7 @@ def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
         texts.read_file(folder / 'test.tsv', None, False)
     (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
     with pytest.raises(
-        InputError, match=r'test\.tsv:1: expected .*not 1 columns; a quoted text seems to go on'
+        InputError, match=r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on'
     ):
         texts.read_file(folder / 'test.tsv', None, False)
 

@@ -420,8 +420,8 @@ def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
     monkeypatch.setattr(with_file, 'say', said.append)
     build.build(with_file, run.workdir / 'vocab')
     assert json.loads((run.workdir / 'vocab' / 'comparison.json').read_text('utf-8'))['unreached'] == dead
-    (line,) = [line for line in said if 'in no text' in line]
-    assert 'vocab: 5 entries of the given vocabulary can be in no text' in line
+    (line,) = [line for line in said if 'no text can have' in line]
+    assert 'vocab: no text can have 5 entries of the given vocabulary' in line
     assert "('BRCA1', 'naïve', 'a b', 'xxxxxxxxxxxxxxxxxxxx...', '##,')" in line
 
 

@@ -77,7 +77,7 @@ def test_a_step_that_is_not_finite_is_counted_and_left_out_of_the_means():
     record, values = summarised([metrics(4, 90), metrics(np.nan, 90, finite=False)])
     assert watch.first_not_finite(values) == 2
     assert (record['loss'], record['skipped']) == (4.0, 1)
-    assert '1 steps skipped' in watch.line(record)
+    assert '1 step skipped' in watch.line(record)
 
 
 def test_mfu_is_model_flops_over_the_peak_of_all_devices(monkeypatch):

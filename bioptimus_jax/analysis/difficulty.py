@@ -23,7 +23,7 @@ from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import in_words, make_mesh
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 
@@ -49,7 +49,9 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     )
     texts = difficulty.documents(e, run.folder)
     if texts:  # a column of labels has a perplexity too
-        run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')
+        run.say(
+            f'difficulty: {numbered(len(texts), "document")}, one begins: {" ".join(texts[0].text[:80].split())}'
+        )
     advance = difficulty.progress(run, e, len(texts), len(folders))
     records = [
         {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.say)}

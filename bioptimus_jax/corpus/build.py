@@ -29,6 +29,7 @@ from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.hosts.workers import open_workers
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
 
@@ -228,14 +229,15 @@ def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
     if not counts['train']:
         reasons = ', '.join(f'{n} {reason}' for reason, n in counts['left_out'].items()) or 'none left out'
         raise InputError(
-            f'{", ".join(settings.inputs)}: none of {counts["read"]} documents is left for training ({reasons}, '
-            f'{counts["heldout"]} held out); give more text, or change config.corpus.min_words or heldout_fraction'
+            f'{", ".join(settings.inputs)}: of {numbered(counts["read"], "document")} none is left for training '
+            f'({reasons}, {counts["heldout"]} held out); give more text, or change config.corpus.min_words or '
+            'heldout_fraction'
         )
 
 
 def _summary(counts: dict[str, Any]) -> str:
     reasons = ', '.join(f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n) or 'none'
     return (
-        f'{counts["read"]:,} documents read, {counts["train"]:,} for training '
-        f'({counts["words"]["train"]:,} words), {counts["heldout"]:,} held out; left out: {reasons}'
+        f'{numbered(counts["read"], "document")} read, {counts["train"]:,} for training '
+        f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: {reasons}'
     )

@@ -21,6 +21,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import complete, read_json
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.manifests import read_record
+from bioptimus_jax.progress import numbered
 
 FOLDER = 'documents'
 SPLITS = ('train', 'heldout')
@@ -77,7 +78,9 @@ def write_shard(path: Path, documents: Iterable[Document]) -> int:
             with _writing(path):
                 writer.close()
         if (stored := stored_count(hidden)) != count:
-            raise OSError(errno.ENOSPC, f'holds {stored} of {count} documents after writing', str(path))
+            raise OSError(
+                errno.ENOSPC, f'holds {stored} of {numbered(count, "document")} after writing', str(path)
+            )
     return count
 
 
@@ -217,7 +220,7 @@ class DocumentSource:
             except Exception as error:
                 raise _damaged(path, _first_line(error)) from error
             if count != self.lengths[shard]:  # a cut-off file opens as an empty one
-                raise _damaged(path, f'holds {count} of {self.lengths[shard]} documents')
+                raise _damaged(path, f'holds {count} of {numbered(self.lengths[shard], "document")}')
             self._readers[shard] = reader
         return self._readers[shard]
 
@@ -243,7 +246,8 @@ def open_documents(folder: Path, split: str) -> DocumentSource:
     source = DocumentSource(folder, split, lengths[split])
     if counts.get(split, len(source)) != len(source):
         raise _damaged(
-            folder / FOLDER, f'{split}: {len(source)} documents, but the manifest says {counts[split]}'
+            folder / FOLDER,
+            f'{split}: {numbered(len(source), "document")}, but the manifest says {counts[split]}',
         )
     source.check()
     return source

@@ -23,7 +23,7 @@ from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
 from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.files import alone, intact_jsonl
-from bioptimus_jax.progress import Progress
+from bioptimus_jax.progress import Progress, numbered
 
 MOST_PARALLEL = 16
 FAILURES_IN_A_ROW = 8  # the server is gone: what has not begun is not tried
@@ -109,7 +109,9 @@ class Download:
             asyncio.run(self._until_stopped())
         if self.failures:
             raise InputError(self._what_failed())
-        self._say(f'{len(self.wanted):,} files: {self.fetched:,} fetched, {self.there:,} were there')
+        self._say(
+            f'{numbered(len(self.wanted), "file")}: {self.fetched:,} fetched, {self.there:,} were there'
+        )
         self._say(self.catalogue.advice(self.to, self.wanted))
         return {'files': len(self.wanted), 'fetched': self.fetched, 'there': self.there}
 
@@ -243,7 +245,7 @@ class Download:
         more = f' and {len(failures) - FAILURES_NAMED:,} more' if len(failures) > FAILURES_NAMED else ''
         untried = len(self.wanted) - self.fetched - self.there - len(failures)
         return (
-            f'{len(failures):,} of {len(self.wanted):,} files could not be fetched: '
+            f'{len(failures):,} of {numbered(len(self.wanted), "file")} could not be fetched: '
             f'{", ".join(failures[:FAILURES_NAMED])}{more}'
             + (f'; another {untried:,} were not tried' if untried else '')
             + '; the others are kept; rerun the same command for the rest'

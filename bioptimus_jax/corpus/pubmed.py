@@ -12,6 +12,7 @@ from bioptimus_jax.corpus.fetch import LastingFailure, Server, check_address
 from bioptimus_jax.corpus.stored import md5_beside, md5_in
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic
+from bioptimus_jax.progress import numbered
 
 ADDRESS = 'https://ftp.ncbi.nlm.nih.gov/pubmed'
 FOLDERS = {'baseline': 'baseline', 'updates': 'updatefiles'}
@@ -87,7 +88,7 @@ class PubMed:
             raise InputError(
                 f'{url}: links to no file like pubmed26n0001.xml.gz; correct --url, or leave it out by --what'
             )
-        say(f'{folder}: {len(names):,} files, {names[0]} to {names[-1]}')
+        say(f'{folder}: {numbered(len(names), "file")}, {names[0]} to {names[-1]}')
         return [Wanted(f'{folder}/{name}', url + name) for name in fnmatch.filter(names, self.files)]
 
 

@@ -20,6 +20,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_of, words_of
 from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.recorded import as_made
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Source, Surgery, phase_of
@@ -157,7 +158,7 @@ def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
         dataset_name=dataset,
         dataset_split='test',
         metric_type=task.metric.name,
-        metric_name=f'{task.metric.title}, mean of {seeds} fine-tuning seed{"s" * (seeds != 1)}',
+        metric_name=f'{task.metric.title}, mean of {numbered(seeds, "fine-tuning seed")}',
         metric_value=round(percent, 2),
     )
 
@@ -213,8 +214,8 @@ def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
 def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     a = architecture
     lines = [
-        f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, documents of up to '
-        f'{a.positions:,} pieces'
+        f'{numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, {a.vocab_size:,} tokens, '
+        f'documents of up to {a.positions:,} pieces'
     ]
     if gate := about.get('gate'):
         lines.append(
@@ -237,7 +238,7 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
         texts = corpus.get('words', {})
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
-            f'Corpus: {corpus["train"]:,} documents for training ({texts.get("train", 0):,} words), '
+            f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '
             f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
         )
         lines.append(_audit(corpus))
@@ -250,8 +251,9 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     made = surgery.get('counts', {})
     if made.get('synthesised'):
         lines.append(
-            f'New embedding rows: {made["strategy"]}, {made["copied"]:,} rows copied, {made["synthesised"]:,} made'
-            f'{_of_rows(run.config.surgery)}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
+            f'New embedding rows: {made["strategy"]}, {numbered(made["copied"], "row")} copied, '
+            f'{made["synthesised"]:,} made{_of_rows(run.config.surgery)}; '
+            f'{sum(made.get("fallbacks", {}).values()):,} by a fallback'
         )
     lines.append(_training(run.config))
     return lines

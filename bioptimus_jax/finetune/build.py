@@ -41,6 +41,7 @@ from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.plan import architecture_of
 from bioptimus_jax.pretrain.curriculum import kept_names
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import (
     INITIAL,
@@ -205,7 +206,7 @@ def _search(
         before = {cell.name: record for cell in part if (record := finished_cell(cell))}
         records.update(before)
         done += len(before)
-        run.say(f'finetune: {len(part)} cells, {len(before)} of them done before')
+        run.say(f'finetune: {numbered(len(part), "cell")}, {len(before)} of them done before')
         _train(run, part, [cell for cell in part if cell.name not in before], datasets, records)
 
     first = search.halved(cells, settings.halving, settings.tuned_on, rung)
@@ -240,7 +241,7 @@ def _keep_models(run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[
         if not (cell.target / MODEL).is_dir()
     ]
     if lacking:
-        run.say(f'finetune: {len(lacking)} cells are fine-tuned again, to keep their models')
+        run.say(f'finetune: fine-tunes {numbered(len(lacking), "cell")} again, to keep models')
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, keep)
 

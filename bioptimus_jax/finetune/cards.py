@@ -11,6 +11,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.cards import Card, tell
 from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.workers import Cluster
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Runtime
 
 PACKAGES = ('torch', 'transformers')
@@ -66,9 +67,8 @@ def devices_of(runtime: Runtime) -> str:
             )
         if on.partition(' ')[0] != (found := next(iter(seen.values()))[1]).partition(' ')[0]:
             raise ConfigError(f'{where} computes on {on}, another one on {found}; start workers of one kind')
-    return (
-        f'{len(seen)} workers of {runtime.cluster} ({"; ".join(dict.fromkeys(s[1] for s in seen.values()))})'
-    )
+    kinds = '; '.join(dict.fromkeys(s[1] for s in seen.values()))
+    return f'{numbered(len(seen), "worker")} of {runtime.cluster} ({kinds})'
 
 
 def require_no_tpu(runtime: Runtime) -> None:

@@ -19,6 +19,7 @@ from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import NOT_OF_A_SETTING, Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
@@ -234,8 +235,8 @@ def idle(cells: int, runtime: Runtime) -> str:
     if runtime.cluster or runtime.workers or 2 * used > here:
         return ''
     return (
-        f'finetune: uses {used} of {here} cores; config.runtime.torch_threads={here // cells} would use more (it '
-        'changes the last digits of results)'
+        f'finetune: uses {used} of {numbered(here, "core")}; config.runtime.torch_threads={here // cells} would use '
+        'more (it changes the last digits of results)'
     )
 
 

@@ -10,6 +10,7 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
+from bioptimus_jax.sets.advice import no_set_in
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
@@ -42,10 +43,11 @@ def look_through(
     Raises InputError where there is no set.
     """
     if not folder.is_dir():
-        raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
+        what = 'is a file' if folder.exists() else 'no such folder'
+        raise InputError(f'{folder}: {what}; give the folder of a set, or a folder of sets')
     sets = [folder] if is_dataset(folder) else list(set_folders(folder))
     if not sets:
-        raise InputError(f'{folder}: has no training split in it, and no folder with one')
+        raise no_set_in(folder)
     found, errors = {}, []
     every = [set_at(path, task, columns) for path in sets]
     for chosen in every:

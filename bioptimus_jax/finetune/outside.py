@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.sentences import text_of
 
 JSON = ('.json', '.jsonl')
@@ -72,7 +73,7 @@ class Asked:
         pairs = zip(words, known[at], strict=False)
         found, wanted = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
         if found is None or wanted is None:
-            return f'has {len(words)} words, but {self.place(at)} has {len(known[at])}'
+            return f'has {numbered(len(words), "word")}, but {self.place(at)} has {len(known[at])}'
         return f'{from_difference(found, wanted)!r} differs from {self.place(at)}, {from_difference(wanted, found)!r}'
 
     def objects(self, *needed: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -12,7 +12,10 @@ from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.sets import published
+from bioptimus_jax.sets.advice import refuse_unread
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
@@ -90,8 +93,8 @@ class Scored:
         """What `document` has, for a terminal."""
         found, task = self.document(), self.gold.task
         said = [
-            f'{found["set"]}: {len(self.examples):,} {task.unit}s, each scored once; test, percent, '
-            f'[95 % over {found["drawn"]:,} {found["unit"]} drawn with replacement]'
+            f'{found["set"]}: {numbered(len(self.examples), task.unit)}, each scored once; test, percent, '
+            f'[95 % over {numbered(found["drawn"], found["unit"].removesuffix("s"))} drawn with replacement]'
         ]
         for one in found['measures']:
             beside = ''.join(f', {n} {one[n]:.2f}' for n in ('precision', 'recall') if n in one)
@@ -156,6 +159,8 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
     chosen = set_at(folder, task, columns)
     learned = task_for(chosen)
     file = split_source(path, 'test')[1] if inside else path
+    if not inside and not published.texts_of(chosen.name):
+        refuse_unread(file)
     if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
         dataset = learned.read(chosen)
         return Gold(chosen, learned, file, tuple(dataset.test), dataset)

@@ -14,6 +14,7 @@ from bioptimus_jax.fields import meant
 from bioptimus_jax.finetune.cells import Cell
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import score_of, task_for
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 
 FILE = 'search.json'
@@ -137,7 +138,7 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
             if one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
                 raise ConfigError(
                     f'config.finetune.halving: {settings.halving}, but setting {name!r} of {dataset} has '
-                    f'{one.epochs} epochs, too few for its rungs'
+                    f'{numbered(one.epochs, "epoch")}, too few for its rungs'
                 )
 
 

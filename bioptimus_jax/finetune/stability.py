@@ -12,6 +12,7 @@ import torch
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 
 HEAD = 'head'
@@ -32,18 +33,19 @@ def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
     """The layers that are left of so many. Raises ConfigError where a setting wants more than there are."""
     if settings.remove_layers >= layers:
         raise ConfigError(
-            f'config.finetune.remove_layers: {settings.remove_layers}, but {folder} has {layers} layers, one must stay'
+            f'config.finetune.remove_layers: {settings.remove_layers}, but {folder} has {numbered(layers, "layer")}, '
+            'one must stay'
         )
     left = layers - settings.remove_layers
     for key in ('freeze_layers', 'reinit_layers'):
         if getattr(settings, key) > left:
             raise ConfigError(
-                f'config.finetune.{key}: {getattr(settings, key)}, but {folder} has {left} layers'
+                f'config.finetune.{key}: {getattr(settings, key)}, but {folder} has {numbered(left, "layer")}'
             )
     if settings.freeze_layers + settings.reinit_layers > left:
         raise ConfigError(
-            f'config.finetune.reinit_layers: {settings.reinit_layers} of {left} layers begin at random, and '
-            f'freeze_layers={settings.freeze_layers} would keep some of them so'
+            f'config.finetune.reinit_layers: {settings.reinit_layers} of {numbered(left, "layer")} begin at random, '
+            f'and freeze_layers={settings.freeze_layers} would keep some of them so'
         )
     return left
 

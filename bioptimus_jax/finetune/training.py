@@ -159,6 +159,11 @@ def _best_epoch(
     history: list[dict[str, float]] = []
     best = _Best(-math.inf, 0, {}, [])
     for epoch, loss in enumerate(training.epochs(check), 1):
+        if not math.isfinite(training.first_loss):  # no learning rate has changed anything yet
+            raise InputError(
+                f'{model_folder}: has loss {training.first_loss} on the first batch of training; look at its weights, '
+                'or set config.finetune.dtype=float32'
+            )
         if not math.isfinite(loss):
             raise ConfigError(
                 f'config.finetune.learning_rate: epoch {epoch} of {model_folder} has loss {loss}; lower it'

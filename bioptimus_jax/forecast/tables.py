@@ -8,6 +8,7 @@ from bioptimus_jax.forecast.check import GROUP, GROUPS, check, check_shorts
 from bioptimus_jax.forecast.curves import Curve, curves_of
 from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
 from bioptimus_jax.forecast.short import Shorts, shorts
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
@@ -47,7 +48,7 @@ def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[s
     started = [one for name, one in curves.items() if name not in whole]
     if not started:
         raise InputError(
-            f'none of these {len(runs)} runs is under way ({len(finished)} are finished), so there is nothing to '
+            f'of {numbered(len(runs), "run")} none is under way (finished: {len(finished)}), so there is nothing to '
             'forecast; --check=0.1 shows how well the ends of finished runs would have been told'
         )
     return _told(finished, started, [name for name in runs if name not in curves], None)

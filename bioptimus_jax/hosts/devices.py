@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import USAGE, ConfigError, reason_of
 from bioptimus_jax.fields import meant
+from bioptimus_jax.progress import numbered
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT
@@ -52,8 +53,9 @@ def device_named(name: str) -> Device:
     """The device of that name, in any case, `tpu-` left out or not. Raises ConfigError that names the known ones."""
     known = DEVICES.get(name.lower()) or DEVICES.get(f'tpu-{name.lower()}')
     if known is None:
+        alike = [one for one in DEVICES if name[:1].lower() in (one[0], '')]  # a B200 is no H200
         raise ConfigError(
-            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name, DEVICES)}'
+            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name.lower(), alike)}'
         )
     return known
 
@@ -86,7 +88,7 @@ class Present:
 
     def __str__(self) -> str:
         kind = f' ({self.kind})' if self.kind != self.platform else ''
-        return f'{self.count} {self.platform} device{"s" if self.count > 1 else ""}{kind}'
+        return f'{numbered(self.count, f"{self.platform} device")}{kind}'
 
 
 def present() -> Present:

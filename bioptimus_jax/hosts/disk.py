@@ -56,11 +56,11 @@ def disk_space(
     # The weights, the two moments of Adam, and where it is asked for their moving average.
     checkpoint = (4 if experiment.pretrain.ema else 3) * model
     spaces = [
-        Space('corpus', corpus_words * DOCUMENT_BYTES_PER_WORD, f'{documents:,.0f} documents'),
+        Space('corpus', corpus_words * DOCUMENT_BYTES_PER_WORD, f'{numbered(round(documents), "document")}'),
         Space(
             'corpus',
             input_words * SCRATCH_BYTES_PER_WORD + scratch_documents * SCRATCH_BYTES_PER_DOCUMENT,
-            f'.corpus.scratch while it works, {scratch_documents:,.0f} documents read',
+            f'.corpus.scratch while it works, {numbered(round(scratch_documents), "document")} read',
         ),
         Space('vocab', entries * VOCABULARY_BYTES_PER_ENTRY, 'tokenizer'),
         Space(
@@ -69,7 +69,11 @@ def disk_space(
             f'{experiment.contexts.per_token} a token, {new:,.0f} new ones',
         ),
         Space('surgery', model + new * TOKEN_RECORD_BYTES, 'the weights at step 0, a line a token'),
-        Space('rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, and held-out ones'),
+        Space(
+            'rows',
+            train + held,
+            f'{numbered(round(train_rows), "row")} of {rows.row_pieces}, and held-out ones',
+        ),
         Space(
             'pretrain',
             (kept + keep + 1) * checkpoint,

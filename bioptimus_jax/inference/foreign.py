@@ -3,7 +3,6 @@
 Read as prose, markup, tags and gold annotations would be part of what a model answers to.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.corpora import PUBTATOR
 from bioptimus_jax.sets.roles import ENOUGH
-from bioptimus_jax.sets.standoff import title_and_abstract
+from bioptimus_jax.sets.standoff import apart, title_and_abstract
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 PACKED = {
@@ -85,10 +84,7 @@ def documents(name: str, place: str, content: str) -> list[Part] | None:
 
 def _pubtator(place: str, lines: Sequence[str]) -> Iterator[Part]:
     """Name, and title and abstract with a line feed between; annotations are not read."""
-    numbered = enumerate(lines, 1)
-    for filled, block in itertools.groupby(numbered, lambda one: bool(one[1].strip())):
-        if not filled:
-            continue
+    for block in apart(lines):
         parts: dict[str, str] = {}
         name = ''
         for number, line in block:

@@ -11,6 +11,7 @@ from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.model.folder import ADAPTER, config_values
 from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.progress import numbered
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
 """In a run folder: fine-tuned models that were kept, and exports."""
@@ -98,7 +99,7 @@ def model_in(folder: Path) -> Path:
         if found:
             more = ' ...' if len(found) > NAMED else ''
             raise InputError(
-                f'{folder}: has {len(found)} models; give one of {", ".join(map(str, found[:NAMED]))}{more}'
+                f'{folder}: has {numbered(len(found), "model")}; give one of {", ".join(map(str, found[:NAMED]))}{more}'
             )
     raise InputError(
         f'{folder}: has no model (config.json); fine-tune with --config.finetune.keep=best, or export one'

@@ -21,6 +21,7 @@ from bioptimus_jax.manifests import again
 from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, SNAPSHOT, Experiment, Phase
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
@@ -95,7 +96,7 @@ def make_schedule(
     if sum(steps.values()) > MOST_STEPS:
         longest = max(steps, key=lambda name: steps[name])
         raise ConfigError(
-            f'config.phase.{longest}.duration: is {steps[longest]:,} steps; '
+            f'config.phase.{longest}.duration: is {numbered(steps[longest], "step")}; '
             f'all phases may have {MOST_STEPS:,}, lower it'
         )
     ends = {r['name']: r['stop'] for r in record if r.get('ended')}

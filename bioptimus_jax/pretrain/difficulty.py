@@ -25,7 +25,7 @@ from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_fol
 from bioptimus_jax.pretrain import curriculum, entities, mixture
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
-from bioptimus_jax.progress import Console
+from bioptimus_jax.progress import Console, numbered
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, SELF_PACED, Corpus, Experiment, Source
 
 RECORD = 'difficulty.json'
@@ -144,7 +144,7 @@ def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> No
     if count < samples:
         texts = ', '.join(experiment.curriculum.texts) or HELDOUT
         raise InputError(
-            f'{texts}: {count:,} documents with text, fewer than config.curriculum.samples={samples}; '
+            f'{texts}: {numbered(count, "document")} with text, fewer than config.curriculum.samples={samples}; '
             'name more in config.curriculum.texts, or take fewer samples'
         )
 

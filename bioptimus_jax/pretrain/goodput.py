@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.progress import clock as in_words
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 
 STAGE = 'clock'
@@ -114,5 +115,5 @@ def line(records: Sequence[Mapping[str, Any]]) -> str:
         f'{span} {found[span] / time_ran:.1%}' for span in (*SPANS, LOST) if span != TRAINING and found[span]
     )
     idle = f'; not running {in_words(found[IDLE])}' if found[IDLE] else ''
-    counted = f', {number} starts' if number > 1 else ''
+    counted = f', {numbered(number, "start")}' if number > 1 else ''
     return f'{found[TRAINING] / time_ran:.1%} of {in_words(time_ran)} trained{counted}; {others}{idle}'

@@ -22,6 +22,7 @@ from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.packing import best_fit
 from bioptimus_jax.pretrain.layouts import layout_of, make_pairs
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
 from bioptimus_jax.splitting import split_sentences
@@ -161,11 +162,15 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
-    paired = f', {train[PAIRS]:,} pairs, {train["share_random"]:.1%} of them random' if PAIRS in train else ''
+    paired = (
+        f', {numbered(train[PAIRS], "pair")}, {train["share_random"]:.1%} of them random'
+        if PAIRS in train
+        else ''
+    )
     quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
-        f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '
+        f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
         f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}{quoted}'
     )
     return counts

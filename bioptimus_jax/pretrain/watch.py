@@ -11,6 +11,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain.objective import Objective
 from bioptimus_jax.pretrain.throughput import peak_flops
+from bioptimus_jax.progress import numbered
 
 
 @dataclasses.dataclass
@@ -72,7 +73,7 @@ def line(record: dict[str, Any]) -> str:
     if 'mfu' in record:
         parts.append(f'MFU {record["mfu"]:.0%}')
     if record['skipped']:
-        parts.append(f'{record["skipped"]} steps skipped')
+        parts.append(f'{numbered(record["skipped"], "step")} skipped')
     return ', '.join(parts)
 
 

@@ -10,6 +10,7 @@ from bioptimus_jax.hosts.disk import Space, disk_space
 from bioptimus_jax.plan import Plan
 from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.memory import Memory, step_memory
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
 # Of a GPU's memory JAX takes three quarters at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
@@ -48,8 +49,8 @@ def _model(plan: Plan) -> str:
     runtime = plan.experiment.runtime
     parts = ', '.join(f'{name} {n:,}' for name, n in counts.items())
     return (
-        f'Model ({plan.shape_from}): {a.layers} layers x {a.hidden}, {a.heads} heads, feed-forward '
-        f'{a.intermediate:,}, {a.vocab_size:,} entries ({a.padded_vocab_size:,} padded)\n'
+        f'Model ({plan.shape_from}): {numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, '
+        f'feed-forward {a.intermediate:,}, {a.vocab_size:,} entries ({a.padded_vocab_size:,} padded)\n'
         f'Parameters: {sum(counts.values()):,} ({parts})\n'
         f'Layers: remat {remat_of(runtime, a.layers)}, {"scanned" if scans(runtime, a.layers) else "unrolled"}, '
         f'attention {runtime.attention}, dropout {a.dropout} and {a.attention_dropout} of attention'
@@ -66,10 +67,12 @@ def _phases(plan: Plan) -> Table:
         Column('EFLOP', lambda name, steps, pieces, flops: _short(flops / 1e18)),
     ]
     of, settings = plan.assumed, plan.experiment
-    corpus = f'{of.words:,.0f} words in the corpus' if of.words else 'Length of the corpus unknown'
+    corpus = (
+        f'{numbered(round(of.words), "word")} in the corpus' if of.words else 'Length of the corpus unknown'
+    )
     note = (
         f'{corpus}, {settings.corpus.heldout_fraction:.1%} held out, {of.pieces_per_word:g} pieces a word; batches of '
-        f'{settings.pretrain.batch_rows} rows of {settings.rows.row_pieces}, {of.fill:.0%} full.'
+        f'{numbered(settings.pretrain.batch_rows, "row")} of {settings.rows.row_pieces}, {of.fill:.0%} full.'
     )
     every = [*records, ('all', plan.steps, plan.pieces, plan.flops)]
     return Table.of('Phases', columns, every, note=note)
@@ -127,7 +130,7 @@ def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
         note += ' With attention dropout a GPU has no kernel for attention: expect about half of it.'
     if price:
         note += f' {price:g} a device-hour, for every device.'
-    return Table.of(f'Time on {number} device{"s" * (number > 1)}', columns, devices, note=note)
+    return Table.of(f'Time on {numbered(number, "device")}', columns, devices, note=note)
 
 
 def _short(value: float, decimals: int = 2) -> Cell:

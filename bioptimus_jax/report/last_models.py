@@ -13,6 +13,7 @@ from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.verdict import corrected
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.report.arms import Arms
 from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
@@ -117,7 +118,8 @@ def tested(arms: Arms, control: str) -> Table:
     columns = [Column('arm', lambda arm: arm), *each({n: n for n in names}, less)]
     note = (
         "Test scores, percent, [95 %]: arms and seeds in two ways, Student's t with the residual; p corrected after"
-        f' Holm for {len(rows)} arms, on single sets for all of them together. Test items are taken as they are.'
+        f' Holm for {numbered(len(rows), "arm")}, on single sets for all of them together. Test items are taken as they'
+        ' are.'
     )
     absent = f'{control} has not been scored beside another arm.'
     return Table.of(f'The last models: scores less {control}', columns, rows, note=note, absent=absent)

@@ -19,7 +19,7 @@ from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
@@ -211,9 +211,10 @@ def description(m: Measures) -> str:
             'source': 'the vocabulary of the source',
             'append': 'the vocabulary of the source and new tokens',
         }
-        begin = f'{e.source.path or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
+        source = e.source.path if '$' not in e.source.path else ''  # of a variable that is not set
+        begin = f'{source or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
-        begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
+        begin = f'{_family(m)} from scratch, {numbered(e.model.layers, "layer")} of {e.model.hidden}'
     phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
     told = [words_of(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n]
     return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
@@ -270,4 +271,4 @@ def _scoring(m: Measures) -> str:
 
 def _counted(number: int, what: str, names: Sequence[str] = ()) -> str:
     named = f' ({", ".join(names[:NAMED])}{", …" if len(names) > NAMED else ""})' if names else ''
-    return f'{number} {what}{"s" * (number != 1)}{named}'
+    return f'{numbered(number, what)}{named}'

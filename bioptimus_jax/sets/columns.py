@@ -1,13 +1,14 @@
 """Files with a token and its tag on every line, a blank line between sentences, `-DOCSTART-` before a document.
 
 Columns stand apart by tabs or, in a file without a tab, by spaces (CoNLL). Which of them is the token and which the tag
-is found from what they hold (roles.py); others are not read.
+is found from what they hold (roles.py); others are not read. Comments begin with `#`, as in CoNLL-U, whose lines of
+several words together (1-2) and of words that are not in the text (8.1) are left out.
 """
 
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
@@ -21,12 +22,15 @@ from bioptimus_jax.sets.roles import (
     unknown_tag,
     words_and_blanks,
 )
-from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
+from bioptimus_jax.sets.sentences import Reading, Sentence, of_devel, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 DOCUMENT, MEDLINE = '-DOCSTART-', '###MEDLINE:'
 BYTE_ORDER_MARK = '\ufeff'
 SPACES = re.compile(' +')
+CONLL_U = 10
+"""Columns of CoNLL-U, the first of which is the number of the word."""
+IDENTIFIER = re.compile(r'\d+([-.]\d+)?')
 
 Row = tuple[int, str, str]  # number of the line, token, tag
 
@@ -68,26 +72,26 @@ def read_columns(path: Path, asked: Columns = FOUND) -> Reading:
     repairs['no blank line at the end'] += bool(words)
     close()
     if not sentences:
-        raise InputError(f'{path}: holds no sentence; expected lines of token TAB tag')
+        raise InputError(f'{path}: holds no sentence; expected lines of token TAB tag{of_devel(path)}')
     odd = {word for word in set().union(*(s.words for s in sentences)) if word.split() != [word]}
     if odd:
         repairs['words with white space in them'] = sum(word in odd for s in sentences for word in s.words)
     said = str(table.roles) if table.roles.width > 2 or table.roles.word else ''
-    return Reading(tuple(sentences), count_mentions(path, table.roles), +repairs, columns=said)
+    mentions = count_mentions(path, table.roles, table.left_out)
+    return Reading(tuple(sentences), mentions, +repairs, columns=said)
 
 
-def count_mentions(path: Path, roles: Roles | None = None) -> int:
+def count_mentions(path: Path, roles: Roles | None = None, left_out: Collection[int] = ()) -> int:
     """Mentions counted straight from the lines of a file, in whatever scheme, apart from any reading of sentences.
 
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
-    (as conlleval reads it). `roles`: where tags stand, by default in the last column.
+    (as conlleval reads it). `roles`: where tags stand, by default in the last column. `left_out`: numbers of lines that
+    are no part of any sentence.
     """
-    # Nothing is shared with `_table` but the place: `require_all_mentions` holds one against the other.
+    # Nothing is shared with `_table` but the places: `require_all_mentions` holds one against the other.
     lines = path.read_bytes().split(b'\n')
-    if any(b'\t' in line for line in lines):
-        lines = [
-            line for line in lines if not line.startswith(b'#') or b'\t' in line or line.startswith(b'###')
-        ]
+    if left_out:
+        lines = [line for number, line in enumerate(lines, 1) if number not in left_out]
     separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '
     if roles and roles.mixed:
         lines, separator = [line.replace(b'\t', b' ') for line in lines], b' '
@@ -148,14 +152,14 @@ class _Table:
     lines: Sequence[str]
     tabs: bool
     roles: Roles = Roles(0, 1, 2)
-    comments: frozenset[int] = frozenset()
+    left_out: frozenset[int] = frozenset()
     """Numbers of lines that are no part of any sentence."""
 
     def columns(self) -> Iterator[tuple[int, list[str]]]:
         """The number and the columns of every line, none of a blank one."""
         mixed = self.roles.mixed
         for number, line in enumerate(self.lines, 1):
-            if number in self.comments:
+            if number in self.left_out:
                 continue
             # The first letter tells nearly all lines that are not blank.
             if line[:1] in ('', ' ', '\t') and not line.strip(' \t'):
@@ -201,12 +205,16 @@ class _Table:
 def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
     """The lines of a file. Raises InputError for those of another width than the first one."""
     lines = _lines(path, repairs)
-    tabs = any('\t' in line for line in lines if line.strip(' \t'))
+    plain = any(map(_is_plain, lines))  # of a file of nothing but `#` this is a token
+    tabs = any('\t' in line for line in lines if line.strip(' \t') and (_is_plain(line) or not plain))
     comments = _comments(lines, tabs)
-    repairs['lines of comments left out'] += len(comments)
-    table = _Table(path, lines, tabs, comments=comments)
+    table = _Table(path, lines, tabs, left_out=comments)
     if not next(table.filled(), None):
         return table
+    others = _not_words(table)
+    table = dataclasses.replace(table, left_out=comments | others)
+    repairs['lines of comments left out'] += len(comments)
+    repairs['lines of CoNLL-U for several words or none left out'] += len(others)
     repairs['blank lines with spaces'] += sum(bool(line) and not line.strip(' \t') for line in lines)
     if tabs and any('"' in line for line in lines):
         _refuse_quoted(table)
@@ -227,9 +235,46 @@ def _refuse_quoted(table: _Table) -> None:
 
 
 def _comments(lines: Sequence[str], tabs: bool) -> frozenset[int]:
-    """The numbers of lines with `#` first and no tab, in a file of tabs: names of documents, texts of sentences."""
-    found = enumerate(lines, 1) if tabs else ()
-    return frozenset(number for number, line in found if line.startswith('#') and '\t' not in line)
+    """The numbers of lines that begin with `#` and are no token: names of documents, texts of sentences.
+
+    In a file of tabs those without a tab; in any file those before a sentence that have another number of columns than
+    tokens have, or no tag.
+    """
+    marked = [number for number, line in enumerate(lines, 1) if line.startswith('#')]
+    if not marked:
+        return frozenset()
+
+    def columns(line: str) -> list[str]:
+        return line.split('\t') if tabs else SPACES.split(line.strip(' '))
+
+    tokens = (line for line in lines if _is_plain(line) and not line.startswith(DOCUMENT))
+    width = next((len(columns(line)) for line in tokens), 0)
+    found = set[int]()
+    for number in marked:
+        line, above = lines[number - 1], lines[number - 2] if number > 1 else ''
+        before_sentence = number - 1 in found or not above.strip(' \t') or above.startswith(DOCUMENT)
+        first, *others = columns(line)
+        words = not tabs or ' ' in first  # a token may be # alone
+        unlike = 1 + len(others) != width or (words and not any(is_tag(x.strip()) for x in others))
+        if (tabs and '\t' not in line) or (before_sentence and unlike):
+            found.add(number)
+    return frozenset(found)
+
+
+def _is_plain(line: str) -> bool:
+    """Whether a line is neither blank nor perhaps a comment."""
+    return line[:1] != '#' and bool(line.strip(' \t'))
+
+
+def _not_words(table: _Table) -> frozenset[int]:
+    """The numbers of the lines of CoNLL-U that stand for several words together (1-2), or for none (8.1)."""
+    found = set[int]()
+    for number, columns in table.filled():
+        if len(columns) != CONLL_U or not IDENTIFIER.fullmatch(columns[0]):
+            return frozenset()
+        if not columns[0].isdecimal():
+            found.add(number)
+    return frozenset(found)
 
 
 def _lines(path: Path, repairs: Counter[str]) -> list[str]:

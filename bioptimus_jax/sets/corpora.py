@@ -3,13 +3,15 @@
 Scoring and the audit of a corpus read them here, and so see the same texts.
 
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
-.conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
-a TFDS folder with these splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
+.conll, .conllu, .bio, .iob or .iob2 (columns.py); NAME.pubtator or NAME.PubTator.txt (standoff.py); folders NAME of
+BRAT's .txt and .ann, of BioNLP's .txt, .a1 and .a2, or of files of columns (folders.py); a TFDS folder with these
+splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
 their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1 for gad-1. Types stay
 apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
 """
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,10 +20,21 @@ from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import meant
 from bioptimus_jax.files import absolute
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
+from bioptimus_jax.sets.advice import no_set_in, no_split
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.cutting import cut_of_columns, prose
+from bioptimus_jax.sets.folders import (
+    COLUMNS,
+    MARKS,
+    WORDS,
+    documents_of,
+    files_of_words,
+    form_of_folder,
+    read_files,
+)
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
@@ -42,28 +55,29 @@ class Form:
     endings: tuple[str, ...] = ()
 
 
-def _brat_files(folder: Path, split: str) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.suffix in ('.txt', '.ann'))
+def _marked(form: str) -> Form:
+    """A form of folders of texts with annotations beside them."""
+
+    def files(folder: Path, split: str) -> list[Path]:
+        return sorted(itertools.chain(*documents_of(folder, MARKS[form], Counter()).values()))
+
+    return Form(lambda folder, *_: read_brat(folder), files)
 
 
 PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
 NOTES, TABLE = 'i2b2', 'table'
 FORMS = {
-    'columns': Form(
-        lambda file, _, asked: read_columns(file, asked), endings=('.tsv', '.txt', '.conll', '.bio')
-    ),
+    'columns': Form(lambda file, _, asked: read_columns(file, asked), endings=COLUMNS),
     'PubTator': Form(lambda file, *_: read_pubtator(file), endings=PUBTATOR),
-    'BRAT': Form(lambda folder, *_: read_brat(folder), _brat_files, ('',)),
+    **{form: _marked(form) for form in MARKS},
+    WORDS: Form(lambda folder, _, asked: read_files(folder, asked), lambda folder, _: files_of_words(folder)),
     TABLE: Form(lambda first, *_: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
     NOTES: Form(lambda folder, split, _: read_notes(folder, split), note_files),
     'TFDS': Form(lambda folder, split, _: read_prepared(folder, split), prepared_files),
 }
-MARKED = ('BRAT', 'PubTator', NOTES)
+MARKED = (*MARKS, 'PubTator', NOTES)
 """Forms of texts with mentions by characters."""
 MERGED = 'merged into one'
-EXPECTED = (
-    'train, devel (or dev, valid, validation) and test as .tsv, .conll, .parquet, PubTator or folders of BRAT'
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +172,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     """
     chosen = given if isinstance(given, NamedSet) else set_at(given)
     form, sources = _sources(chosen.folder)
-    read = {name: FORMS[form].read(sources[name], name, chosen.columns) for name in SPLITS}
+    read = {name: _read(form, sources[name], name, chosen.columns) for name in SPLITS}
     for split, reading in read.items():
         if reading.columns != read['train'].columns:
             raise InputError(
@@ -190,6 +204,20 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     )
 
 
+def _read(form: str, source: Path, split: str, columns: Columns) -> Reading:
+    """A split in its form. Raises InputError, for what looks like texts with answers with the remedy."""
+    try:
+        return FORMS[form].read(source, split, columns)
+    except InputError as error:
+        if form not in ('columns', TABLE) or not texts.holds_prose(source):
+            raise
+        what = str(error).partition('; if the line is a header')[0]
+        raise InputError(
+            f'{what}; for texts with labels, as these may be, set config.finetune.task (of lint and score --task) to '
+            f'{texts.CLASSES}, with numbers to {texts.SIMILARITY}'
+        ) from error
+
+
 def _said(reading: Reading) -> str:
     return reading.columns or 'of 2 columns, 1 is the word and 2 the tag'
 
@@ -202,7 +230,7 @@ def types_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
 def read_test(chosen: NamedSet, source: Path) -> Dataset:
     """A set of which there is only a test file, or such a folder. Raises InputError naming file and line."""
     form = form_of(source)
-    reading = FORMS[form].read(source, 'test', chosen.columns)
+    reading = _read(form, source, 'test', chosen.columns)
     scheme = _scheme([reading], [source], source, chosen.columns)
     test = _in_iob2(reading, scheme)
     test = _merged(test) if chosen.reading else test
@@ -228,8 +256,8 @@ def require_all_mentions(folder: Path, dataset: Dataset) -> None:
         read = sum(len(spans(s.gold)) for s in getattr(dataset, split))
         if marked != read + left_out:
             raise InputError(
-                f'{split_source(folder, split)[1]}: marks {marked} mentions, but {read + left_out} are read from it; '
-                'check its tags and blank lines'
+                f'{split_source(folder, split)[1]}: marks {numbered(marked, "mention")}, but {read + left_out} are '
+                'read from it; check its tags and blank lines'
             )
 
 
@@ -252,7 +280,7 @@ def read_iob2(path: Path) -> tuple[Sentence, ...]:
 def form_of(path: Path) -> str:
     """The form of a file or folder by its name: columns, unless it is another."""
     if path.is_dir():
-        return 'BRAT'
+        return form_of_folder(path)
     if tables.is_table(path):
         return TABLE
     return 'PubTator' if path.name.endswith(PUBTATOR) else 'columns'
@@ -283,11 +311,13 @@ def sets_in(
         for form, reading in ((blurb.TYPED, ''), (blurb.ONE_TYPE, MERGED))
     }
     every = forms | known
-    wrong = [name for name in names if name not in every]
-    if wrong or not known:
+    if not known and is_one(root):
+        raise InputError(f'{root}: is a set itself, not a folder of sets; give the folder around it')
+    if not known:
+        raise no_set_in(root)
+    if wrong := [name for name in names if name not in every]:
         raise InputError(
-            f'{root}: has no set {", ".join(wrong) or "at all"}; found: {", ".join(known) or "none"}'
-            f'{meant(wrong[0], every) if wrong else ""}'
+            f'{root}: has no set {", ".join(wrong)}; found: {", ".join(known)}{meant(wrong[0], every)}'
         )
     return [every[name] for name in names or known]
 
@@ -300,9 +330,8 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
         )
     root = Path(settings.folder)
     if not root.is_dir():
-        raise InputError(
-            f'{root}: no such folder; config.finetune.folder needs NAME/{{train,devel,test}}.tsv in it'
-        )
+        what = 'is a file' if root.exists() else 'no such folder'
+        raise InputError(f'{root}: {what}; config.finetune.folder needs NAME/{{train,devel,test}}.tsv in it')
     return [
         dataclasses.replace(one, columns=_columns_of(settings_on(settings, one.name)))
         for one in sets_in(root, settings.datasets, task=settings.task)
@@ -354,6 +383,17 @@ def columns_file(folder: Path, split: str) -> Path | None:
     return source if form == 'columns' else None
 
 
+def file_of_texts(folder: Path, split: str) -> Path:
+    """The file, or the first one, that a split of texts is read from. Raises InputError for forms of words alone."""
+    form, source = split_source(folder, split)
+    if form not in ('columns', TABLE):
+        raise InputError(
+            f'{source}: is read as {form}, which has no texts with answers; write text TAB answer as {split}.tsv, or a '
+            'table as .parquet'
+        )
+    return source
+
+
 def texts_file(folder: Path, split: str) -> Path | None:
     """The file of a split that holds texts with answers, and not words with tags. Raises InputError."""
     form, source = split_source(folder, split)
@@ -369,12 +409,13 @@ def set_files(folder: Path) -> list[Path]:
 def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     """Everything in a folder that may be a split of a set, with its form."""
     found = []
-    for form in ('columns', 'PubTator', 'BRAT'):
+    for form in ('columns', 'PubTator'):
         paths = [folder / f'{name}{end}' for name in NAMES[split] for end in FORMS[form].endings]
-        found += [(form, p) for p in paths if (p.is_dir() if form == 'BRAT' else p.is_file())]
+        found += [(form, p) for p in paths if p.is_file()]
     shown = tabular.candidates(folder, split)
-    if shown:  # a folder of them is none of BRAT
-        found = [one for one in found if one[0] != 'BRAT' or not shown[0].is_relative_to(one[1])]
+    folders = [folder / name for name in NAMES[split]]
+    # A folder of tables is none of texts.
+    found += [(form_of(p), p) for p in folders if p.is_dir() and not (shown and shown[0].is_relative_to(p))]
     found += [(TABLE, path) for path in shown]
     if (known := published.texts_of(name_of(folder))) and known.files:
         own = [folder / known.files.format(name) for name in NAMES[split]]
@@ -393,7 +434,7 @@ def split_source(folder: Path, split: str) -> tuple[str, Path]:
         known = published.texts_of(name_of(folder))
         if known and known.held_out and split == 'devel':
             return split_source(folder, 'train')
-        raise InputError(f'{folder / split}: no such file (.tsv ...) or folder; a set needs {EXPECTED}')
+        raise no_split(folder, split)
     if len(candidates) > 1:
         names = ' and '.join(path.name for _, path in candidates)
         raise InputError(f'{folder}: {split} is there twice ({names}); leave one')
@@ -413,7 +454,8 @@ def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path, a
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
-        files = [source for source in sources if source.is_file() and not tables.is_table(source)]
+        within = itertools.chain(*([s] if s.is_file() else files_of_words(s) for s in sources))
+        files = [file for file in within if not tables.is_table(file)]
         where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files, asked).items()))
         raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
 

@@ -8,6 +8,7 @@ from bioptimus_jax.corpus import tarred
 from bioptimus_jax.corpus.stored import opened
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.inputs import Mention
 from bioptimus_jax.sets.sentences import SPLITS, decoded
 
@@ -67,7 +68,7 @@ class Originals:
             row = line.split('\t')
             if len(row) != len(columns):
                 wanted = f'{len(columns)}: {", ".join(columns)}'
-                raise InputError(f'{shown}:{number}: has {len(row)} columns, not {wanted}')
+                raise InputError(f'{shown}:{number}: has {numbered(len(row), "column")}, not {wanted}')
             yield f'{shown}:{number}', row
 
     def _unpack(self, path: Path) -> None:

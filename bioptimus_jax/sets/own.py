@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.quoting import count_quoted, is_open, unquoted
 from bioptimus_jax.sets.sentences import text_of
 
@@ -32,7 +33,8 @@ def width_of(rows: Sequence[Row]) -> int:
     where, _, first = rows[0]
     if len(first) not in (2, 3):
         raise InputError(
-            f'{where}: expected text TAB answer or text TAB text TAB answer, not {len(first)} columns{across(first)}'
+            f'{where}: expected text TAB answer or text TAB text TAB answer, '
+            f'not {numbered(len(first), "column")}{across(first)}'
         )
     for at in range(len(first) - 1):
         cells = [columns[at].strip() for *_, columns in rows if len(columns) == len(first)]

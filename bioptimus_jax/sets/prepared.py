@@ -8,12 +8,13 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.columns import count_beginnings
-from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence
+from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence, of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 TOKENS = ('tokens', 'words')
-TAGS = ('tags', 'ner_tags', 'ner')
+TAGS = ('tags', 'ner_tags', 'ner', 'ner_labels', 'labels', 'label')
 
 FEATURES = re.compile(r'tensorflow_datasets\.')
 
@@ -52,20 +53,29 @@ def gathered(place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[s
     """The sentences of `(where, words, tags)`; those without a word are left out and counted. Raises InputError."""
     sentences = []
     for where, words, tags in records:
-        wrong = next((tag for tag in tags if not is_tag(tag)), None)
-        if wrong is not None or len(words) != len(tags) or not all(words):
-            flaw = f'unknown tag {wrong!r}' if wrong is not None else f'{len(words)} words, {len(tags)} tags'
-            raise InputError(f'{where}: {flaw}, or an empty word')
+        if flaw := _flaw(words, tags):
+            raise InputError(f'{where}: {flaw}')
         sentences.append(Sentence(tuple(words), tuple(tags)))
     repairs = {'records without a word': sum(not s.words for s in sentences)}
     whole = tuple(s for s in sentences if s.words)
     if not whole:
-        raise InputError(f'{place}: holds no sentence')
+        raise InputError(f'{place}: holds no sentence{of_devel(place)}')
     return Reading(
         whole,
         count_beginnings(tag for s in whole for tag in (*s.tags, OUTSIDE)),
         {k: v for k, v in repairs.items() if v},
     )
+
+
+def _flaw(words: Sequence[str], tags: Sequence[str]) -> str:
+    """What is wrong with a sentence, '' where nothing is."""
+    wrong = next((tag for tag in tags if not is_tag(tag)), None)
+    if wrong is not None:
+        number = '; it is a number, and the file does not say its name: write the tags' * wrong.isdecimal()
+        return f'unknown tag {wrong!r}{number}'
+    if len(words) != len(tags):
+        return f'{numbered(len(words), "word")}, {numbered(len(tags), "tag")}'
+    return '' if all(words) else 'an empty word'
 
 
 def _require_known_features(file: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import whole_folder
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.inputs import INPUTS, Input
 from bioptimus_jax.sets.originals import BUILDERS, Builder, Made, Originals
@@ -23,7 +24,7 @@ def rebuild(name: str, originals: Path, root: Path, form: str, fold: int) -> lis
     builder: Builder = BUILDERS.load(name)
     record, shape = texts.SETS.get(name) or words.SETS[name], INPUTS[form]
     if not 1 <= fold <= builder.folds:
-        raise ConfigError(f'--fold={fold}: {name} has {builder.folds} fold{"s" * (builder.folds > 1)}')
+        raise ConfigError(f'--fold={fold}: {name} has {numbered(builder.folds, "fold")}')
     if shape.ending and not builder.mentions:
         raise ConfigError(f'--input={form}: the originals of {name} do not say where its entities are')
     folder = root / f'{name}{shape.ending}{f"{texts.FOLD}{fold}" * (fold > 1)}'

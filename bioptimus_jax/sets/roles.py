@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
+from bioptimus_jax.sets.sentences import of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 CHUNKS = frozenset('ADJP ADVP CONJP INTJ LST NP NX PP PRT QP SBAR UCP VP WHNP WHPP'.split())
 """Types of syntactic chunks, which files of words have beside the tags of entities."""
 NUMBERS = re.compile(r'[\W_]*\d[\d\W_]*')
 """What offsets and numbers of documents are made of."""
+ATTRIBUTE = re.compile(r'\w+=')
 ENOUGH = 10
 """Lines of a file from which on what its columns hold is no accident."""
 
@@ -87,7 +90,7 @@ class Held:
         values, count = [dict[str, int]() for _ in first], -header
         for number, columns in rows():
             if len(columns) != len(first) or len(columns) < 2:
-                found = f'{len(columns)} column{"s" * (len(columns) != 1)}'
+                found = numbered(len(columns), 'column')
                 earlier = f' (lines before have {len(first)})' if number != first_number else ''
                 shown = ' '.join(columns)[:60]
                 raise InputError(f'{path}:{number}: expected {form}, found {found}{earlier} in {shown!r}')
@@ -97,7 +100,9 @@ class Held:
                     if value not in known:
                         known[value] = number
         if not count:
-            raise InputError(f'{path}: holds no sentence; expected lines of {form} below the header')
+            raise InputError(
+                f'{path}: holds no sentence; expected lines of {form} below the header{of_devel(path)}'
+            )
 
         def every() -> Iterator[Sequence[str]]:
             return (columns for _, columns in itertools.islice(rows(), header, None))
@@ -134,10 +139,14 @@ def roles_of(held: Held, asked: Columns = FOUND) -> Roles:
 
 def unknown_tag(path: Path, number: int, tag: str, first: bool) -> InputError:
     """What is wrong with a line, which may be a header where it is the `first`."""
-    header = f'; if the line is a header, {remedy("tag_column", tag[:60])}' if first and tag else ''
+    hint = ''
+    if ATTRIBUTE.match(tag):
+        hint = '; it is one of several attributes, as CoNLL-U has in its last column: write the tag alone'
+    elif first and tag:
+        hint = f'; if the line is a header, {remedy("tag_column", tag[:60])}'
     return InputError(
         f'{path}:{number}: unknown tag {tag[:60]!r}; tags are O, B-TYPE, I-TYPE and those of IOBES, BILOU and '
-        f'BMES{header}'
+        f'BMES{hint}'
     )
 
 

@@ -11,6 +11,7 @@ from bioptimus_jax.files import refuse_pointer
 SPLITS = ('train', 'devel', 'test')
 NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}
 
+WITHOUT_DEVEL = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
 WITHIN_LINE = re.compile(r'\r(?=[^\r\n])')
 
 
@@ -130,3 +131,8 @@ def split_called(name: str) -> str:
     raise InputError(
         f'{name!r} is not a split; known: {", ".join(n for names in NAMES.values() for n in names)}'
     )
+
+
+def of_devel(path: Path) -> str:
+    """The end of a message about a file without examples: what to do where it is devel, else ''."""
+    return f'; {WITHOUT_DEVEL}' if re.split('[.-]', path.name)[0] in NAMES['devel'] else ''

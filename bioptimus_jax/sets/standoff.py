@@ -1,36 +1,36 @@
-"""Mentions that are marked by character offsets in a text beside them: BRAT (.txt + .ann) and PubTator."""
+"""Mentions that are marked by character offsets: BRAT (.txt + .ann), shared tasks of BioNLP (.a1, .a2), PubTator."""
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
+from bioptimus_jax.sets.folders import BRAT, MARKS, documents_of, form_of_folder
 from bioptimus_jax.sets.sentences import Reading, text_of
 
 OFFSET = r'\d{1,18}'
 """A place in a text: none is longer, and of thousands of digits Python makes no number."""
 BRAT_MENTION = re.compile(rf'T\S+\t(\S+) ({OFFSET} {OFFSET}(?:;{OFFSET} {OFFSET})*)\t(.*)')
 PUBTATOR_TEXT = re.compile(r'(\S+?)\|([ta])\|(.*)')
+OF_A2 = 'mentions of .a2, which in sets of events are the words that name events'
 
 
 def read_brat(folder: Path) -> Reading:
-    """All documents NAME.txt of a folder with NAME.ann beside each. Raises InputError with file and line."""
+    """All documents NAME.txt of a folder with NAME.ann, or NAME.a1 and perhaps NAME.a2, beside each.
+
+    Raises InputError with file and line.
+    """
     repairs: Counter[str] = Counter()
     return reading(folder, brat_documents(folder, repairs), repairs)
 
 
 def brat_documents(folder: Path, repairs: Counter[str]) -> list[Marked]:
     """The documents of a folder as they are marked, by their names. Raises InputError."""
-    texts, marks = ({p.stem: p for p in sorted(folder.glob(f'*{end}'))} for end in ('.txt', '.ann'))
-    for name in sorted(texts.keys() ^ marks.keys()):
-        there, ending = (texts[name], 'ann') if name in texts else (marks[name], 'txt')
-        raise InputError(
-            f'{there}: has no {name}.{ending} beside it; an empty .ann says that nothing is marked'
-        )
-    return [_brat_document(texts[name], marks[name], repairs) for name in texts]
+    found = documents_of(folder, MARKS.get(form_of_folder(folder), MARKS[BRAT]), repairs)
+    return [_brat_document(text, marks, repairs) for text, *marks in found.values()]
 
 
 def read_pubtator(path: Path) -> Reading:
@@ -41,39 +41,60 @@ def read_pubtator(path: Path) -> Reading:
 
 def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
     """The documents of a PubTator file as they are marked, in its order. Raises InputError."""
-    lines = enumerate(text_of(path).removeprefix('\ufeff').split('\n'), 1)
-    placed = ((f'{path}:{number}', line.rstrip('\r')) for number, line in lines)
-    blocks = itertools.groupby(placed, lambda place_and_line: bool(place_and_line[1].strip()))
-    return [_pubtator_document(list(block), repairs) for filled, block in blocks if filled]
+    lines = text_of(path).removeprefix('\ufeff').split('\n')
+    blocks = apart([line.rstrip('\r') for line in lines])
+    return [_pubtator_document([(f'{path}:{n}', line) for n, line in block], repairs) for block in blocks]
 
 
-def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> Marked:
+def apart(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+    """The lines of each document of PubTator with their numbers: a blank line or the title of another one ends it."""
+    block: list[tuple[int, str]] = []
+    name = ''
+    for number, line in enumerate(lines, 1):
+        title = PUBTATOR_TEXT.fullmatch(line)
+        other = title is not None and title[2] == 't' and title[1] != name
+        if block and (other or not line.strip()):
+            yield block
+            block = []
+        name = title[1] if title else name
+        if line.strip():
+            block.append((number, line))
+    if block:
+        yield block
+
+
+def _brat_document(text_file: Path, marks: Sequence[Path], repairs: Counter[str]) -> Marked:
     text = text_of(text_file)
-    mentions = []
-    for number, line in enumerate(text_of(marks_file).removeprefix('\ufeff').split('\n'), 1):
-        line = line.rstrip('\r')
+    mentions: list[Mention] = []
+    for file in marks:
+        found = list(_brat_mentions(file, text, repairs))
+        mentions += found
+        repairs[OF_A2] += len(found) * (file.suffix == '.a2')
+    return Marked(text, tuple(mentions), str(text_file), text_file.stem)
+
+
+def _brat_mentions(file: Path, text: str, repairs: Counter[str]) -> Iterator[Mention]:
+    """The mentions of a file of annotations. Raises InputError with file and line."""
+    for number, line in enumerate(text_of(file).removeprefix('\ufeff').split('\n'), 1):
+        where, line = f'{file}:{number}', line.rstrip('\r')
         if not line.startswith('T'):
             if line and line[0] not in 'REAMNF*#':
-                raise InputError(f'{marks_file}:{number}: no BRAT annotation begins with {line[:20]!r}')
+                raise InputError(f'{where}: no BRAT annotation begins with {line[:20]!r}')
             repairs['annotations that are not mentions'] += bool(line)
             continue
         match = BRAT_MENTION.fullmatch(line)
         if not match:
-            raise InputError(
-                f'{marks_file}:{number}: expected ID TAB type start end TAB text, found {line[:60]!r}'
-            )
+            raise InputError(f'{where}: expected ID TAB type start end TAB text, found {line[:60]!r}')
         offsets = [(int(a), int(b)) for a, b in (part.split() for part in match[2].split(';'))]
         covered = ' '.join(text[a:b] for a, b in offsets)
         start, end = min(a for a, _ in offsets), max(b for _, b in offsets)
         # BRAT cuts at line breaks too; those are no gaps.
         gaps = sum(bool(text[a:b].strip()) for (_, a), (b, _) in itertools.pairwise(offsets))
-        where = f'{marks_file}:{number}'
-        mentions.append(mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
-    return Marked(text, tuple(mentions), str(text_file), text_file.stem)
+        yield mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps)
 
 
 def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> Marked:
-    """The document of lines without a blank one among them, each with its place."""
+    """The document of these lines, each with its place."""
     name, parts, mentions = '', dict[str, str](), list[Mention]()
     for where, line in lines:
         if (match := PUBTATOR_TEXT.fullmatch(line)) and not mentions:

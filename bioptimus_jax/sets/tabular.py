@@ -27,7 +27,7 @@ PAIRS = (
 )
 """Columns of two texts."""
 ALONE = ('text', 'sentence', 'question')
-ANSWERS = ('label', 'labels', 'answer', 'class', 'score')
+ANSWERS = ('label', 'labels', 'gold_label', 'gold', 'answer', 'class', 'score')
 UNKNOWN = -1  # how `datasets` writes a label that is not told
 
 
@@ -77,7 +77,13 @@ def read_rows(first: Path) -> list[tuple[str, int, list[str]]]:
     for path in tables.shards(first):
         for number, row, names in _rows(path, *chosen, ANSWERS):
             where = f'{path}: row {number}'
-            *texts, answer = row.values()
+            # Lists of one, as BigBio has them.
+            *texts, answer = (x[0] if isinstance(x, list) and len(x) == 1 else x for x in row.values())
+            if isinstance(answer, list):
+                raise InputError(
+                    f'{where}: has {len(answer)} answers, {answer!r:.40}; sets of your own have one each: keep such '
+                    'rows out, or make a set for each label'
+                )
             if not all(isinstance(text, str) for text in texts) or isinstance(answer, list | dict | None):
                 raise InputError(f'{where}: needs texts and one answer; holds {row!r:.60}')
             answers = [_named(where, answer, names[-1])]

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.own import Row
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
-from bioptimus_jax.sets.sentences import text_of
+from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
@@ -256,7 +257,7 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
     for split, read in later.items():
         if not known and len(read[0].words) != width:
             raise InputError(
-                f'{files[split]}: has {len(read[0].words)} texts a line, but {files["train"]} {width}; '
+                f'{files[split]}: has {numbered(len(read[0].words), "text")} a line, but {files["train"]} {width}; '
                 'the splits of a set have the same columns'
             )
     return Texts(name, train, **later, labels=tuple(labels), notes=() if known else _notes(files, numbers))
@@ -290,7 +291,7 @@ def read_split(
     whole = read_file(files('train'), known, numbers, labels, known.train if known else None)
     if len(whole) <= held_out:
         raise InputError(
-            f'{files("train")}: has {len(whole):,} examples, and the last {held_out:,} are devel'
+            f'{files("train")}: has {numbered(len(whole), "example")}, and the last {held_out:,} are devel'
         )
     if split == 'train':
         return whole[:-held_out]
@@ -317,7 +318,7 @@ def read_file(
     _check_header(rows, layout, known, answers)
     rows = rows[layout.header :]
     if not rows:
-        raise InputError(f'{path}: holds no example')
+        raise InputError(f'{path}: holds no example{of_devel(path)}')
     documents: dict[str, int] = {}
     examples = [_example(*row, layout, answers, documents) for row in rows]
     return tuple(_joined(examples, layout.apart) if layout.joined else examples)
@@ -328,16 +329,29 @@ def holds_texts(path: Path) -> bool:
     the columns of a table."""
     if tables.is_table(path):
         return not tabular.has_tokens(path)
-    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
-    rows = [line.split('\t') for line in lines if '\t' in line and line.strip()]
+    rows = _tabbed(path)
     # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
     if words_and_blanks(rows):
         return False
-    of_texts = sum(
-        max(len(x.split()) for x in columns) > 1 or not any(is_tag(x.strip()) for x in columns)
-        for columns in rows
-    )
+    of_texts = sum(_has_words(columns) or not any(is_tag(x.strip()) for x in columns) for columns in rows)
     return 2 * of_texts > len(rows)
+
+
+def holds_prose(path: Path) -> bool:
+    """Whether most lines of such a file have a column of several words; of a table the same as above."""
+    if tables.is_table(path):
+        return holds_texts(path)
+    rows = _tabbed(path)
+    return not words_and_blanks(rows) and 2 * sum(map(_has_words, rows)) > len(rows)
+
+
+def _tabbed(path: Path) -> list[list[str]]:
+    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
+    return [line.split('\t') for line in lines if '\t' in line and line.strip()]
+
+
+def _has_words(columns: Sequence[str]) -> bool:
+    return max(len(x.split()) for x in columns) > 1
 
 
 def _rows(path: Path, layout: Layout | None) -> list[Row]:
@@ -393,7 +407,7 @@ def _example(
 ) -> Text:
     """The example of a line; `documents` gets the number of its document, where that is new."""
     if len(columns) != layout.columns:
-        count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
+        count = numbered(len(columns), 'column')
         raise InputError(f'{where}: has {count}, not {layout.columns}{own.across(columns)}')
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):

@@ -8,6 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.corpora import sets_in
@@ -122,7 +123,7 @@ def _advised(
     if len(observed) < FEWEST_SETS:
         return best, why
     mean, half = interval([one.gain for one in observed])
-    gain, over = str(Expected(mean, half)), f'over {len(observed)} sets'
+    gain, over = str(Expected(mean, half)), f'over {numbered(len(observed), "set")}'
     if mean + half < 0:
         return KEEP, f'{why}; but the pairs lost F1 with a new one, {gain} {over}'
     if mean - half <= 0:
@@ -153,9 +154,9 @@ def _vocabularies(advice: Advice) -> Table:
         Column('parameters', lambda name: count(advice.parameters[name])),
     ]
     note = (
-        f'{len(kept.pieces_D):,} documents of your texts; the new vocabularies are trained on as many others, so one'
-        ' of the whole corpus saves more. [95 % interval over documents]. Text per FLOP: words that training reads for'
-        ' the same work, as a multiple of the first row.'
+        f'{numbered(len(kept.pieces_D), "document")} of your texts; the new vocabularies are trained on as many others,'
+        ' so one of the whole corpus saves more. [95 % interval over documents]. Text per FLOP: words that training'
+        ' reads for the same work, as a multiple of the first row.'
     )
     return Table.of('Your texts', columns, advice.ways, note=note)
 

@@ -17,6 +17,7 @@ from bioptimus_jax.model.folder import config_values, source_folder
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plan import Assumptions, fill_of, make_plan, planned_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.texts import Texts, look_into
@@ -205,7 +206,8 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     steps = round(pieces / (rows * in_row))
     memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * (parts > 1)
     yield Choice(
-        f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})', f'{steps:,} steps{memory}'
+        f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})',
+        f'{numbered(steps, "step")}{memory}',
     )
     if 'pretrain.learning_rate' in dict(asked.keys):
         return

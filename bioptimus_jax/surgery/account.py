@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import rows
 from bioptimus_jax.trees import flatten
@@ -47,7 +48,7 @@ class Fit:
             return 'gradient fit: no context spells a new token in whole pieces, all rows stay as they were'
         line = f'gradient fit: disagreement of the median token {s["before"]:.3g}, now {s["after"]:.3g}'
         if again := s['again']:
-            line += f'; {again["tokens"]:,} tokens fitted again'
+            line += f'; {numbered(again["tokens"], "token")} fitted again'
             if again['before'] is not None:
                 line += f' ({again["before"]:.3g}, now {again["after"]:.3g})'
         return f'{line}; worst: ' + ', '.join(f'{token} {value:.3g}' for token, value in s['worst'][:3])

@@ -22,6 +22,7 @@ from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.loaded import load
 from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Source, Surgery
 from bioptimus_jax.surgery import fasttext, partial
@@ -97,11 +98,13 @@ def donate(run: Run, source: Subwords, tokens: Sequence[str]) -> Donated:
     name = folder or 'the corpus'
     if not found or not len(anchors_M):
         raise InputError(
-            f'config.surgery.donor: vectors of {name} know {found:,} of {len(tokens):,} new tokens and '
-            f'{len(anchors_M):,} tokens of the source; take a larger corpus, or a model of this domain as donor'
+            f'config.surgery.donor: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")} and '
+            f'{numbered(len(anchors_M), "token")} of the source; take a larger corpus, or a model of this domain as '
+            'donor'
         )
     run.say(
-        f'surgery: vectors of {name} know {found:,} of {len(tokens):,} new tokens, and {len(anchors_M):,} anchors'
+        f'surgery: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")}, and '
+        f'{numbered(len(anchors_M), "anchor")}'
     )
     return Donated(vectors_WxE[new_N], vectors_WxE[anchors_M], shared_W[anchors_M], seconds)
 

@@ -16,6 +16,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import distil
 from bioptimus_jax.surgery.account import Fit, NewRows
@@ -36,8 +37,8 @@ def check(settings: Surgery, architecture: Architecture, has_head: bool, owner: 
     """
     if settings.fit_layer > architecture.layers:
         raise ConfigError(
-            f'config.surgery.fit_layer: {settings.fit_layer}, but {owner} has {architecture.layers} layers; give 1 to '
-            f'{architecture.layers}, or -1 for the last'
+            f'config.surgery.fit_layer: {settings.fit_layer}, but {owner} has '
+            f'{numbered(architecture.layers, "layer")}; give 1 to {architecture.layers}, or -1 for the last'
         )
     if settings.fit_cross_entropy and not has_head:
         raise ConfigError(
@@ -117,7 +118,7 @@ def _listed(path: str, targets: Mapping[str, int]) -> frozenset[int]:
     found = frozenset(targets[token] for token in named if token in targets)
     if not found:
         raise InputError(
-            f'config.surgery.fit_only: {path}: none of its {len(named):,} tokens is new; give some of '
+            f'config.surgery.fit_only: {path}: of {numbered(len(named), "token")} in it none is new; give some of '
             'vocab/new_tokens.txt'
         )
     return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.donor import Donated
@@ -117,7 +118,7 @@ def layers_read(wanted: Sequence[Surgery], last: int, owner: str) -> tuple[int, 
     named = {n for s in wanted if s.initialisation.states for n in _read(s, last)}
     if max(named, default=0) > last:
         raise ConfigError(
-            f'config.surgery.layers: {max(named)}, but {owner} has {last} layers; give 0 to {last}'
+            f'config.surgery.layers: {max(named)}, but {owner} has {numbered(last, "layer")}; give 0 to {last}'
         )
     return tuple(sorted(named))
 

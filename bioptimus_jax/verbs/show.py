@@ -18,7 +18,7 @@ from typing import Any
 from bioptimus_jax.command import Command, Verb, config_flag, count, described, needed
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.hosts.remote.session import require_local
-from bioptimus_jax.progress import coloured
+from bioptimus_jax.progress import coloured, numbered
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
@@ -46,8 +46,8 @@ def _call(command: Command) -> None:
     run = Run(options.workdir, experiment, quiet=True)
     for row in first_rows(run, options.rows, options.pieces):
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
-        documents = f'{row.documents} document{"s" * (row.documents > 1)}'
-        print(f'\nrow {row.number}: {documents}, {row.pieces} pieces{shown}')
+        held = f'{numbered(row.documents, "document")}, {numbered(row.pieces, "piece")}'
+        print(f'\nrow {row.number}: {held}{shown}')
         named = {'pieces': row.plain, **row.phases}
         width = max(map(len, named))
         for name, pieces in named.items():

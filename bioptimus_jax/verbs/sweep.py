@@ -17,6 +17,7 @@ from bioptimus_jax.command import Command, Verb, config_flag, described, flag, n
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
+from bioptimus_jax.progress import numbered
 
 
 def _call(command: Command) -> None:
@@ -32,9 +33,11 @@ def _call(command: Command) -> None:
         options.jobs,
         options.control,
         options.hours,
+        paths=not options.status,
     )
     if options.status:
         print(sweep.table().text())
+        sweep.withdraw()
         return
     with signals.watching() as watch:
         watch(sweep)
@@ -43,7 +46,7 @@ def _call(command: Command) -> None:
     if failed:
         names = ', '.join(arm.name for arm in failed)
         raise InputError(
-            f'{len(failed)} of {len(sweep.arms)} arms failed: {names}; see log.txt in their folders in '
+            f'{len(failed)} of {numbered(len(sweep.arms), "arm")} failed: {names}; see log.txt in their folders in '
             f'{options.workdir}, then rerun the same command'
         )
 
@@ -69,7 +72,7 @@ VERB = Verb(
             type=positive,
             metavar='N',
         ),
-        switch('--status', 'only say which stages are done'),
+        switch('--status', 'only list the arms and say which stages are done; nothing is made'),
     ),
     _call,
     ('runtime.base_run', 'runtime.cluster'),

@@ -132,7 +132,7 @@ def check_source(folder: Path, ours: Subwords) -> None:
     loaded = load_in_transformers(folder)
     if parted := difference(loaded, ours):
         raise InputError(
-            f'{folder}: the tokenizer cannot be kept, transformers reads it as a {type(loaded).__name__}, otherwise '
+            f'{folder}: the tokenizer cannot be kept, transformers reads it as {type(loaded).__name__}, otherwise '
             f'than {deciding_file(folder).name} has it ({parted}); write into tokenizer_config.json what the model was '
             'trained with (all of tokenizer.json: "tokenizer_class": "PreTrainedTokenizerFast")'
         )

@@ -11,6 +11,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.model.folder import source_folder
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
 from bioptimus_jax.vocab import agreement, frequency
@@ -52,7 +53,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     share = share_counted(run.config.vocab.sample_words, words)
     domain, general = count_corpora(run, run.config, documents, share, like or subwords)
     run.say(
-        f'vocab: {sum(domain.values()):,} words counted, {len(domain):,} different'
+        f'vocab: {numbered(sum(domain.values()), "word")} counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if subwords is None:
@@ -112,12 +113,14 @@ def trained(
     """A tokenizer trained on word counts; for kind=append the source's entries come first, then what is new to it."""
     own = TOKENIZERS.load(settings.tokenizer).train(counts, settings, source)
     if len(own.tokens) < settings.size:
-        say(f'vocab: the text gives {len(own.tokens):,} entries, not config.vocab.size={settings.size:,}')
+        say(
+            f'vocab: the text gives {numbered(len(own.tokens), "entry")}, not config.vocab.size={settings.size:,}'
+        )
     if settings.kind != 'append' or source is None:
         return own
     appended = source.kind.append(source, own)
     if left := len(source.tokens) + int((own.shared_with(source) < 0).sum()) - len(appended.tokens):
-        say(f'vocab: {left:,} tokens are left out, no text has them beside those of the source')
+        say(f'vocab: left out: {numbered(left, "token")} that no text has beside those of the source')
     return appended
 
 
@@ -152,7 +155,7 @@ def _lost(subwords: Subwords, source: Subwords) -> str:
     if not lost:
         return ''
     return (
-        f'vocab: {len(lost):,} tokens that were added to the source are not in this vocabulary '
+        f'vocab: this vocabulary lacks {numbered(len(lost), "token")} that the source was given '
         f'({", ".join(lost[:4])}); config.vocab.kind=append keeps them'
     )
 
@@ -168,8 +171,8 @@ def unreached_line(where: str, tokens: list[str]) -> str:
     """What to say of entries that no text has."""
     shown = ', '.join(repr(token if len(token) <= 20 else f'{token[:20]}...') for token in tokens[:SHOWN])
     return (
-        f'{where}: {len(tokens):,} entries of the given vocabulary can be in no text, so their rows are never used '
-        f'({shown}{", ..." * (len(tokens) > SHOWN)}); the tokenizer changes their characters or cuts them'
+        f'{where}: no text can have {numbered(len(tokens), "entry")} of the given vocabulary, whose rows are never '
+        f'used ({shown}{", ..." * (len(tokens) > SHOWN)}); the tokenizer changes their characters or cuts them'
     )
 
 
@@ -189,12 +192,12 @@ def _write_comparison(
     write_json(folder / 'comparison.json', report)
     pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
     if source is not None:
-        pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {len(new):,} tokens are new'
+        pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {numbered(len(new), "new token")}'
         if source.kind is not subwords.kind:
             say(
                 "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
             )
-    say(f'vocab: {len(subwords.tokens):,} entries, {pieces}')
+    say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {pieces}')
     return {
         'size': len(subwords.tokens),
         **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},

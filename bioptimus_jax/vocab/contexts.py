@@ -21,7 +21,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_do
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.workers import Workers, open_workers, ranges
-from bioptimus_jax.progress import Console
+from bioptimus_jax.progress import Console, numbered
 from bioptimus_jax.run import Run
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
@@ -136,9 +136,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     }
     share = {name: count / len(tokens) for name, count in counts.items()}
     run.say(
-        f'contexts: of {len(tokens):,} new tokens {share["tokens_without"]:.1%} have none, '
+        f'contexts: of {numbered(len(tokens), "new token")} {share["tokens_without"]:.1%} have none, '
         f'{share["tokens_with_some"]:.1%} have 1-{k - 1}, {share["tokens_with_all"]:.1%} have {k}; '
-        f'{search.sentences:,} sentences searched, {search.sentences / seconds:,.0f}/s'
+        f'{numbered(search.sentences, "sentence")} searched, {search.sentences / seconds:,.0f}/s'
     )
     return counts
 

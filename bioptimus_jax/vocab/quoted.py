@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator
 import tokenizers
 from tokenizers import Regex, pre_tokenizers
 
+from bioptimus_jax.progress import numbered
+
 UNIGRAM = 'Unigram'
 SPACES = ' ▁Ġ'
 """A space, and how pre-tokenizers write it."""
@@ -63,4 +65,4 @@ def quotations(texts: Iterable[str], quoted: Collection[str]) -> int:
 
 def in_words(count: int) -> str:
     """What is said of so many quotations."""
-    return f'{count:,} special token{"s" * (count != 1)} written in texts, read as text'
+    return f'{numbered(count, "special token")} written in texts, read as text'

@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.columns import DOCUMENT
 from bioptimus_jax.sets.tags import BESIDE, beside, spans
 
@@ -106,7 +107,7 @@ def _columns(path: Path, number: int, line: str) -> tuple[str, str, str]:
     columns = line.split('\t')
     if len(columns) < 3 or not columns[0]:
         raise InputError(
-            f'{path}:{number}: expected {COLUMNS}, found {len(columns)} columns in {line[:60]!r}'
+            f'{path}:{number}: expected {COLUMNS}, found {numbered(len(columns), "column")} in {line[:60]!r}'
         )
     word, gold, *predicted = columns
     for tag in (gold, *predicted):

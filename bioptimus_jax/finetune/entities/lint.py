@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.hosts.workers import ranges
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
@@ -72,7 +73,7 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     types += ' as one type' if record['merged_types'] else ''
     text = [f'{name}: {mixed}{record["scheme"]}; {types}']
     for split, found in splits.items():
-        counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
+        counts = [numbered(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
         text.append(f'  {split:5} {", ".join(counts[found["documents"] <= 1 :])}{_beside(found)}')
     return text + [f'  {note}' for note in notes(record)]
 
@@ -81,12 +82,12 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
     """What the counts of a set do not say, and what is wrong with it; `label`: of the name of a tokenizer."""
     splits, columns = record['splits'], record.get('columns', '')  # earlier runs have none
     said = [columns] * bool(columns) + [
-        f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
+        f'{split}: {what}: {count:,}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():
         in_file, left_out, read = (found.get(f'mentions{what}', 0) for what in ('_in_file', '_left_out', ''))
         if in_file != read + left_out:
-            said.append(f'{split}: the files mark {in_file:,} mentions, but others are read')
+            said.append(f'{split}: the files mark {numbered(in_file, "mention")}, but others are read')
         elif left_out:
             said.append(
                 f'{split}: gold mentions in file {in_file:,}, left out {left_out:,} (they overlap or repeat others), '
@@ -101,7 +102,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
             said.append(f'{split}: has no mention at all')
     if other := record.get('cut_otherwise'):
         said.append(
-            f'test: {_counted(other, "sentence")} with other words than `predict` finds in the text (rule '
+            f'test: {numbered(other, "sentence")} with other words than `predict` finds in the text (rule '
             f'{record["cut"]}), so a kept model gets a second score for its bare text'
         )
     if record['unseen_labels']:
@@ -118,7 +119,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
     if different['sentences']:
         example = different['examples'][0][:60]
         said.append(
-            f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
+            f'tagged in more than one way: {numbered(different["sentences"], "sentence")}, as {example!r}'
         )
     return said + _piece_notes(record, label)
 
@@ -236,26 +237,22 @@ def _piece_notes(record: Mapping[str, Any], label: Callable[[str], str]) -> list
         if long := _total(found, 'long_sentences'):
             longest = max(f['longest_sentence_pieces'] for f in found)
             notes.append(
-                f'{label(name)}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
+                f'{label(name)}: {numbered(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
                 f'cut into windows (longest: {longest:,})'
             )
         if empty := _total(found, 'words_without_piece'):
             marked, lost = (_total(found, key) for key in ('of_them_in_mentions', 'mentions_without_piece'))
             shown = ', '.join(dict.fromkeys(e for f in found for e in f['examples']))
             notes.append(
-                f'{label(name)}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
-                f'{_counted(lost, "mention")} cannot be found): {shown}'
+                f'{label(name)}: {numbered(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
+                f'{numbered(lost, "mention")} cannot be found): {shown}'
             )
     splits = record['splits'].values()
     if not record['tokenizers'] and (long := _total(splits, 'long_sentences')):
         longest = max(f['longest_sentence_words'] for f in splits)
-        notes.append(f'{_counted(long, "sentence")} of more than {LONG_WORDS} words (longest: {longest:,})')
+        notes.append(f'{numbered(long, "sentence")} of more than {LONG_WORDS} words (longest: {longest:,})')
     return notes
 
 
 def _total(found: Iterable[Mapping[str, Any]], key: str) -> int:
     return sum(f[key] for f in found)
-
-
-def _counted(count: int, what: str) -> str:
-    return f'{count:,} {what}{"s" * (count != 1)}'

@@ -24,9 +24,11 @@ from bioptimus_jax.finetune.outside import (
     listed,
     words_of,
 )
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import form_of, read_iob2
+from bioptimus_jax.sets.folders import MARKS
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import (
     NAMELESS,
@@ -64,7 +66,7 @@ def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
     else:
         found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked)]
         found = [merged(tags) for tags in found] if one_type else found
-    notes = [f'{count:,} {what}' for what, count in counts.items() if count]
+    notes = [f'{what}: {count:,}' for what, count in counts.items() if count]
     return found, notes + _strange_types(asked, found)
 
 
@@ -112,10 +114,10 @@ def _in_order(asked: Asked, documents: Sequence[Marked]) -> Sequence[Marked]:
 def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
     """Documents with mentions by characters, None where words have tags."""
     if asked.file.is_dir() or not asked.in_json:
-        read = {'BRAT': standoff.brat_documents, 'PubTator': standoff.pubtator_documents}.get(
-            form_of(asked.file)
-        )
-        return read(asked.file, counts) if read else None
+        form = form_of(asked.file)
+        if form in MARKS:
+            return standoff.brat_documents(asked.file, counts)
+        return standoff.pubtator_documents(asked.file, counts) if form == 'PubTator' else None
     objects = list(asked.objects('entities', *ANSWERS))
     if not any('entities' in entry for _, entry in objects):
         return None
@@ -147,9 +149,9 @@ def _tagged(asked: Asked) -> list[Item]:
         if wrong is not None:
             raise InputError(f'{asked.file}:{line}: unknown tag {wrong!r}; tags are O, B-TYPE, I-TYPE ...')
         if words is None or len(words) != len(tags):
-            count = 'no' if words is None else len(words)
+            count = 'no words' if words is None else numbered(len(words), 'word')
             raise InputError(
-                f'{asked.file}:{line}: has {count} words and {len(tags)} tags; each word needs one'
+                f'{asked.file}:{line}: has {count} and {numbered(len(tags), "tag")}; each word needs one'
             )
         items.append(Item(words, tuple(tags), line))
     try:
@@ -281,7 +283,7 @@ def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:
             f'{", ".join(sorted(ours))}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
         )
     return [
-        f'{theirs[kind]:,} predicted entities of the type {kind}, which the test set does not have: they count as '
-        f'wrong; --types={kind}= leaves them out'
+        f'predicted entities of the type {kind}, which the test set does not have, count as wrong: {theirs[kind]:,}; '
+        f'--types={kind}= leaves them out'
         for kind in strange
     ]

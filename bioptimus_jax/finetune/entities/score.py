@@ -13,6 +13,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.metrics import micro_f1, rates
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.tags import Span, beside, spans
 
 Tags = Sequence[Sequence[str]]
@@ -106,7 +107,9 @@ def _read(
 ) -> tuple[list[Span], list[Span], list[Span]]:
     """Gold mentions of a sentence, predicted ones, and those beside them. Raises InputError."""
     if len(gold) != len(predicted):
-        raise InputError(f'a sentence of {len(gold)} words has {len(predicted)} predicted tags')
+        raise InputError(
+            f'a sentence of {numbered(len(gold), "word")} has {numbered(len(predicted), "predicted tag")}'
+        )
     return reader(gold), reader(predicted), beside(predicted)
 
 

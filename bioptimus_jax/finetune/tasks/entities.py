@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
 from bioptimus_jax.finetune.entities.files import (
@@ -21,12 +22,15 @@ from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import Known
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.schema import ENTITY_HEADS, Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import NAMELESS, Span, decode, encode, from_spans, labels_of, renamed, spans
+
+OWN_PIECES = 8
+"""Pieces of a window that are not shared with its neighbours, special tokens included, at least."""
 
 
 class Entities(Task):
@@ -53,6 +57,15 @@ class Entities(Task):
     def scheme(self, settings: Finetune) -> str:
         """How tags are taught: a value of config.finetune.scheme."""
         return settings.scheme
+
+    def check_settings(self, settings: Finetune, dataset: str) -> None:
+        super().check_settings(settings, dataset)
+        most = (settings.max_pieces - OWN_PIECES) // 2
+        if settings.overlap_pieces > most:
+            raise ConfigError(
+                f'config.finetune.overlap_pieces: {settings.overlap_pieces}{of_setting(settings)} for {dataset}, but '
+                f'windows of config.finetune.max_pieces={settings.max_pieces} have room for at most {most}'
+            )
 
     def read(self, chosen: NamedSet) -> Dataset:
         return corpora.read_dataset(chosen)

@@ -19,9 +19,10 @@ from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published, texts
-from bioptimus_jax.sets.corpora import NamedSet, split_files
+from bioptimus_jax.sets.corpora import NamedSet, file_of_texts
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
@@ -61,7 +62,7 @@ class TextTask(Task):
             )
 
     def read(self, chosen: NamedSet) -> Texts:
-        files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
+        files = {split: file_of_texts(chosen.folder, split) for split in SPLITS}
         return texts.read_texts(chosen.name, files, self.numbers, self.known)
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
@@ -114,7 +115,7 @@ class TextTask(Task):
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
             if cut:
                 lines.append(
-                    f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'
+                    f'{name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}'
                 )
         return {}, {}, lines
 
@@ -173,7 +174,7 @@ def _repeated(dataset: Texts) -> list[str]:
     for split, earlier in (('devel', 'train'), ('test', 'train or devel')):
         own = [text.words for text in getattr(dataset, split)]
         if repeated := sum(words in before for words in own):
-            lines.append(f'{dataset.name}: {repeated:,} texts of {split} are also in {earlier}')
+            lines.append(f'{dataset.name}: also in {earlier}: {numbered(repeated, "text")} of {split}')
         before.update(own)
     return lines
 

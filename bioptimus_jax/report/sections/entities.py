@@ -9,7 +9,7 @@ from typing import Any
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
 from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.folds import folds
@@ -79,7 +79,7 @@ class Scored:
             return missing()
         value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
         ends = percents(found['interval']) or NO_INTERVAL
-        return Cell(f'{value:.2f} [{ends}], {seeds["seeds"]} seeds', value)
+        return Cell(f'{value:.2f} [{ends}], {numbered(seeds["seeds"], "seed")}', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
@@ -296,7 +296,7 @@ def _searched(m: Measures) -> str:
             'they have no test score. '
         )
     if said:
-        said += f'{found["epochs"]:,} epochs were trained instead of {found["epochs_of_all"]:,}. '
+        said += f'{numbered(found["epochs"], "epoch")} were trained instead of {found["epochs_of_all"]:,}. '
     return said
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.pretrain.goodput import IDLE, account, processes, ran
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import clock, numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, missing, percent
 from bioptimus_jax.report.measures import NO_PHASES, Measures
 from bioptimus_jax.report.section import Section
@@ -26,7 +26,7 @@ def goodput(m: Measures) -> Table:
     ]
     number = len(processes(m.clock))
     note = (
-        f'From the first start to the last record, {number} start{"s" * (number > 1)}. Training: steps that the'
+        f'From the first start to the last record, {numbered(number, "start")}. Training: steps that the'
         ' model is made of, without waiting for input. Compile: the first call of each train step. Evaluation,'
         ' checkpoint: while nothing trains. Lost to a kill: what was done again later, and the time after the'
         ' last record of a process that was killed, at most its last interval; the rest up to the next start counts as'

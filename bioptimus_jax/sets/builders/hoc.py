@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress import numbered
 from bioptimus_jax.sets.originals import Builder, Example, Made, Originals
 from bioptimus_jax.sets.texts import HALLMARKS
 
@@ -44,7 +45,8 @@ def _sentences(originals: Originals, document: str, oddities: Counter[str]) -> I
     before, *of_sentences = labels.split('<')
     if before.strip() or len(of_sentences) != len(lines):
         raise InputError(
-            f'{place}: has labels of {len(of_sentences)} sentences, but {shown} {len(lines)} lines'
+            f'{place}: has labels of {numbered(len(of_sentences), "sentence")}, but {shown} '
+            f'{numbered(len(lines), "line")}'
         )
     for at, (line, given) in enumerate(zip(lines, of_sentences, strict=True)):
         where = f'{place}: sentence {at + 1}'
