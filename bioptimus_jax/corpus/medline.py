@@ -7,7 +7,8 @@ from pathlib import Path
 from lxml import etree
 
 from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
-from bioptimus_jax.corpus.markup import LONGEST_RECORD, elements, plain_text
+from bioptimus_jax.corpus.markup import LONGEST_RECORD, plain_text
+from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.schema import Corpus
@@ -25,12 +26,16 @@ BRACKET = re.compile(r'[][]')
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """A record for every citation, with its PMID as id and title and abstract as text, or with a reason.
 
-    Raises BrokenFile, after the good records before the damage.
+    Raises BrokenFile for damage, after the good records before it, or after all if broken files are skipped.
     """
     too_new = cut_off(settings)
     tags = WRAPPERS + CITATIONS + DELETIONS
     with opened(path, advance, LONGEST_RECORD) as source:
-        for number, element in enumerate(elements(path, source, tags, WRAPPERS), 1):
+        skip = settings.on_broken_file == 'skip'
+        for number, element in enumerate(elements(path, source, tags, WRAPPERS, skip), 1):
+            if isinstance(element, BadRecord):
+                yield Record('', reason='bad_record', note=f'record {number} {element}')
+                continue
             yield from _records(element, number, settings.section_labels, too_new)
 
 

@@ -24,6 +24,7 @@ from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record, made_id, 
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
+from bioptimus_jax.words import count_words
 
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 LINES_PER_REPORT = 256
@@ -344,7 +345,7 @@ def _joined(texts: Iterable[str], words_per_document: int) -> Iterator[str]:
     words = 0
     for text in texts:
         waiting.append(text)
-        words += text.count(' ') + 1
+        words += count_words(text)
         if words >= words_per_document:
             yield '\n'.join(waiting)
             waiting, words = [], 0
