@@ -439,6 +439,20 @@ def test_signs_and_decimal_points_make_another_text(tmp_path, threshold):
     assert kept == [texts[i] for i in (0, 1, 2, 3, 5, 7, 9)][: 7 if not threshold else 6]
 
 
+def test_tables_say_in_one_line_how_they_are_read(tmp_path, monkeypatch):
+    for name, text in (('a', 'The note of one day.'), ('b', 'Another note, of\nanother day.')):
+        (tmp_path / f'{name}.csv').write_text(f'note_id,subject_id,text\n{name},7,"{text}"\n', 'utf-8')
+    (tmp_path / 'c.csv').write_text('PMID;Abstract\n7;"Text; of some, and other words"\n', 'utf-8')
+    said = []
+    monkeypatch.setattr(Run, 'say', lambda run, message: said.append(message))
+    _, manifest = made(tmp_path / 'run', [str(tmp_path / '*.csv')], corpus__heldout_fraction=0)
+    assert (manifest['counts']['read'], manifest['counts']['train']) == (3, 3)
+    assert [message for message in said if 'a table' in message] == [
+        'corpus: a.csv and 1 more: a table; its text is text (by name), its ids note_id',
+        'corpus: c.csv: a table; its text is Abstract (by name), its ids PMID',
+    ]
+
+
 def test_long_documents_are_not_gathered(monkeypatch):
     monkeypatch.setattr(sift, 'BATCH_CHARACTERS', 100)
     judge = sift.Judge(Corpus(), Auditor(Audit()))

@@ -60,6 +60,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
     verdicts = resolve(run, settings, parts, run.scratch('corpus'))
+    _say_forms(run, parts, verdicts)
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     counts = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, counts)
@@ -117,6 +118,16 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         if part.damage:
             run.say(f'corpus: read in part: {part.damage}')
     return parts, broken
+
+
+def _say_forms(run: Run, parts: Sequence[Part], verdicts: Verdicts) -> None:
+    """Say how files were read where their form leaves a choice, one line for all that were read alike."""
+    files: dict[str, list[str]] = {}
+    for part, row in _rows(_left_out(parts, verdicts, 'form'), ('note',)):
+        files.setdefault(row['note'], []).append(part.source)
+    for note, names in files.items():
+        more = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
+        run.say(f'corpus: {names[0]}{more}: {note}')
 
 
 def _require_whole(broken: Sequence[Broken], files: int) -> None:
@@ -203,7 +214,7 @@ def _rows(
 
 def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[str, Any]:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
-    no_records = ('deletion', 'unread')
+    no_records = ('deletion', 'unread', 'form')
     left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', *no_records) and codes[code]}
     return {
         'files': parts + broken,

@@ -29,7 +29,9 @@ from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.schema import Corpus
 
-ARTICLE, SET = 'article', 'pmc-articleset'
+ARTICLE = 'article'
+# What holds articles: PMC's sets, Europe PMC's, and answers by OAI-PMH.
+SETS = ('pmc-articleset', 'articles', 'OAI-PMH')
 ENDINGS = ('.nxml', '.xml')
 BEGINNING = re.compile(rb'<(?:[\w.-]+:)?article[\s>]')
 # Elements whose captions are read on request; they float, so the sentence that they are printed in goes on.
@@ -99,7 +101,9 @@ def read_set(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Ite
             except BadRecord as error:
                 yield _bad(f'article {number}', str(error))
     if not number:
-        raise BrokenFile(f'{path}: holds no <{ARTICLE}>; take it out of the inputs')
+        raise BrokenFile(
+            f'{path}: holds no <{ARTICLE}>; ask for full texts in JATS, or take it out of the inputs'
+        )
 
 
 def _record_of(name: str, content: bytes | None, settings: Corpus) -> Record:

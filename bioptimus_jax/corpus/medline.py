@@ -98,10 +98,11 @@ def _citation(
 
 
 def _title(element: etree._Element | None) -> str:
+    return '' if element is None else title_of(plain_text(element))
+
+
+def title_of(text: str) -> str:
     """The title without the brackets of a translated one; '' where there is none."""
-    if element is None:
-        return ''
-    text = plain_text(element)
     bare = text.removesuffix('.')
     if bare.startswith('[') and _closing(bare) == len(bare) - 1:
         stop = text[len(bare) :]
@@ -124,14 +125,16 @@ def _abstract(element: etree._Element | None, labels: bool) -> str:
     """The parts of an abstract, each a line of its own as in print, so that no sentence runs from one into the next."""
     parts = []
     for part in () if element is None else element.iterchildren('AbstractText'):
-        text = plain_text(part)
-        if 'TRUNCATED' in text.upper():
-            text = TRUNCATED.sub(' ', text)
-            text = ' '.join(text.split())
+        text = untruncated(plain_text(part))
         label = ' '.join(part.get('Label', '').split()) if labels else ''
         if text:
             parts.append(f'{label}: {text}' if label and label.upper() != 'UNLABELLED' else text)
     return '\n'.join(parts)
+
+
+def untruncated(text: str) -> str:
+    """The abstract without the mark that it is cut off."""
+    return ' '.join(TRUNCATED.sub(' ', text).split()) if 'TRUNCATED' in text.upper() else text
 
 
 def _days(citation: etree._Element, article: etree._Element) -> list[Date | None]:

@@ -37,7 +37,7 @@ REASONS = (
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
     *'no_text erroneous category'.split(),  # of articles and notes
-    'unread',  # no record, but where the rest of a broken file cannot be read
+    *'unread form'.split(),  # of no record: that the rest of a broken file is not read, and how a file is read
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
 COLUMNS = pyarrow.schema(
@@ -132,7 +132,7 @@ def _up_to_damage(records: Iterator[Record]) -> Iterator[Record]:
     some = False
     try:
         for record in records:
-            some = True
+            some |= record.reason != 'form'
             yield record
     except BrokenFile as error:
         if not some:

@@ -18,8 +18,7 @@ CHARACTERS = 2_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """`words` in all files, as stage `corpus` counts them, estimated by their sizes unless `counted`; `sample`: some of the
-    documents."""
+    """`words` in all files, estimated by their sizes unless `counted`; `sample`: documents that were read."""
 
     words: float
     counted: bool
