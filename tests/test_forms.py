@@ -370,6 +370,13 @@ def test_a_column_that_is_asked_for_is_the_text(tmp_path):
             read(tmp_path / 'a.csv', **wrong)
 
 
+def test_numbers_are_no_text_where_another_column_has_some(tmp_path):
+    (tmp_path / 'a.tsv').write_text('3\tSome text of a first row.\n4\tAnd that of another row.\n', 'utf-8')
+    said, record = read(tmp_path / 'a.tsv')
+    assert said.note == 'a table; its text is column 1 (the longest, from 0)'
+    assert record == Record('a-0', 'Some text of a first row.\nAnd that of another row.')
+
+
 def test_a_broken_table_is_read_up_to_the_damage(tmp_path):
     (tmp_path / 'a.csv').write_text(METADATA + '"x"y,\n', 'utf-8')
     found: list[Record] = []

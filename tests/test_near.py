@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bioptimus_jax.corpus import near
 from bioptimus_jax.corpus.near import HASHES, near_duplicates, ngram_hashes, rows_per_band, signatures
 from bioptimus_jax.corpus.records import squeezed
+from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.schema import Near
 from bioptimus_jax.words import MARKS, count_words
@@ -159,6 +160,16 @@ def test_ngrams_are_those_of_a_plain_implementation(texts, words):
     together = [ngram for ngrams in expected for ngram in ngrams]
     # Equal n-grams have equal hashes, others have others.
     assert len({*zip(together, hashes.tolist())}) == len({*together}) == len({*hashes.tolist()})
+
+
+@given(st.lists(st.text('aAé.,;5 -−\n\0', max_size=12).map(squeezed), max_size=6))
+def test_what_is_equal_of_equal_texts(texts):
+    """One text after the other, as the words say it."""
+    expected = []
+    for text in texts:
+        plain = text.replace('\0', ' ').replace('\n', ' ').replace('é', 'e').replace('−', '-').lower()
+        expected.append(re.sub('[.,;](?=[ ]|$)', '', plain))
+    assert [found.decode() for found in comparable(texts)] == expected
 
 
 SCRIPTS = {

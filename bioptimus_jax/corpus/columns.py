@@ -40,7 +40,18 @@ def read(path: Path, cells: Cells, prefix: str, settings: Corpus) -> Iterator[Re
     if names := _names(sample):
         next(rows)
         return _records(path, names, sample[1:], rows, settings)
-    return numbered(column(path, rows, settings.tsv_column), prefix, settings)
+    return _without_names(path, sample, rows, prefix, settings)
+
+
+def _without_names(
+    path: Path, sample: Sequence[tuple[int, list[str]]], rows: Cells, prefix: str, settings: Corpus
+) -> Iterator[Record]:
+    """Documents of a column of texts: the longest where the first one has no more than names or numbers."""
+    chosen, means = settings.tsv_column, _mean_words(len(sample[0][1]) if sample else 0, sample)
+    if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
+        chosen = means.index(max(means))
+        yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
+    yield from numbered(column(path, rows, chosen), prefix, settings)
 
 
 def delimiter_of(first_line: str) -> str:
@@ -73,11 +84,16 @@ def _names(sample: Sequence[tuple[int, list[str]]]) -> list[str]:
 
 
 def _longest(columns: int, rows: Sequence[tuple[int, list[str]]]) -> int:
-    """The column whose cells have the most words, empty ones aside; -1 where none has texts."""
+    """The column whose cells have the most words; -1 where none has texts."""
+    means = _mean_words(columns, rows)
+    return means.index(max(means)) if max(means, default=0) >= FEWEST_WORDS else -1
+
+
+def _mean_words(columns: int, rows: Sequence[tuple[int, list[str]]]) -> list[float]:
+    """The mean number of words in the cells of every column, empty ones aside."""
     whole = [cells for _, cells in rows if len(cells) == columns]
     words = [[count_words(squeezed(cells[i])) for cells in whole if cells[i].strip()] for i in range(columns)]
-    means = [statistics.fmean(column) if column else 0 for column in words]
-    return means.index(max(means)) if max(means, default=0) >= FEWEST_WORDS else -1
+    return [statistics.fmean(column) if column else 0 for column in words]
 
 
 def _records(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus import bioc
-from bioptimus_jax.corpus.lines import BYTE_ORDER_MARK, byte_lines, peeked, undecodable
+from bioptimus_jax.corpus.lines import BYTE_ORDER_MARK, byte_lines, undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.corpus.rows import Numbered, from_rows, parsed
 from bioptimus_jax.corpus.stored import Advance, opened
@@ -26,9 +26,9 @@ FORMS = 'lines of JSON, an array of records, BioC (documents), and articles of C
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """The records of a file of JSON, by its beginning. Raises BrokenFile for an object of another form, and for damage
     after the records before it."""
-    beginning = _first_line(path).strip()
-    if beginning.startswith(b'['):
+    if _is_array(path):
         return _array(path, settings, advance)
+    beginning = (*_first_lines(path), b'')[0]
     try:
         first = json.loads(beginning.decode(settings.encoding))
     except (ValueError, RecursionError):
@@ -41,8 +41,19 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     return _articles(path, _values(path, settings.encoding, advance), settings)
 
 
-def _first_line(path: Path) -> bytes:
-    return next((line for _, line in byte_lines(path, lambda stored_bytes: None) if line.strip()), b'')
+def _first_lines(path: Path) -> list[bytes]:
+    """The first two lines that are not empty, or fewer."""
+    filled = (line.strip() for _, line in byte_lines(path, lambda stored_bytes: None) if line.strip())
+    return list(itertools.islice(filled, 2))
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a file begins as an array does; in one of lines, a line may be an array that has no place there."""
+    first, second = (*_first_lines(path), b'', b'')[:2]
+    if '.jsonl' not in path.suffixes or not second:
+        return first.startswith(b'[')
+    goes_on = second.endswith((b',', b'{'))
+    return (first == b'[' and goes_on) or (first.startswith(b'[') and first.endswith((b',', b'{')))
 
 
 def _is_article(value: Any) -> bool:
@@ -68,10 +79,12 @@ def _articles(path: Path, values: Iterable[tuple[int, Any]], settings: Corpus) -
 
 
 def _array(path: Path, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    first, values = peeked(_values(path, settings.encoding, advance), 1)
-    if first and _is_article(first[0][1]):
-        return _articles(path, values, settings)
-    return from_rows(path, 'record', _objects(values), settings)
+    values = _values(path, settings.encoding, advance)
+    first = next(values, None)
+    whole = itertools.chain([] if first is None else [first], values)
+    if first and _is_article(first[1]):
+        return _articles(path, whole, settings)
+    return from_rows(path, 'record', _objects(whole), settings)
 
 
 def _objects(values: Iterable[tuple[int, Any]]) -> Iterator[Numbered]:

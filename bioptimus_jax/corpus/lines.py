@@ -13,8 +13,9 @@ from bioptimus_jax.words import count_words
 
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 LINES_PER_REPORT = 256
+LONGEST_SAMPLE = 2**22  # characters
 Lines = Iterator[tuple[int, str]]
-Item = TypeVar('Item')
+Item = TypeVar('Item', tuple[int, str], tuple[int, list[str]])
 
 
 def byte_lines(path: Path, advance: Advance) -> Iterator[tuple[int, bytes]]:
@@ -39,11 +40,15 @@ def lines(path: Path, encoding: str, advance: Advance) -> Lines:
 
 
 def peeked(items: Iterator[Item], count: int) -> tuple[list[Item], Iterator[Item]]:
-    """The first items, and all of them: what is broken behind the first ones is said where they have been read."""
-    sample, broken = list[Item](), None
+    """The first numbered items, fewer where they are long, and all of them.
+
+    What is broken behind the first ones is said where they have been read.
+    """
+    sample, size, broken = list[Item](), 0, None
     try:
-        for item in itertools.islice(items, count):
+        while len(sample) < count and size < LONGEST_SAMPLE and (item := next(items, None)) is not None:
             sample.append(item)
+            size += len(item[1]) if isinstance(item[1], str) else sum(map(len, item[1]))
     except BrokenFile as error:
         broken = error
 

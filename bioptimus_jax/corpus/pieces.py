@@ -73,19 +73,21 @@ def _one_by_one(
 
 
 def _behind(source: Source, tags: Sequence[str], known: int) -> Iterator[etree._Element | BadRecord]:
-    encoding, number, open_tags = 'utf-8', 0, list[bytes]()
+    encoding, number, damaged, open_tags = 'utf-8', 0, False, list[bytes]()
     for number, (between, piece) in enumerate(_cut_out(source, [tag.rpartition('}')[2] for tag in tags])):
         if number == 0 and (declared := ENCODING.match(between.removeprefix(b'\xef\xbb\xbf'))):
             encoding = declared[1].decode()
         other = _between(between, open_tags)
         if number >= known and other:
+            damaged = True
             yield BadRecord(f'has text before it that is no record ({other[:40]!r})')
         if number >= known and piece:
             try:
                 yield _parsed(piece, open_tags[-1] if open_tags else b'<records>', encoding)
             except etree.XMLSyntaxError as error:
+                damaged = True
                 yield BadRecord(f'is cut off or not well-formed XML ({reason(error)})')
-    if number < known or open_tags:
+    if number < known or (open_tags and not damaged):
         yield BadRecord('is missing: the file ends before its records do')
 
 

@@ -162,7 +162,7 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
         raise BrokenFile(f'{path}: {error}; take it out of the inputs') from error
     if root not in ROOTS:
         raise BrokenFile(
-            f"{path}: is XML, but not PubMed's, no article in JATS, no BioC, and no answer of Europe PMC or by OAI-PMH "
+            f"{path}: is XML, but not PubMed's nor an article in JATS, BioC, or an answer of Europe PMC or by OAI-PMH "
             f'(it begins with <{root}>); take it out of the inputs'
         )
     yield from ROOTS[root](path, prefix, settings, advance)

@@ -25,7 +25,7 @@ def comparable(texts: Sequence[str]) -> list[bytes]:
     Signs and decimal points stay, as `ER+` and `2.5 mg` say other things than `ER-` and `25 mg`. Texts are squeezed.
     """
     # All at once: by replacing in one text after the other, it took as long as all else that is decided about a text.
-    together = b'\0'.join(map(_plain, texts)).translate(SMALL) + b'\0'
+    together = b''.join(_plain(text) + b'\0' for text in texts).translate(SMALL)
     stops, ends = (np.frombuffer(together.translate(table), np.bool_) for table in (IS_STOP, IS_END))
     found = np.frombuffer(bytearray(together), np.uint8)
     found[:-1][stops[:-1] & ends[1:]] = REMOVED
