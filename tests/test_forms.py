@@ -346,6 +346,7 @@ REFUSED = {
         r'names\.csv:1: names its columns \(pmid, year\), but none .*texts',
     ),
     'dc.xml': (OAI.format('<dc/>'), r'dc\.xml: holds no <article>; ask for full texts'),
+    'space.xml': ('<TEI xmlns="a}b//c"/>', r'space\.xml: is XML, but not .*<TEI>'),
     'tei.xml': ('<TEI><text/></TEI>', r'tei\.xml: is XML, but not .*<TEI>'),
 }
 

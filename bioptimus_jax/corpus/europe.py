@@ -49,8 +49,9 @@ def _plain(markup: str, labels: bool) -> str:
     """Text out of the HTML that titles and abstracts are written in; parts of an abstract are lines."""
     parts = LABEL.split(markup)  # text, label, text, label ...
     lines = [_text(parts[0])]
-    for label, text in zip(parts[1::2], parts[2::2], strict=True):
-        lines.append(f'{_text(label)}: {_text(text)}' if labels else _text(text))
+    for label, part in zip(parts[1::2], parts[2::2], strict=True):
+        text = _text(part)
+        lines.append(f'{_text(label)}: {text}' if labels and text else text)
     return '\n'.join(line for line in lines if line)
 
 

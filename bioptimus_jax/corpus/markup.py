@@ -44,7 +44,7 @@ def root_of(stream: BinaryIO) -> str:
             f'declares entities of its own ({", ".join(names[:3])}), which the files of PubMed and PMC never do and '
             'which can name other files or grow without end'
         )
-    return etree.QName(root).localname
+    return root.tag.rpartition('}')[2]
 
 
 def broken(path: Path, number: int, error: etree.XMLSyntaxError) -> BrokenFile:
