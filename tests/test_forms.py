@@ -418,3 +418,24 @@ def test_fuzz_values_of_an_array_are_those_of_the_whole(tmp_path_factory, values
             found.extend(jsons._values(path, 'utf-8', lambda stored: None))
         # The last may be what is wrong, or the beginning of a number.
         assert [value for _, value in found[:-1]] == values[: max(len(found) - 1, 0)]
+
+
+def test_articles_one_after_the_other_and_a_broken_one_among_them(tmp_path):
+    """As answers of efetch from PMC are saved: sets, or articles alone."""
+    three = [jats(f'<p>Paragraph {n}.</p>', pmc=str(n)) for n in (1, 2, 3)]
+    wanted = ['PMC1', 'PMC2', 'PMC3']
+    for name, whole in (
+        ('a.xml', [f'<pmc-articleset>{one}</pmc-articleset>' for one in three]),
+        ('a.nxml', three),
+    ):
+        path = tmp_path / name
+        path.write_text('<?xml version="1.0"?>\n' + '\n<?xml version="1.0"?>\n'.join(whole), 'utf-8')
+        assert [record.id for record in read(path, on_bad_record='fail')] == wanted
+        path.write_text(path.read_text('utf-8').replace('Paragraph 2.', 'Paragraph <b>2.'), 'utf-8')
+        found: list[Record] = []
+        with pytest.raises(BrokenFile, match='after record 1 '):
+            found.extend(readers.read_file(path, 'a', Corpus(on_broken_file='skip')))
+        assert [record.id for record in found] == ['PMC1', '', 'PMC3']
+        assert found[1].note.startswith('article 2 is cut off or not well-formed XML')
+        with pytest.raises(BrokenFile, match='after record 1 '):
+            read(path)
