@@ -73,6 +73,16 @@ PLANTS = {
         ('articles',),
         'citation',
     ),
+    'signs-are-no-words': Plant(
+        'corpus/near.py', 'letters[kept] = given[kept]', 'letters[kept] = 0', ('near',), 'other_short'
+    ),
+    'pieces-of-an-unfinished-file': Plant(
+        'corpus/pieces.py',
+        'if number < known or (open_tags and not damaged):',
+        'if number < known:',
+        ('medline',),
+        'broken_file',
+    ),
     'average-in-evaluations': Plant(
         'pretrain/loop.py', "state.get(AVERAGE, state['params'])", "state['params']", ('causal',), 'average'
     ),

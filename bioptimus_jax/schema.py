@@ -90,12 +90,12 @@ class Corpus:
 
     inputs: tuple[str, ...] = key(
         (),
-        'files or globs: .xml, .nxml, .tar, .jsonl, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or hf://datasets/...; '
-        'updates of PubMed, PMC last',
+        'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or '
+        'hf://datasets/...; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = key(
-        ('title', 'abstract'), '.jsonl, .parquet, .arrow: joined by line breaks'
+        ('title', 'abstract'), '.jsonl, .json, .parquet, .arrow, tables with names: joined by line breaks'
     )
     id_field: str = key('id', 'of these: field with the document id; empty: ids are made from the texts')
     section_labels: bool = key(
@@ -129,13 +129,21 @@ class Corpus:
     )
     on_broken_file: str = key(
         'fail',
-        'a file that is cut off, damaged or unlike its .md5 ends the stage, or is listed and left out',
+        'a file that is cut off or damaged ends the stage, or is listed and its good part read; unlike its .md5: none',
         one_of=('fail', 'skip'),
     )
-    tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
-    words_per_document: int = key(200, '.txt, .tsv, .csv: paragraphs are joined up to this many words', low=1)
+    tsv_column: int = key(
+        0,
+        'column of .tsv and .csv files that holds the text, from 0; 0 where columns have names: by name or length',
+        low=0,
+    )
+    words_per_document: int = key(
+        200, '.txt, .tsv, .csv without names: paragraphs are joined up to this many words', low=1
+    )
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
-    min_words: int = key(5, 'shorter documents are left out', low=1)
+    min_words: int = key(
+        5, 'shorter documents are left out; of scripts without blanks each letter is a word', low=1
+    )
     max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
     languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
     near: Near = section(Near)

@@ -69,7 +69,7 @@ STAGES: dict[str, Stage] = {
             _late('corpus.build', 'external_inputs'),
             check=_late('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
-            format=2,  # documents in contiguous shards, near duplicates left out
+            format=3,  # signs count in duplicates, words of scripts without blanks are letters
             beside=WORKERS,
         ),
         Stage(

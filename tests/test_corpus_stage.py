@@ -1,5 +1,6 @@
 """The corpus stage as a whole: many files, any number of workers, cut-off work, and what takes all files to tell."""
 
+import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -23,8 +24,9 @@ from bioptimus_jax.corpus.audit import Auditor
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.sift import CODE
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts import workers
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Audit, Corpus, Experiment
@@ -184,6 +186,46 @@ def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
     checksum.unlink()
     with pytest.raises(ConfigError, match=r'file1\.jsonl\.md5'):
         made(tmp_path / 'run', files, corpus__on_broken_file='skip')  # not: up to date
+
+
+def test_of_a_broken_file_the_good_part_is_read_and_the_rest_is_counted(tmp_path, monkeypatch):
+    """Sixty good records, one that is damaged, and 59 more; and lines of a file whose end is missing."""
+    citations = [
+        f'<MedlineCitation><PMID>{i}</PMID><Article><Abstract><AbstractText>Word {i} and so on and on.'
+        '</AbstractText></Abstract></Article></MedlineCitation>'
+        for i in range(1, 121)
+    ]
+    citations[60] = citations[60].replace('</Article>', '')
+    xml, lines = tmp_path / 'x.xml', tmp_path / 'y.txt.gz'
+    xml.write_text(f'<MedlineCitationSet>{"".join(citations)}</MedlineCitationSet>', 'utf-8')
+    texts = ''.join(f'Line {i} of some {hash64(str(i))} text.\n\n' for i in range(4000)).encode()
+    lines.write_bytes(gzip.compress(texts)[:-9])
+    files = [str(xml), str(lines)]
+    said = []
+    monkeypatch.setattr(Run, 'say', lambda run, message: said.append(message))
+    changes = dict(corpus__near__threshold=0, corpus__on_broken_file='skip', runtime__workers=1)
+    run, manifest = made(tmp_path / 'run', files, **changes)
+    counts = manifest['counts']
+    assert (counts['files'], counts['broken_files'], counts['read_in_part']) == (2, 2, 2)
+    assert counts['left_out'] == {'bad_record': 1}
+    ids = [d.id for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)]
+    assert {int(id) for id in ids if id.isdigit()} == {*range(1, 121)} - {61}
+    assert counts['read'] == len(ids) + 1 > 200
+    listed = read_jsonl(run.folder('corpus') / 'broken_files.jsonl')
+    assert [entry['file'] for entry in listed] == ['x.xml', 'y.txt.gz']
+    [summary] = [message for message in said if 'documents read' in message]
+    assert summary.endswith('left out: 1 bad_record, what is damaged in 2 of 2 files')
+    assert [m.partition(': ')[2].partition(':')[0] for m in said if 'x.xml' in m] == ['read in part']
+    # What was read of a broken file is no whole file, whoever has read it.
+    monkeypatch.setattr('bioptimus_jax.corpus.build.resolve', stop)
+    with pytest.raises(Stopped):
+        made(tmp_path / 'again', files, **changes)
+    with pytest.raises(InputError, match=r'2 of 2 input files are broken: .*x\.xml: .*y\.txt'):
+        made(tmp_path / 'again', files, **{**changes, 'corpus__on_broken_file': 'fail'})
+
+
+def stop(*_: Any) -> None:
+    raise Stopped
 
 
 def test_a_kill_at_any_moment_changes_nothing(programs, tmp_path, files):
@@ -347,6 +389,68 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
     two, again = made(tmp_path / 'two', inputs, runtime__workers=2, **changes)
     assert again['content'] == manifest['content']
     assert shard_bytes(two) == shard_bytes(run)
+
+
+def test_scripts_without_blanks_are_counted_cut_and_compared_as_others(tmp_path):
+    """60 abstracts in Chinese, one of which comes again with another letter, and 300 paragraphs in a file of text."""
+    draw = random.Random(0)
+    letters = [chr(code) for code in range(0x4E00, 0x5200)]
+
+    def sentences(length: int) -> str:
+        return '，'.join(''.join(draw.choices(letters, k=length // 4)) for _ in range(4)) + '。'
+
+    abstracts = [sentences(100) for _ in range(60)]
+    abstracts.append(abstracts[7][:50] + '癌' + abstracts[7][51:])
+    rows = [{'id': str(i), 'title': text} for i, text in enumerate(abstracts)]
+    (tmp_path / 'a.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows), 'utf-8')
+    (tmp_path / 'b.txt').write_text('\n\n'.join(sentences(120) for _ in range(300)), 'utf-8')
+    inputs = [str(tmp_path / name) for name in ('a.jsonl', 'b.txt')]
+    _, manifest = made(tmp_path / 'run', inputs, corpus__heldout_fraction=0)
+    counts = manifest['counts']
+    assert counts['left_out'] == {'near_duplicate': 1}
+    assert (counts['read'], counts['train']) == (61 + 150, 60 + 150)
+    assert counts['words']['train'] == 60 * 100 + 300 * 120
+    _, chosen = made(tmp_path / 'some', inputs, corpus__heldout_fraction=0, corpus__max_words=6000)
+    assert 6000 <= chosen['counts']['words']['train'] < 6240
+
+
+@pytest.mark.parametrize('threshold', [0.0, 0.8])
+def test_signs_and_decimal_points_make_another_text(tmp_path, threshold):
+    texts = [
+        'ER+, PR-, HER2-, as in the first of two cases',
+        'ER-, PR+, HER2+, as in the first of two cases',
+        'she was given 2.5 mg of it a day',
+        'she was given 25 mg of it a day',
+        'She was given 25 mg\n\nof it a day.',
+        'the naïve cells, of the first kind; were few',
+        'The naive cells of the first kind, were few!',
+        'p53 − and “p53” in 10³ cells of ours',
+        'p53 - and "p53" in 10³ cells of ours',
+        'p53 - and "p53" in 103 cells of ours',
+    ]
+    path = tmp_path / 'x.jsonl'
+    path.write_text(''.join(json.dumps({'id': t, 'title': t}) + '\n' for t in texts), 'utf-8')
+    run, manifest = made(
+        tmp_path / 'run', [str(path)], corpus__heldout_fraction=0, corpus__near__threshold=threshold
+    )
+    kept = [document.text for document in open_documents(run.folder('corpus'), 'train')]
+    assert manifest['counts']['left_out'].pop('duplicate_text') == 3
+    assert [text for text in texts[:4] if text not in kept] == []
+    assert kept == [texts[i] for i in (0, 1, 2, 3, 5, 7, 9)][: 7 if not threshold else 6]
+
+
+def test_tables_say_in_one_line_how_they_are_read(tmp_path, monkeypatch):
+    for name, text in (('a', 'The note of one day.'), ('b', 'Another note, of\nanother day.')):
+        (tmp_path / f'{name}.csv').write_text(f'note_id,subject_id,text\n{name},7,"{text}"\n', 'utf-8')
+    (tmp_path / 'c.csv').write_text('PMID;Abstract\n7;"Text; of some, and other words"\n', 'utf-8')
+    said = []
+    monkeypatch.setattr(Run, 'say', lambda run, message: said.append(message))
+    _, manifest = made(tmp_path / 'run', [str(tmp_path / '*.csv')], corpus__heldout_fraction=0)
+    assert (manifest['counts']['read'], manifest['counts']['train']) == (3, 3)
+    assert [message for message in said if 'a table' in message] == [
+        'corpus: a.csv and 1 more: a table; its text is text (by name), its ids note_id',
+        'corpus: c.csv: a table; its text is Abstract (by name), its ids PMID',
+    ]
 
 
 def test_long_documents_are_not_gathered(monkeypatch):

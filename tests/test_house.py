@@ -65,6 +65,7 @@ FLOORS = {
     'bioptimus_jax.trees': 3,
     'bioptimus_jax.packing': 3,
     'bioptimus_jax.splitting': 3,
+    'bioptimus_jax.words': 3,
     'bioptimus_jax.sets': 4,
     'bioptimus_jax.sets.builders': 6,
     'bioptimus_jax.sets.originals': 6,

@@ -170,12 +170,12 @@ def test_a_gzip_bomb(name, tmp_path, refused):
     assert f'{name}: unpacks to more than 200 times its size' in line
 
 
-@pytest.mark.parametrize('name', ['a.jsonl', 'a.txt', 'a.xml'])
+@pytest.mark.parametrize('name', ['a.jsonl', 'a.json', 'a.nbib', 'a.txt', 'a.xml'])
 def test_a_line_or_record_without_end(name, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(stored, 'LONGEST_LINE', 2**20)
     monkeypatch.setattr(stored.opened.__wrapped__, '__defaults__', (lambda read: None, 2**20))
     monkeypatch.setattr('bioptimus_jax.corpus.medline.LONGEST_RECORD', 2**20)
-    start = b'<PubmedArticleSet>' if '.xml' in name else b''
+    start = {'a.xml': b'<PubmedArticleSet>', 'a.json': b'[\n"'}.get(name, b'')
     (tmp_path / name).write_bytes(start + b'<a/>' * 2**19)
     line = refused('corpus', f'--config.corpus.inputs={tmp_path / name}')
     assert f'{name}: has a line or record longer than 1 MiB' in line

@@ -441,7 +441,9 @@ BROKEN = {
     'cut.xml': (GOOD[:-100], r'cut\.xml: is cut off or not well-formed XML, after record 299 .*line 1'),
     'tags.xml': (b'<PubmedArticleSet><a></b></PubmedArticleSet>', r'tags\.xml: .*after record 0 .*mismatch'),
     'bytes.xml': (GOOD.replace(b'Some', b'\xff', 1), r'bytes\.xml: .*not well-formed'),
-    'two.xml': (GOOD + GOOD, r'two\.xml: .*not well-formed XML, after record 300'),
+    'two.xml': (GOOD + b'and more' + GOOD, r'two\.xml: .*not well-formed XML, after record 300'),
+    'open.xml': (GOOD.removesuffix(b'</PubmedArticleSet>'), r'open\.xml: .*after record 300'),
+    'again.xml': (GOOD + GOOD[:-100], r'again\.xml: .*after record 300'),
     'empty.xml': (b'', r'empty\.xml: is empty'),
     'page.xml': (b'<html><PubmedArticle/></html>', r"page\.xml: is XML, but not PubMed's .*<html>"),
     'text.parquet': (b'PAR1 and no more', r'text\.parquet: is not in Parquet format'),
@@ -455,6 +457,44 @@ def test_a_broken_file_is_one_line_with_file_place_and_remedy(tmp_path, name):
     with pytest.raises(BrokenFile, match=message) as caught:
         read(tmp_path / name)
     assert '\n' not in str(caught.value)
+
+
+ANSWER = (
+    '<?xml version="1.0" ?>\n<!DOCTYPE PubmedArticleSet SYSTEM "x.dtd">\n'
+    '<PubmedArticleSet>{}</PubmedArticleSet>\n'
+)
+
+
+def test_several_answers_of_a_server_in_one_file(tmp_path):
+    """As `efetch ... >> all.xml` leaves them; a declaration is in each."""
+    answers = [wrapped(citation(f'{i}1', 'A &alpha; title')) + citation(f'{i}2') for i in range(1, 5)]
+    data = ''.join(map(ANSWER.format, answers)).encode()
+    (tmp_path / 'x.xml').write_bytes(data)
+    (tmp_path / 'x.xml.gz').write_bytes(gzip.compress(data))
+    wanted = [f'{i}{j}' for i in range(1, 5) for j in (1, 2)]
+    for name in ('x.xml', 'x.xml.gz'):
+        told: list[int] = []
+        found = list(readers.read_file(tmp_path / name, 'x', Corpus(on_bad_record='fail'), told.append))
+        assert [r.id for r in found] == wanted
+        assert {r.text for r in found[::2]} == {'A α title\nSome text.'}
+        assert sum(told) == (tmp_path / name).stat().st_size
+
+
+@pytest.mark.parametrize(
+    'damage', ['<PMID>61</PMID', '<ArticleTitle>A <b>title</ArticleTitle>', '&unknown', '\x02', None]
+)
+def test_a_broken_record_takes_no_good_one_with_it(tmp_path, damage):
+    records = [wrapped(citation(str(i))) for i in range(1, 121)]
+    records[60] = records[60][:-20] if damage is None else records[60].replace('A title', damage)
+    path = write(tmp_path / 'x.xml', *records)
+    with pytest.raises(BrokenFile, match='after record 60 '):
+        read(path)
+    found: list[Record] = []
+    with pytest.raises(BrokenFile, match='after record 60 '):
+        found.extend(readers.read_file(path, 'x', Corpus(on_broken_file='skip')))
+    assert [r.id for r in found if not r.reason] == [str(i) for i in range(1, 121) if i != 61]
+    [bad] = [r for r in found if r.reason]
+    assert bad.note.startswith('record 61 is cut off or not well-formed XML')
 
 
 def test_nothing_outside_is_read_and_no_entity_explodes(tmp_path):

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.corpus import near
 from bioptimus_jax.corpus.near import HASHES, near_duplicates, ngram_hashes, rows_per_band, signatures
+from bioptimus_jax.corpus.records import squeezed
+from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.schema import Near
+from bioptimus_jax.words import MARKS, count_words
 
 FIVE = Near(threshold=0.8, words=5)
 ABSTRACT = (
@@ -45,7 +48,16 @@ def changed(chance: random.Random, words: list[str], places: int) -> list[str]:
 def naive_words(text: str) -> list[str]:
     decomposed = unicodedata.normalize('NFKD', text)
     letters = ''.join(c for c in decomposed if not unicodedata.combining(c)).casefold()
-    return re.findall(r'[^\W_]+', letters)
+    found = re.findall(r'漢|[^\W_漢]+|.', letters.replace('漢', ' 漢 '), re.DOTALL)
+    words, sign = [], ''
+    for before, this, after in zip(['', *found], found, [*found[1:], '']):
+        if this.isalnum():
+            words.append(sign + this)
+        alone = this in '+-' and before not in ('+', '-') and after not in ('+', '-')
+        if alone and before.isalnum() and not after.isalnum():
+            words[-1] += this
+        sign = this if alone and not before.isalnum() and after[:1] in tuple('0123456789') else ''
+    return words
 
 
 def naive_ngrams(text: str, words: int) -> list[tuple[str, ...]]:
@@ -126,6 +138,9 @@ def test_case_punctuation_and_accents_do_not_count(one, other):
         ('one word', 'one'),
         ('one two', 'two one'),
         ('ab c', 'a bc'),
+        ('ER+ PR- HER2-', 'ER- PR+ HER2+'),
+        ('ER+, −5', 'ER–, 5'),
+        ('2.5 mg', '25 mg'),
         ('18 5 mg/dl pp than', '17 6 mg/dl pp than'),  # the same sum of letters by place
     ],
 )
@@ -135,7 +150,7 @@ def test_other_short_texts_are_other_texts(one, other):
 
 
 @given(
-    st.lists(st.text('aAbé1\u0301 .-_αΣςﬁ²漢\n', max_size=30), min_size=1, max_size=8),
+    st.lists(st.text('aAbé1\u0301 .-+_αΣςﬁ²漢\n', max_size=30), min_size=1, max_size=8),
     st.integers(1, 4),
 )
 def test_ngrams_are_those_of_a_plain_implementation(texts, words):
@@ -145,6 +160,57 @@ def test_ngrams_are_those_of_a_plain_implementation(texts, words):
     together = [ngram for ngrams in expected for ngram in ngrams]
     # Equal n-grams have equal hashes, others have others.
     assert len({*zip(together, hashes.tolist())}) == len({*together}) == len({*hashes.tolist()})
+
+
+@given(st.lists(st.text('aAé.,;5 -−\n\0', max_size=12).map(squeezed), max_size=6))
+def test_what_is_equal_of_equal_texts(texts):
+    """One text after the other, as the words say it."""
+    expected = []
+    for text in texts:
+        plain = text.replace('\0', ' ').replace('\n', ' ').replace('é', 'e').replace('−', '-').lower()
+        expected.append(re.sub('[.,;](?=[ ]|$)', '', plain))
+    assert [found.decode() for found in comparable(texts)] == expected
+
+
+SCRIPTS = {
+    'Han': '患者男性高血压病史十年入院前三天出现胸痛伴出汗心电图提示急性心肌梗死给予阿司匹林治疗后好转出院',
+    'kana': 'かんじゃはろくじゅうさいのだんせいできょうつうをうったえてきゅうしんしたしんでんずでは',
+    'Thai': 'ผู้ป่วยชายอายุหกสิบปีมาด้วยอาการเจ็บหน้าอกร่วมกับเหงื่อออกคลื่นไฟฟ้าหัวใจผิดปกติ',
+    'Hindi': 'साठ वर्षीय पुरुष रोगी को सीने में दर्द और पसीना आने की शिकायत के साथ भर्ती किया गया था',
+}
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_one_word_of_any_script_is_one_word(script):
+    """Word by word the same n-grams as of Latin words in their place; each letter of Han, kana, Thai is a word."""
+    text = SCRIPTS[script]
+    words = text.split() if script == 'Hindi' else re.findall(f'.[{MARKS}]*', text)
+    assert count_words(text) == len(words)
+    hashes, bounds = ngram_hashes([text], 5)
+    assert len(hashes) == bounds[1] == len(words) - 4
+    other = (' ' if script == 'Hindi' else '').join([*words[:-1], words[0]])
+    assert len({*hashes.tolist()} & {*ngram_hashes([other], 5)[0].tolist()}) == len(hashes) - 1
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('', 0),
+        ('IL-2 - and\nµ-opioid, naïve', 5),
+        ('患者，男，45岁。', 5),
+        ('IL-2は重要 (p < 0.05)', 7),
+        ('。。。', 0 + 1),
+        ('한국어 문장', 2),
+        ('ཀ་ཁ་ག', 3),
+    ],
+)
+def test_words_of_mixed_scripts(text, words):
+    assert count_words(text) == words
+
+
+@given(st.text('aé1- \n.µ≥д', max_size=40))
+def test_words_of_scripts_with_blanks_are_between_blanks(text):
+    assert count_words(squeezed(text)) == len(text.split())
 
 
 def test_ngrams_of_real_abstracts_do_not_collide(data):

@@ -126,6 +126,10 @@ class Auditor:
         """Everything that is looked for."""
         return (sentence for sentences in self.origins.values() for sentence in sentences)
 
+    def found_in(self, text: str) -> list[Sentence]:
+        """Every benchmark sentence in a text, in sorted order."""
+        return self.matches(reduced(text)) if self.origins else []
+
     def matches(self, reduced_text: str) -> list[Sentence]:
         """Every benchmark sentence in a text that `reduced` made, overlapping ones too, in sorted order."""
         if not self.origins:

@@ -61,7 +61,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
     verdicts = resolve(run, settings, parts, run.scratch('corpus'))
-    counts = _count(verdicts, len(parts), len(broken))
+    _say_forms(run, parts, verdicts)
+    in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
+    counts = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, counts)
     written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
@@ -70,7 +72,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     counts['audit'] = _write_audit(folder, settings, parts, verdicts)
     bad = _rows(_left_out(parts, verdicts, 'bad_record'), ('id', 'note'))
     write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
-    write_jsonl(folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken))
+    write_jsonl(
+        folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
+    )
     run.say(f'corpus: {_summary(counts)}')
     content = [hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in SPLITS]
     return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
@@ -110,7 +114,21 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         _require_whole(broken, len(found))
     for part in broken:
         run.say(f'corpus: left out: {part.message}')
-    return [part for part in found if isinstance(part, Part)], broken
+    parts = [part for part in found if isinstance(part, Part)]
+    for part in parts:
+        if part.damage:
+            run.say(f'corpus: read in part: {part.damage}')
+    return parts, broken
+
+
+def _say_forms(run: Run, parts: Sequence[Part], verdicts: Verdicts) -> None:
+    """Say how files were read where their form leaves a choice, one line for all that were read alike."""
+    files: dict[str, list[str]] = {}
+    for part, row in _rows(_left_out(parts, verdicts, 'form'), ('note',)):
+        files.setdefault(row['note'], []).append(part.source)
+    for note, names in files.items():
+        more = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
+        run.say(f'corpus: {names[0]}{more}: {note}')
 
 
 def _require_whole(broken: Sequence[Broken], files: int) -> None:
@@ -195,13 +213,15 @@ def _rows(
             start = stop
 
 
-def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
+def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[str, Any]:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
-    left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', 'deletion') and codes[code]}
+    no_records = ('deletion', 'unread', 'form')
+    left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', *no_records) and codes[code]}
     return {
-        'files': whole + broken,
-        'broken_files': broken,
-        'read': len(verdicts.reason_N) - codes[CODE['deletion']],
+        'files': parts + broken,
+        'broken_files': broken + in_part,
+        'read_in_part': in_part,
+        'read': len(verdicts.reason_N) - sum(codes[CODE[reason]] for reason in no_records),
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
         **{split: len(verdicts.split(split)) for split in SPLITS},
@@ -236,8 +256,13 @@ def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
 
 
 def _summary(counts: dict[str, Any]) -> str:
-    reasons = ', '.join(f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n) or 'none'
+    left_out = [f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n]
+    if in_part := counts['read_in_part']:
+        left_out.append(f'what is damaged in {in_part:,} of {counts["files"]:,} files')
+    if whole := counts['broken_files'] - in_part:
+        left_out.append(f'{whole:,} of {counts["files"]:,} files')
     return (
         f'{numbered(counts["read"], "document")} read, {counts["train"]:,} for training '
-        f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: {reasons}'
+        f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: '
+        f'{", ".join(left_out) or "none"}'
     )

@@ -8,6 +8,7 @@ out of the body; what comes behind it, and letters, reviews and translations tha
 """
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,24 +20,35 @@ from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, r
 from bioptimus_jax.corpus.markup import (
     LONGEST_RECORD,
     PARSING,
-    elements,
     reason,
     root_of,
 )
+from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, made_id
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.schema import Corpus
 
-ARTICLE, SET = 'article', 'pmc-articleset'
+ARTICLE = 'article'
+# What holds articles: PMC's sets, Europe PMC's, and answers by OAI-PMH.
+SETS = ('pmc-articleset', 'articles', 'OAI-PMH')
 ENDINGS = ('.nxml', '.xml')
+BEGINNING = re.compile(rb'<(?:[\w.-]+:)?article[\s>]')
 
 
 def read_file(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    """The record of a file that holds one article. Raises BrokenFile where the file cannot be unpacked."""
+    """The record of a file that holds one article, or the records of several, one after the other.
+
+    Raises BrokenFile where the file cannot be unpacked, and as `read_set` for several.
+    """
     with opened(path, advance, LONGEST_RECORD) as source:
-        yield _record_of('the article', source.stream.read(), settings)
-        source.report()
+        content = source.stream.read()
+        record = _record_of('the article', content, settings)
+        if record.reason != 'bad_record' or len(BEGINNING.findall(content)) < 2:
+            yield record
+            source.report()
+            return
+    yield from read_set(path, prefix, settings, advance)
 
 
 def read_packed(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
@@ -55,13 +67,25 @@ def read_packed(path: Path, prefix: str, settings: Corpus, advance: Advance) -> 
 
 
 def read_set(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    """A record for every article of a set. Raises BrokenFile, after the articles before the damage."""
+    """A record for every article of a set, or of articles one after the other.
+
+    Raises BrokenFile for a set without any, and for damage, after the articles before it, or after all if broken files
+    are skipped.
+    """
+    number, skip = 0, settings.on_broken_file == 'skip'
     with opened(path, advance, LONGEST_RECORD) as source:
-        for number, article in enumerate(elements(path, source, (f'{{*}}{ARTICLE}',)), 1):
+        found = elements(path, source, (f'{{*}}{ARTICLE}',), skip_damaged=skip)
+        for number, article in enumerate(found, 1):
             try:
+                if isinstance(article, BadRecord):
+                    raise article
                 yield _record(article, settings)
             except BadRecord as error:
                 yield _bad(f'article {number}', str(error))
+    if not number:
+        raise BrokenFile(
+            f'{path}: holds no <{ARTICLE}>; ask for full texts in JATS, or take it out of the inputs'
+        )
 
 
 def _record_of(name: str, content: bytes | None, settings: Corpus) -> Record:

@@ -1,11 +1,9 @@
-"""XML of PubMed and PMC: its records one after the other, and text out of its markup.
+"""XML of PubMed and PMC: how it is parsed, and text out of its markup.
 
-The tree is built and cleared record by record, so memory does not grow with the file. Nothing outside the file is
-loaded, and a file that declares entities of its own is refused.
+Nothing outside a file is loaded, and one that declares entities of its own is refused.
 """
 
 import html
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +11,6 @@ from lxml import etree
 
 from bioptimus_jax.corpus import mathml, scripts
 from bioptimus_jax.corpus.records import BadRecord
-from bioptimus_jax.corpus.stored import Source
 from bioptimus_jax.errors import BrokenFile
 
 # Comments are dropped while parsing, so that the text around them is one piece. Limits on depth and on the size
@@ -26,7 +23,6 @@ PARSING: dict[str, Any] = dict(
     remove_comments=True,
     remove_pis=True,
 )
-RECORDS_PER_REPORT = 256
 LONGEST_RECORD = 2**25  # bytes; the longest of seven real files has 46 kB, five thousand authors make some MB
 # What is put around the text of an element; a formula that is displayed stands on a line of its own.
 AROUND = {
@@ -48,34 +44,7 @@ def root_of(stream: BinaryIO) -> str:
             f'declares entities of its own ({", ".join(names[:3])}), which the files of PubMed and PMC never do and '
             'which can name other files or grow without end'
         )
-    return etree.QName(root).localname
-
-
-def elements(
-    path: Path, source: Source, tags: tuple[str, ...], wrappers: tuple[str, ...] = ()
-) -> Iterator[etree._Element]:
-    """The elements of these tags, but for children of `wrappers`; each is cleared when the next is asked for.
-
-    Raises BrokenFile, after the elements before the damage.
-    """
-    number = 0
-    try:
-        for _, element in etree.iterparse(source.stream, tag=tags, **PARSING):
-            parent = element.getparent()
-            if parent is not None and parent.tag in wrappers:
-                continue
-            number += 1
-            yield element
-            element.clear()
-            source.whole()
-            # A cleared element stays in the tree, empty: without this, memory would still grow with the file.
-            while element.getprevious() is not None:
-                del parent[0]
-            if number % RECORDS_PER_REPORT == 0:
-                source.report()
-        source.report()
-    except etree.XMLSyntaxError as error:
-        raise broken(path, number, error) from error
+    return root.tag.rpartition('}')[2]
 
 
 def broken(path: Path, number: int, error: etree.XMLSyntaxError) -> BrokenFile:

@@ -7,7 +7,8 @@ from pathlib import Path
 from lxml import etree
 
 from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
-from bioptimus_jax.corpus.markup import LONGEST_RECORD, elements, plain_text
+from bioptimus_jax.corpus.markup import LONGEST_RECORD, plain_text
+from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.schema import Corpus
@@ -25,12 +26,16 @@ BRACKET = re.compile(r'[][]')
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """A record for every citation, with its PMID as id and title and abstract as text, or with a reason.
 
-    Raises BrokenFile, after the good records before the damage.
+    Raises BrokenFile for damage, after the good records before it, or after all if broken files are skipped.
     """
     too_new = cut_off(settings)
     tags = WRAPPERS + CITATIONS + DELETIONS
     with opened(path, advance, LONGEST_RECORD) as source:
-        for number, element in enumerate(elements(path, source, tags, WRAPPERS), 1):
+        skip = settings.on_broken_file == 'skip'
+        for number, element in enumerate(elements(path, source, tags, WRAPPERS, skip), 1):
+            if isinstance(element, BadRecord):
+                yield Record('', reason='bad_record', note=f'record {number} {element}')
+                continue
             yield from _records(element, number, settings, too_new)
 
 
@@ -96,10 +101,11 @@ def _citation(
 
 
 def _title(element: etree._Element | None, brackets: str) -> str:
+    return '' if element is None else title_of(plain_text(element, brackets))
+
+
+def title_of(text: str) -> str:
     """The title without the brackets of a translated one; '' where there is none."""
-    if element is None:
-        return ''
-    text = plain_text(element, brackets)
     bare = text.removesuffix('.')
     if bare.startswith('[') and _closing(bare) == len(bare) - 1:
         stop = text[len(bare) :]
@@ -122,14 +128,16 @@ def _abstract(element: etree._Element | None, labels: bool, brackets: str) -> st
     """The parts of an abstract, each a line of its own as in print, so that no sentence runs from one into the next."""
     parts = []
     for part in () if element is None else element.iterchildren('AbstractText'):
-        text = plain_text(part, brackets)
-        if 'TRUNCATED' in text.upper():
-            text = TRUNCATED.sub(' ', text)
-            text = ' '.join(text.split())
+        text = untruncated(plain_text(part, brackets))
         label = ' '.join(part.get('Label', '').split()) if labels else ''
         if text:
             parts.append(f'{label}: {text}' if label and label.upper() != 'UNLABELLED' else text)
     return '\n'.join(parts)
+
+
+def untruncated(text: str) -> str:
+    """The abstract without the mark that it is cut off."""
+    return ' '.join(TRUNCATED.sub(' ', text).split()) if 'TRUNCATED' in text.upper() else text
 
 
 def _days(citation: etree._Element, article: etree._Element) -> list[Date | None]:

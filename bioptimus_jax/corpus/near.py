@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 from rensa import RMinHash
 
+from bioptimus_jax.corpus.sameness import ACCENTS, DASHES
 from bioptimus_jax.schema import Near
+from bioptimus_jax.words import MARKS, spaced
 
 HASHES = 120  # has many divisors, so that bands suit every threshold
 SEED = 1
@@ -28,8 +30,9 @@ TEMPORARY = '.near-{}.tmp'
 
 # Small letters and digits stay, capitals become small, other ASCII separates words (0); other bytes are letters.
 BYTE_OF_WORD = bytes(ord(chr(i).lower()) * chr(i).isalnum() if i < 128 else i for i in range(256))
-COMBINING_MARKS = re.compile('[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+')
-OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
+OTHER_THAN_WORDS = re.compile(f'(?:[^\\w+{MARKS}-]|_)+')
+DASH = re.compile(f'[{DASHES}]')
+IS_SIGN, IS_DIGIT = (np.array([i in marks for i in range(256)]) for marks in (b'+-', b'0123456789'))
 # Random odd factors, of bytes by place in a word, of words by place in an n-gram, of values by place in a band.
 FACTORS = np.frombuffer(hashlib.shake_256(b'near duplicates').digest(8 * 1024), '<u8') | np.uint64(1)
 
@@ -46,13 +49,13 @@ def signatures(texts: Sequence[str], settings: Near) -> np.ndarray:
 def ngram_hashes(texts: Sequence[str], words: int) -> tuple[np.ndarray, np.ndarray]:
     """64-bit hashes of each text's n-grams of `words` words, one after another, and uint64 [texts + 1] bounds.
 
-    Words are runs of letters and digits, case folded, without accents and compatibility forms. A text of fewer words
-    is one n-gram; one without any word counts as it is.
+    Words are runs of letters and digits with the sign at their end, case folded, without accents and compatibility
+    forms; in scripts without blanks each letter is one. A text of fewer words is one n-gram; one without any word
+    counts as it is.
     """
     encoded = [_folded(text) for text in texts]
     ends = np.cumsum([len(text) + 1 for text in encoded])
-    letters = b'\0'.join([*encoded, b'']).translate(BYTE_OF_WORD)
-    hashes, starts = _word_hashes(np.frombuffer(letters, np.uint8))
+    hashes, starts = _word_hashes(_letters(b'\0'.join([*encoded, b''])))
     first = np.concatenate([[0], np.searchsorted(starts, ends)])
     counts = np.diff(first)
     long = np.maximum(counts - words + 1, 0)
@@ -132,8 +135,25 @@ def _blocks(texts: Sequence[str]) -> Iterator[slice]:
 def _folded(text: str) -> bytes:
     if text.isascii():
         return text.encode('ascii')
-    text = COMBINING_MARKS.sub('', unicodedata.normalize('NFKD', text)).casefold()
-    return OTHER_THAN_LETTERS.sub(' ', text).encode()
+    text = ACCENTS.sub('', unicodedata.normalize('NFKD', text)).casefold()
+    return OTHER_THAN_WORDS.sub(' ', DASH.sub('-', spaced(text))).encode()
+
+
+def _letters(text: bytes) -> np.ndarray:
+    """Bytes of words, uint8, 0 for what separates them. The last byte has to be 0.
+
+    A plus or minus at the end of a word (`ER+`) or before a number is a part of it; two of them in a row are a dash.
+    """
+    letters = np.frombuffer(bytearray(text.translate(BYTE_OF_WORD)), np.uint8)
+    signs = np.flatnonzero(np.frombuffer(text.translate(IS_SIGN.tobytes()), np.bool_))
+    before, after = letters[signs - 1] != 0, letters[signs + 1] != 0
+    outside = np.flatnonzero(~(before & after))  # most are hyphens within a word
+    signs, before, after = signs[outside], before[outside], after[outside]
+    given = np.frombuffer(text, np.uint8)
+    previous, following = given[signs - 1], given[signs + 1]
+    kept = signs[~IS_SIGN[previous] & ~IS_SIGN[following] & np.where(before, ~after, IS_DIGIT[following])]
+    letters[kept] = given[kept]
+    return letters
 
 
 def _word_hashes(letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +164,7 @@ def _word_hashes(letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0, np.uint64), starts
     place = np.arange(starts[0], len(letters)) - np.repeat(starts, np.diff(starts, append=len(letters)))
     # The zeros behind a word are counted to it, and add nothing.
-    values = letters[starts[0] :] * FACTORS[np.minimum(place, len(FACTORS) - 1)]
+    values = letters[starts[0] :] * FACTORS.take(place, mode='clip')
     return _mixed(np.add.reduceat(values, starts - starts[0])), starts
 
 

@@ -4,31 +4,40 @@ No record is skipped silently: what cannot be read becomes a record that says wh
 line and remedy; a file that is cut off, damaged or not what its `.md5` says raises BrokenFile.
 """
 
-import csv
 import dataclasses
 import glob
 import itertools
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from lxml import etree
 
 from bioptimus_jax import tables
-from bioptimus_jax.corpus import dates, jats, markup, medline, notes, parquet, stored
+from bioptimus_jax.corpus import (
+    bioc,
+    columns,
+    dates,
+    europe,
+    jats,
+    jsons,
+    markup,
+    medline,
+    parquet,
+    plain,
+    stored,
+    tagged,
+)
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record, made_id, squeezed
+from bioptimus_jax.corpus.lines import lines, peeked
+from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record
+from bioptimus_jax.corpus.rows import from_rows
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
 
-BYTE_ORDER_MARK = b'\xef\xbb\xbf'
-LINES_PER_REPORT = 256
 PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4}\.xml(\.gz)?')
-Numbered = tuple[int, dict[str, Any] | BadRecord]
 # The records of a file in order, from its path, the prefix of ids that it does not give itself, and the settings.
 Read = Callable[[Path, str, Corpus, Advance], Iterator[Record]]
 
@@ -153,45 +162,35 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
         raise BrokenFile(f'{path}: {error}; take it out of the inputs') from error
     if root not in ROOTS:
         raise BrokenFile(
-            f"{path}: is XML, but not PubMed's and not an article of PMC (it begins with <{root}>); "
-            'take it out of the inputs'
+            f"{path}: is XML, but not PubMed's nor an article in JATS, BioC, or an answer of Europe PMC or by OAI-PMH "
+            f'(it begins with <{root}>); take it out of the inputs'
         )
     yield from ROOTS[root](path, prefix, settings, advance)
 
 
 def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     rows = parquet.rows(path, settings.text_fields, settings.id_field, advance)
-    return _from_rows(path, 'row', rows, settings)
-
-
-def _jsonl(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    return _from_rows(path, 'line', _parsed(_byte_lines(path, advance), settings.encoding), settings)
-
-
-def _txt(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    return _numbered(_paragraphs(_lines(path, settings.encoding, advance)), prefix, settings)
+    return from_rows(path, 'row', rows, settings)
 
 
 def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    cells = _tabbed(_lines(path, settings.encoding, advance))
-    return _numbered(_column(path, cells, settings.tsv_column), prefix, settings)
+    return columns.read(path, columns.tabbed(lines(path, settings.encoding, advance)), prefix, settings)
 
 
 def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    """Clinical notes where the first line names the columns of notes; else a column of texts."""
-    cells = _quoted(path, _lines(path, settings.encoding, advance))
-    first = list(itertools.islice(cells, 1))
-    if first and notes.are_named(first[0][1]):
-        return notes.read(path, first[0][1], cells, settings)
-    return _numbered(_column(path, itertools.chain(first, cells), settings.tsv_column), prefix, settings)
+    first, found = peeked(lines(path, settings.encoding, advance), 1)
+    cells = columns.quoted(path, found, columns.delimiter_of(first[0][1] if first else ''))
+    return columns.read(path, cells, prefix, settings)
 
 
 FORMATS = (
     Format('.xml', _xml),
     Format('.nxml', jats.read_file),
     Format('.tar', jats.read_packed),
-    Format('.jsonl', _jsonl),
-    Format('.txt', _txt),
+    Format('.jsonl', jsons.read),
+    Format('.json', jsons.read),
+    Format('.nbib', tagged.read),
+    Format('.txt', plain.read),
     Format('.tsv', _tsv),
     Format('.csv', _csv),
     Format('.parquet', _table, gzipped=False),
@@ -201,152 +200,7 @@ FORMATS = (
 ROOTS: dict[str, Read] = {
     **dict.fromkeys(medline.ROOTS, medline.read),
     jats.ARTICLE: jats.read_file,
-    jats.SET: jats.read_set,
+    **dict.fromkeys(jats.SETS, jats.read_set),
+    bioc.COLLECTION: bioc.read,
+    europe.ANSWER: europe.read,
 }
-
-
-def _byte_lines(path: Path, advance: Advance) -> Iterator[tuple[int, bytes]]:
-    with stored.opened(path, advance) as source:
-        for number, line in enumerate(source.stream, 1):
-            source.whole()
-            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-            if number % LINES_PER_REPORT == 0:
-                source.report()
-        source.report()
-
-
-def _lines(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, str]]:
-    for number, line in _byte_lines(path, advance):
-        try:
-            text = line.decode(encoding)
-        except UnicodeDecodeError as error:
-            raise BrokenFile(f'{path}:{number}: {_undecodable(error)}') from error
-        yield number, text.rstrip('\r\n')
-
-
-def _undecodable(error: UnicodeDecodeError) -> str:
-    return (
-        f'is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
-        'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
-    )
-
-
-def _parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Numbered]:
-    for number, line in lines:
-        if not line or line.isspace():
-            continue
-        try:
-            row = json.loads(line.decode(encoding))
-            found = row if isinstance(row, dict) else BadRecord('is JSON, but not an object')
-        except UnicodeDecodeError as error:
-            found = BadRecord(_undecodable(error))
-        except (ValueError, RecursionError) as error:
-            found = BadRecord(f'is not JSON ({error})')
-        yield number, found
-
-
-def _from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus) -> Iterator[Record]:
-    """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it."""
-    for number, row in rows:
-        try:
-            if isinstance(row, BadRecord):
-                raise row
-            _require_fields(f'{path}:{number}', row, settings)
-            text = _text_of(row, settings.text_fields)
-            record = Record(_id_of(row.get(settings.id_field), settings.id_field, text), text)
-        except BadRecord as error:
-            if settings.on_bad_record == 'fail':
-                raise InputError(
-                    f'{path}:{number}: {error}; correct or remove the {unit}, or leave such records out with '
-                    '--config.corpus.on_bad_record=skip'
-                ) from error
-            record = Record('', reason='bad_record', note=f'{unit} {number}: {error}')
-        yield record
-
-
-def _require_fields(where: str, names: Container[str], settings: Corpus) -> None:
-    # A field that is not there is not a bad record but a wrong configuration.
-    if settings.id_field and settings.id_field not in names:
-        raise InputError(
-            f'{where}: has no {settings.id_field!r}; add it, or name its key in config.corpus.id_field (empty: ids '
-            'are made from the texts)'
-        )
-    if not any(field in names for field in settings.text_fields):
-        wanted = ', '.join(settings.text_fields)
-        raise InputError(
-            f'{where}: has none of the text fields ({wanted}); name its keys in config.corpus.text_fields'
-        )
-
-
-def _id_of(value: Any, field: str, text: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if value is not None and not isinstance(value, str):
-        raise BadRecord(f'{field!r} is neither a string nor a whole number')
-    return squeezed(value or '') or made_id(text)
-
-
-def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
-    texts = []
-    for field in fields:
-        value = row.get(field)
-        if value is not None and not isinstance(value, str):
-            raise BadRecord(f'{field!r} is not a string')
-        texts.append(squeezed(value or ''))
-    return '\n'.join(text for text in texts if text)
-
-
-def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
-    squeezed_lines = (' '.join(line.split()) for _, line in lines)
-    for filled, paragraph in itertools.groupby(squeezed_lines, bool):
-        if filled:
-            yield ' '.join(paragraph)
-
-
-def _tabbed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines:
-        if line and not line.isspace():
-            yield number, line.split('\t')
-
-
-def _quoted(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(stored.LONGEST_LINE)  # of this process; Python's own is shorter than many texts
-    # `_lines` has taken the line breaks, but one within quotation marks is a part of its cell.
-    rows = csv.reader((line + '\n' for _, line in lines), strict=True)
-    try:
-        for cells in rows:
-            if cells:
-                yield rows.line_num, cells
-    except csv.Error as error:
-        raise BrokenFile(
-            f'{path}:{rows.line_num}: is not comma-separated text ({error}); correct its quotation marks'
-        ) from error
-
-
-def _column(path: Path, rows: Iterable[tuple[int, list[str]]], column: int) -> Iterator[str]:
-    for number, cells in rows:
-        if column >= len(cells):
-            raise InputError(
-                f'{path}:{number}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
-                'correct one of them'
-            )
-        if text := squeezed(cells[column]):
-            yield text
-
-
-def _numbered(texts: Iterable[str], prefix: str, settings: Corpus) -> Iterator[Record]:
-    for number, text in enumerate(_joined(texts, settings.words_per_document)):
-        yield Record(f'{prefix}-{number}', text)
-
-
-def _joined(texts: Iterable[str], words_per_document: int) -> Iterator[str]:
-    waiting: list[str] = []
-    words = 0
-    for text in texts:
-        waiting.append(text)
-        words += text.count(' ') + 1
-        if words >= words_per_document:
-            yield '\n'.join(waiting)
-            waiting, words = [], 0
-    if waiting:
-        yield '\n'.join(waiting)

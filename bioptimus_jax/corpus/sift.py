@@ -8,18 +8,19 @@ that was cut off goes on by file.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 
-from bioptimus_jax.corpus.audit import Auditor, reduced
+from bioptimus_jax.corpus.audit import Auditor
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
 from bioptimus_jax.corpus.records import MADE_ID, Record
+from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile, ConfigError
 from bioptimus_jax.fields import meant
@@ -28,6 +29,7 @@ from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import versions_of_packages
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus
+from bioptimus_jax.words import count_words
 
 # Why a record is not a document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
@@ -35,6 +37,7 @@ REASONS = (
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
     *'no_text erroneous category'.split(),  # of articles and notes
+    *'unread form'.split(),  # of no record: that the rest of a broken file is not read, and how a file is read
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
 COLUMNS = pyarrow.schema(
@@ -46,7 +49,7 @@ COLUMNS = pyarrow.schema(
         ('version', pyarrow.int64()),
         ('words', pyarrow.int32()),
         ('key', pyarrow.uint64()),  # of the id
-        ('letters', pyarrow.uint64()),  # hash of the text without punctuation, spaces and case
+        ('letters', pyarrow.uint64()),  # hash of the text as duplicates are compared
         ('draw', pyarrow.uint64()),  # place in a random order of all documents
         ('heldout', pyarrow.bool_()),
         ('id_made', pyarrow.bool_()),
@@ -70,11 +73,15 @@ _state: dict[str, Any] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What one input file gave: `table` (Parquet, `COLUMNS`) and, of its records without a reason, `signatures`."""
+    """What one input file gave: `table` (Parquet, `COLUMNS`) and, of its records without a reason, `signatures`.
+
+    `damage`: why the file is broken, of which `table` has what can be read.
+    """
 
     source: str
     table: Path
     signatures: Path
+    damage: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +106,11 @@ def sift(
 ) -> Part | Broken:
     """The part of one file: the one that is there, or a new one. `advance` is told the stored bytes consumed.
 
-    `checksum` is the file's SHA-256. Raises InputError for what its reader does not call a broken file.
+    `checksum` is the file's SHA-256. Of a broken file the part has what can be read, if broken files are skipped.
+    Raises InputError for what its reader does not call a broken file.
     """
     settings, folder = _state['settings'], _state['folder']
+    skip = settings.on_broken_file == 'skip'
     name = digest([checksum, path.name, prefix, _state['decisive']])[:32]
     part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
     try:
@@ -109,10 +118,36 @@ def sift(
             check_md5(path)  # its .md5 may be newer than the part; whoever reads the file checks it, too
             advance(path.stat().st_size)
         else:
-            _store(part, read_file(path, prefix, settings, advance))
+            records = read_file(path, prefix, settings, advance)
+            _store(part, _up_to_damage(records) if skip else records)
     except BrokenFile as error:
         return Broken(path.name, str(error))
-    return part
+    damage = _damage(part.table)
+    return Broken(path.name, damage) if damage and not skip else dataclasses.replace(part, damage=damage)
+
+
+def _up_to_damage(records: Iterator[Record]) -> Iterator[Record]:
+    """The records of a file, and at the end of a broken one a record that says why. Raises BrokenFile where nothing of
+    the file can be read."""
+    some = False
+    try:
+        for record in records:
+            some |= record.reason != 'form'
+            yield record
+    except BrokenFile as error:
+        if not some:
+            raise
+        yield Record('', reason='unread', note=str(error))
+
+
+def _damage(table: Path) -> str:
+    """Why the file of a part is broken, '' if it is not."""
+    file = pyarrow.parquet.ParquetFile(table)
+    if not file.metadata.num_rows:
+        return ''
+    rows = file.read_row_group(file.num_row_groups - 1, ['reason', 'note'])
+    reason, note = (column[-1].as_py() for column in rows.columns)
+    return note if reason == CODE['unread'] else ''
 
 
 def _is_whole(table: Path) -> bool:
@@ -150,16 +185,16 @@ def _decisive(settings: Corpus, auditor: Auditor) -> str:
 
 def _batches(records: Iterator[Record], judge: 'Judge') -> Iterator[list[dict[str, Any]]]:
     """Rows of as many records at a time as memory should hold."""
-    rows: list[dict[str, Any]] = []
+    batch: list[Record] = []
     characters = 0
     for record in records:
-        rows.append(judge.row(record))
+        batch.append(record)
         characters += len(record.text)
-        if len(rows) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
-            yield rows
-            rows, characters = [], 0
-    if rows:
-        yield rows
+        if len(batch) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
+            yield judge.rows(batch)
+            batch, characters = [], 0
+    if batch:
+        yield judge.rows(batch)
 
 
 class Judge:
@@ -168,8 +203,15 @@ class Judge:
     def __init__(self, settings: Corpus, auditor: Auditor):
         self.settings, self.auditor = settings, auditor
 
-    def row(self, record: Record) -> dict[str, Any]:
-        """The record as a row of `COLUMNS`."""
+    def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        """The records as rows of `COLUMNS`."""
+        rows = [self._row(record) for record in records]
+        judged = [i for i, record in enumerate(records) if not record.reason]
+        for i, same in zip(judged, comparable([records[i].text for i in judged]), strict=True):
+            rows[i]['letters'] = hash64(same.decode(), purpose=b'letters')
+        return rows
+
+    def _row(self, record: Record) -> dict[str, Any]:
         row = NOT_JUDGED | {
             'id': record.id,
             'reason': CODE[record.reason],
@@ -179,13 +221,10 @@ class Judge:
         }
         if record.reason:
             return row
-        words = len(record.text.split())
-        letters = reduced(record.text)
-        found = [dataclasses.asdict(sentence) for sentence in self.auditor.matches(letters)]
+        words = count_words(record.text)
+        found = [dataclasses.asdict(sentence) for sentence in self.auditor.found_in(record.text)]
         row.update(
             words=words,
-            # A text without letters or digits is compared as it is.
-            letters=hash64(letters or record.text, purpose=b'letters'),
             draw=hash64(f'{self.settings.choice_seed} {record.id}', purpose=b'draw'),
             heldout=is_heldout(record.id, self.settings.heldout_fraction),
             id_made=record.id.startswith(MADE_ID),

@@ -103,6 +103,11 @@ class Source(io.RawIOBase):
         self.advance(position - self.reported)
         self.reported = position
 
+    def finish(self) -> None:
+        """Report what is left of the file, which was read otherwise."""
+        self.stored.seek(0, io.SEEK_END)
+        self.report()
+
 
 @contextlib.contextmanager
 def opened(

@@ -4,25 +4,18 @@ No rule knows where a mention is: what a model is shown must not say where the a
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.splitting import split_sentences
+from bioptimus_jax.words import MARKS, UNSPACED, UNSPACED_SCRIPT
 
 Place = tuple[int, int]
 """First character of a word, and the one behind its last."""
 Cut = Callable[[str], list[list[Place]]]
 """Text -> the words of every sentence that has one."""
 
-UNSPACED = (
-    '\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f'
-    '\U00020000-\U0002fa1f\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff'
-)
-"""Scripts that put no blanks between words (Han, kana, Thai, Lao, Tibetan, Burmese, Khmer): each letter is a word."""
 # Letters and digits with their accents and what is invisible among them; or any other single character.
-MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
-"""Accents, vowel signs and points: they go with the letter before them."""
 WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
 SPACED = re.compile(r'\S+')
 CHARACTER = re.compile(r'\S')
@@ -35,7 +28,6 @@ ATTACHED = re.compile(r'(?<=\w)[.,;:!?)\]](?!\S)|(?<!\S)[(\[](?=\w)')
 MARK_WITHIN = re.compile(r'[^\W_][^\w\s]+[^\W_]')
 MOST, SOME = 0.99, 0.05
 """Shares of the words of a set: single letters, and letters of scripts without blanks, where each letter is a word."""
-UNSPACED_LETTER = re.compile(f'[{UNSPACED}]')
 
 
 def prose(text: str) -> list[list[Place]]:
@@ -81,7 +73,7 @@ def cut_of_columns(sentences: Iterable[Sequence[str]]) -> str:
     for word in (word for sentence in sentences for word in sentence):
         words += 1
         single += len(word) == 1
-        without_blanks = bool(UNSPACED_LETTER.search(word))
+        without_blanks = bool(UNSPACED_SCRIPT.search(word))
         unspaced += without_blanks
         alone += word in ('-', '/')
         within += bool(MARK_WITHIN.search(word)) and not without_blanks
@@ -94,7 +86,7 @@ def cut_of_columns(sentences: Iterable[Sequence[str]]) -> str:
 def bare_text(words: Sequence[str]) -> str:
     """The text of words in columns: with blanks between them, but not between single letters where one of them is of a
     script without blanks."""
-    without = all(len(word) == 1 for word in words) and any(map(UNSPACED_LETTER.match, words))
+    without = all(len(word) == 1 for word in words) and any(map(UNSPACED_SCRIPT.match, words))
     return ('' if without else ' ').join(words)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Corpus
+from bioptimus_jax.words import count_words
 
 FILES = 4
 """Files that are looked into, evenly chosen of all."""
@@ -17,7 +18,7 @@ CHARACTERS = 2_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """`words` between spaces in all files, estimated by their sizes unless `counted`; `sample`: documents read."""
+    """`words` in all files, estimated by their sizes unless `counted`; `sample`: documents that were read."""
 
     words: float
     counted: bool
@@ -53,7 +54,7 @@ def look_into(settings: Corpus) -> Texts:
     for path, prefix in named_files(chosen):
         found, read, ended = _beginning(path, prefix, settings)
         sample += found
-        words += sum(len(text.split()) for text in found)
+        words += sum(count_words(text) for text in found)
         stored += read
         whole &= ended
     if not words:

@@ -27,7 +27,12 @@ def documents(m: Measures) -> Table:
         Column('words', lambda name, n, words: count(words)),
     ]
     broken = counts.get('broken_files', 0)
-    note = f'{broken} broken files were left out: corpus/broken_files.jsonl.' if broken else ''
+    in_part = counts.get('read_in_part', 0)
+    note = (
+        f'{broken} files are broken, {in_part} of which were read in part: corpus/broken_files.jsonl.'
+        if broken
+        else ''
+    )
     if 'pairs' in (rows := m.rows_of()):
         note += (
             f' Rows hold {rows["pairs"]:,} pairs, the second text of {rows["share_random"]:.1%} is random.'

@@ -1,0 +1,77 @@
+"""PubMed's own tagged text (.nbib, format PubMed): lines as `AB  - Some text`, a record after the other."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bioptimus_jax.corpus.dates import cut_off, first_day_in, reason_of
+from bioptimus_jax.corpus.lines import Lines, lines
+from bioptimus_jax.corpus.medline import title_of, untruncated
+from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
+from bioptimus_jax.corpus.stored import Advance
+from bioptimus_jax.schema import Corpus
+
+TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
+BEGINNING = re.compile(r'PMID {0,2}- ?\d')
+CONTINUED = '      '
+# Of a date as 20230105, or 2023/01/05 10:00 for the way into PubMed, what `first_day_in` reads.
+COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
+Fields = dict[str, list[str]]
+
+
+def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    """The records of a file of tagged text, as `records` gives them."""
+    return records(lines(path, settings.encoding, advance), settings)
+
+
+def records(numbered: Lines, settings: Corpus) -> Iterator[Record]:
+    """A record for every citation, with its PMID as id and title and abstract as text, or with a reason.
+
+    Labels of sections stand in the abstract and stay there. Everything else, as authors, addresses, headings and
+    abstracts in other languages, is left out.
+    """
+    for number, fields in _citations(numbered):
+        pmid = ''.join(fields.get('PMID', ())).strip()
+        try:
+            if isinstance(wrong := fields.get('?'), list):
+                raise BadRecord(f'has a line that is neither tagged nor continued ({wrong[0][:40]!r})')
+            if not is_number(pmid):
+                raise BadRecord(f'has a PMID that is not a number ({pmid[:40]!r})')
+            yield _record(str(int(pmid)), fields, settings)
+        except BadRecord as error:
+            yield Record('', reason='bad_record', note=f'line {number}: the record {error}')
+
+
+def _citations(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Fields]]:
+    """The fields of every citation by their tags, and its first line; under `?` what is none."""
+    start, fields, last = 0, Fields(), list[str]()
+    for number, line in numbered:
+        if not line.strip():
+            continue
+        found = None if line.startswith(CONTINUED) else TAGGED.match(line)
+        if found and found[1] == 'PMID':
+            if fields:
+                yield start, fields
+            start, fields = number, {}
+        if found:
+            last = fields.setdefault(found[1], [])
+            last.append(found[2])
+        elif line.startswith(CONTINUED) and last:
+            last[-1] += ' ' + line
+        else:
+            fields.setdefault('?', []).append(line)
+            start = start or number
+    if fields:
+        yield start, fields
+
+
+def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
+    abstract = '\n'.join(filter(None, (untruncated(squeezed(text)) for text in fields.get('AB', ()))))
+    if not abstract:
+        return Record(pmid, version=1, reason='no_abstract')
+    written = [text for tag in ('DP', 'DEP') for text in fields.get(tag, ())] or fields.get('EDAT', [])
+    days = [first_day_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
+    if reason := reason_of(days, cut_off(settings)):
+        return Record(pmid, version=1, reason=reason)
+    title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))
+    return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1)
