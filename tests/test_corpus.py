@@ -297,7 +297,10 @@ def test_audit_names_what_is_wrong(ner_sets):
     folder = str(ner_sets)
     for settings_of_audit, message in (
         (Audit(folder=folder + '/none'), 'no such folder'),
-        (Audit(folder=folder + '/chem'), 'chem: has no set at all'),
+        (
+            Audit(folder=folder + '/chem'),
+            'chem: is a set itself, not a folder of sets; give the folder around it',
+        ),
         (Audit(folder=folder, datasets=('gene',)), 'has no set gene; found: chem, disease'),
         (Audit(folder=folder, splits=('train',)), 'chem/train: no such file'),
         (Audit(folder=folder, splits=('tset',)), "'tset' is not a split; known: train, devel, dev"),
