@@ -55,6 +55,9 @@ NOTE_CATEGORIES = tuple(
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
 )
 
+# Of articles: those that were taken back, and notices of a retraction, a concern, a correction.
+KINDS = ('retracted', 'retraction', 'concern', 'correction')
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -91,7 +94,7 @@ class Corpus:
     inputs: tuple[str, ...] = key(
         (),
         'files or globs: .xml, .nxml, .tar, .jsonl, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or hf://datasets/...; '
-        'updates of PubMed, PMC last',
+        'files of a pattern by the numbers in their names; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = key(
@@ -103,7 +106,14 @@ class Corpus:
         'PubMed: keep BACKGROUND, METHODS ... before their parts of an abstract; PMC: titles of sections',
     )
     published_before: str = key(
-        '', 'PubMed, PMC: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)'
+        '',
+        'PubMed, PMC: YYYY-MM-DD; what is not surely from before is left out: later, undated, or dated too vaguely '
+        '(paper: 2023-01-01)',
+    )
+    leave_out: tuple[str, ...] = key(
+        (),
+        'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
+        one_of=KINDS,
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),

@@ -58,7 +58,7 @@ STAGES: dict[str, Stage] = {
             _late('corpus.build', 'external_inputs'),
             check=_late('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
-            format=2,  # documents in contiguous shards, near duplicates left out
+            format=3,  # which version of a record stands, and other texts of the same articles
             beside=WORKERS,
         ),
         Stage(

@@ -24,7 +24,7 @@ from bioptimus_jax.corpus.documents import (
 )
 from bioptimus_jax.corpus.readers import input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
-from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
+from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
@@ -196,6 +196,7 @@ def _rows(
 
 def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
+    kinds = np.bincount(verdicts.kind_N[verdicts.documents()], minlength=len(KIND_CODE)).tolist()
     left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', 'deletion') and codes[code]}
     return {
         'files': whole + broken,
@@ -203,6 +204,7 @@ def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
         'read': len(verdicts.reason_N) - codes[CODE['deletion']],
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
+        'kinds': {kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
         **{split: len(verdicts.split(split)) for split in SPLITS},
     }
 
@@ -235,7 +237,9 @@ def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
 
 def _summary(counts: dict[str, Any]) -> str:
     reasons = ', '.join(f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n) or 'none'
+    kept = ', '.join(f'{n:,} {kind}' for kind, n in counts['kinds'].items())
+    kept = f'; of the documents {kept} (see config.corpus.leave_out)' if kept else ''
     return (
         f'{counts["read"]:,} documents read, {counts["train"]:,} for training '
-        f'({counts["words"]["train"]:,} words), {counts["heldout"]:,} held out; left out: {reasons}'
+        f'({counts["words"]["train"]:,} words), {counts["heldout"]:,} held out; left out: {reasons}{kept}'
     )

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from lxml import etree
 
-from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
+from bioptimus_jax.corpus.dates import Date, Span, cut_off, reason_of, span_in, span_of
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, elements, plain_text
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance, opened
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.schema import KINDS, Corpus
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
 CITATIONS = ('MedlineCitation', 'BookDocument')
@@ -18,6 +18,30 @@ DELETIONS = ('DeleteCitation', 'DeleteDocument')
 SETS = ('PubmedArticleSet', 'PubmedBookArticleSet', 'BookDocumentSet', 'MedlineCitationSet')
 ROOTS = SETS + WRAPPERS + CITATIONS
 TRUNCATED = re.compile(r'\(\s*ABSTRACT TRUNCATED(?: AT \d+ WORDS)?\s*\)', re.IGNORECASE)
+# What indexers have written behind titles, and behind words that an erratum has corrected.
+TRANSLATED = re.compile(r"\s*\((?:authors?['’]s?|author) transl(?:ation)?\.?\)", re.IGNORECASE)
+BEHIND_TITLE = re.compile(
+    r'(?<=\S)\s*\[(?:proceedings|letter|editorial|news|comments?|see comments?|abstract|retracted)\](?=\W*$)',
+    re.IGNORECASE,
+)
+CORRECTED = '[corrected]'
+# Kinds of record by publication type and by what the record says of its bonds to others.
+KIND_OF_TYPE = {
+    'retracted publication': 'retracted',
+    'retraction of publication': 'retraction',
+    'retraction notice': 'retraction',
+    'expression of concern': 'concern',
+    'published erratum': 'correction',
+}
+KIND_OF_BOND = {
+    'RetractionIn': 'retracted',
+    'RetractedandRepublishedIn': 'retracted',
+    'RetractionOf': 'retraction',
+    'PartialRetractionOf': 'retraction',
+    'ExpressionOfConcernFor': 'concern',
+    'ErratumFor': 'correction',
+}
+BEFORE_PUBLICATION = ('received', 'revised', 'accepted')
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
 
@@ -85,18 +109,50 @@ def _citation(
             raise BadRecord('has no Article')
         title = _title(article.find('ArticleTitle'))
     abstract = _abstract(article.find('Abstract'), labels)
+    reason = reason_of(_spans(citation, article), too_new) if too_new else ''
     if not abstract:
-        return Record(pmid, version=version, reason='no_abstract')
-    if reason := reason_of(_days(citation, article) if too_new else [], too_new):
-        return Record(pmid, version=version, reason=reason)
-    return Record(pmid, f'{title}\n{abstract}' if title else abstract, version)
+        reason = 'no_abstract'
+    text = f'{title}\n{abstract}' if title else abstract
+    return Record(
+        pmid,
+        '' if reason else text,
+        version,
+        reason,
+        revised=_revised(citation),
+        kind=_kind(citation, article),
+    )
+
+
+def _revised(citation: etree._Element) -> int:
+    """The day on which the record was revised, as 20240131; 0 where it says none."""
+    found = citation.find('DateRevised')
+    parts = (
+        [found.findtext(name, '').strip() for name in ('Year', 'Month', 'Day')] if found is not None else []
+    )
+    if not parts or not all(map(is_number, parts)):
+        return 0
+    year, month, day = map(int, parts)
+    return min(10_000 * year + 100 * month + day, 99_999_999)
+
+
+def _kind(citation: etree._Element, article: etree._Element) -> str:
+    """The first of KINDS that the record is of, or empty."""
+    types = article.iterfind('PublicationTypeList/PublicationType')
+    bonds = citation.iterfind('CommentsCorrectionsList/CommentsCorrections')
+    found = {KIND_OF_TYPE.get((one.text or '').strip().casefold()) for one in types}
+    found |= {KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds}
+    return next((kind for kind in KINDS if kind in found), '')
 
 
 def _title(element: etree._Element | None) -> str:
-    """The title without the brackets of a translated one; '' where there is none."""
+    """The title without the brackets of a translated one and indexers' notes; '' where there is none."""
     if element is None:
         return ''
     text = plain_text(element)
+    if text.endswith(('].', ']', ').', ')')):
+        text = BEHIND_TITLE.sub('', TRANSLATED.sub('', text))
+    if CORRECTED in text:
+        text = text.replace(f' {CORRECTED}', '').replace(CORRECTED, '')
     bare = text.removesuffix('.')
     if bare.startswith('[') and _closing(bare) == len(bare) - 1:
         stop = text[len(bare) :]
@@ -123,23 +179,26 @@ def _abstract(element: etree._Element | None, labels: bool) -> str:
         if 'TRUNCATED' in text.upper():
             text = TRUNCATED.sub(' ', text)
             text = ' '.join(text.split())
+        if CORRECTED in text:
+            text = text.replace(f' {CORRECTED}', '').replace(CORRECTED, '')
         label = ' '.join(part.get('Label', '').split()) if labels else ''
         if text:
             parts.append(f'{label}: {text}' if label and label.upper() != 'UNLABELLED' else text)
     return '\n'.join(parts)
 
 
-def _days(citation: etree._Element, article: etree._Element) -> list[Date | None]:
-    """The days that the record gives for its publication; for its way into PubMed if there are none."""
+def _spans(citation: etree._Element, article: etree._Element) -> list[Span | None]:
+    """The dates that the record gives for its publication; for its way into PubMed if there are none."""
     paths = ('Book/PubDate', 'ContributionDate', 'Journal/JournalIssue/PubDate', 'ArticleDate')
-    dates = [_day(found) for path in paths for found in article.iterfind(path)]
+    dates = [_span(found) for path in paths for found in article.iterfind(path)]
     entry = citation.getparent()
     if not any(dates) and entry is not None:
-        dates = [_day(found) for found in entry.iterfind('*/History/PubMedPubDate')]
+        history = entry.iterfind('*/History/PubMedPubDate')
+        dates = [_span(found) for found in history if found.get('PubStatus') not in BEFORE_PUBLICATION]
     return dates
 
 
-def _day(element: etree._Element) -> Date | None:
+def _span(element: etree._Element) -> Span | None:
     written = element.findtext('MedlineDate')
     parts = (element.findtext(name) for name in ('Year', 'Month', 'Season', 'Day'))
-    return first_day_in(written) if written else first_day(*parts)
+    return span_in(written) if written else span_of(*parts)

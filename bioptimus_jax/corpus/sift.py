@@ -27,7 +27,7 @@ from bioptimus_jax.files import atomic, digest
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import versions_of_packages
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.schema import KINDS, Corpus
 
 # Why a record is not a document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
@@ -35,8 +35,11 @@ REASONS = (
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
     *'no_text erroneous category'.split(),  # of articles and notes
+    'vague_date',
+    *KINDS,
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
+KIND_CODE = {kind: number for number, kind in enumerate(('', *KINDS))}
 COLUMNS = pyarrow.schema(
     [
         ('id', pyarrow.string()),
@@ -44,6 +47,8 @@ COLUMNS = pyarrow.schema(
         ('reason', pyarrow.uint8()),
         ('note', pyarrow.string()),
         ('version', pyarrow.int64()),
+        ('revised', pyarrow.int64()),
+        ('kind', pyarrow.uint8()),
         ('words', pyarrow.int32()),
         ('key', pyarrow.uint64()),  # of the id
         ('letters', pyarrow.uint64()),  # hash of the text without punctuation, spaces and case
@@ -63,7 +68,7 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'sentences': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 1  # of parts: other readers, rules or columns need another number
+FORMAT = 2  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
@@ -175,6 +180,8 @@ class Judge:
             'reason': CODE[record.reason],
             'note': record.note,
             'version': record.version,
+            'revised': record.revised,
+            'kind': KIND_CODE[record.kind],
             'key': document_key(record.id),
         }
         if record.reason:
