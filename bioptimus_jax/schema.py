@@ -55,8 +55,13 @@ NOTE_CATEGORIES = tuple(
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
 )
 
-# Of articles: those that were taken back, and notices of a retraction, a concern, a correction.
-KINDS = ('retracted', 'retraction', 'concern', 'correction')
+# Kinds of article that are no ordinary ones, and how readers are told of them.
+KINDS = {
+    'retracted': 'retracted articles',
+    'retraction': 'notices of a retraction',
+    'concern': 'notices of a concern',
+    'correction': 'notices of a correction',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +118,7 @@ class Corpus:
     leave_out: tuple[str, ...] = key(
         (),
         'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
-        one_of=KINDS,
+        one_of=tuple(KINDS),
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),

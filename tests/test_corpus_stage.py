@@ -287,7 +287,7 @@ def test_pubmed_files_come_in_their_order(tmp_path):
         # A retracted article is kept, counted, and said, unless it is to be left out.
         retracted = title == 'Newest'
         assert manifest['counts']['kinds'] == ({'retracted': 1} if retracted else {})
-        assert ('of the documents 1 retracted' in build._summary(manifest['counts'])) == retracted
+        assert ('of the documents 1 retracted articles' in build._summary(manifest['counts'])) == retracted
     other = record.format(title='Another', version=1, kind='', pmid=8).replace('some words', 'other words')
     (tmp_path / 'other.xml').write_text(f'<PubmedArticleSet>{other}</PubmedArticleSet>', 'utf-8')
     without = dict(corpus__heldout_fraction=0, corpus__leave_out='retracted')

@@ -264,7 +264,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
         )
         (tmp_path / f'1v{version}.full.xml').write_text(text, 'utf-8')
     read = experiment(place, **{'curriculum.texts': f'{tmp_path}/*.full.xml,'})
-    assert [d.text for d in difficulty.documents(read, run.folder)] == ['A title\nText 10.']
+    assert [d.text for d in difficulty.difficulty.documents(read, run.folder)] == ['A title\nText 10.']
     on_trained = Run(
         tmp_path / 'run', experiment(place, **{'curriculum.texts': f'{place}/*.txt,'}), quiet=True
     )

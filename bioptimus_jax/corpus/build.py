@@ -30,7 +30,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.schema import KINDS, Corpus, Experiment
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
@@ -237,8 +237,8 @@ def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
 
 def _summary(counts: dict[str, Any]) -> str:
     reasons = ', '.join(f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n) or 'none'
-    kept = ', '.join(f'{n:,} {kind}' for kind, n in counts['kinds'].items())
-    kept = f'; of the documents {kept} (see config.corpus.leave_out)' if kept else ''
+    kept = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in counts['kinds'].items())
+    kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
     return (
         f'{counts["read"]:,} documents read, {counts["train"]:,} for training '
         f'({counts["words"]["train"]:,} words), {counts["heldout"]:,} held out; left out: {reasons}{kept}'

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
@@ -19,7 +20,9 @@ SETS = ('PubmedArticleSet', 'PubmedBookArticleSet', 'BookDocumentSet', 'MedlineC
 ROOTS = SETS + WRAPPERS + CITATIONS
 TRUNCATED = re.compile(r'\(\s*ABSTRACT TRUNCATED(?: AT \d+ WORDS)?\s*\)', re.IGNORECASE)
 # What indexers have written behind titles, and behind words that an erratum has corrected.
-TRANSLATED = re.compile(r"\s*\((?:authors?['’]s?|author) transl(?:ation)?\.?\)", re.IGNORECASE)
+TRANSLATED = re.compile(
+    r'[\s-]*(?:\(+|\[)author\W?s?\W?\s*transl(?:ation)?\.?\)?(?:\](?=\]))?(?=\W*$)', re.IGNORECASE
+)
 BEHIND_TITLE = re.compile(
     r'(?<=\S)\s*\[(?:proceedings|letter|editorial|news|comments?|see comments?|abstract|retracted)\](?=\W*$)',
     re.IGNORECASE,
@@ -41,6 +44,7 @@ KIND_OF_BOND = {
     'ExpressionOfConcernFor': 'concern',
     'ErratumFor': 'correction',
 }
+Children = dict[Any, etree._Element]
 BEFORE_PUBLICATION = ('received', 'revised', 'accepted')
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
@@ -75,9 +79,10 @@ def _records(element: etree._Element, number: int, labels: bool, too_new: Date |
             citation = next(element.iterchildren(*CITATIONS), None)
             if citation is None:
                 raise BadRecord('has no citation')
-        pmid, version = _identity(citation.find('PMID'))
+        own = _children(citation)
+        pmid, version = _identity(own.get('PMID'))
         version = version or 1
-        yield _citation(pmid, version, citation, labels, too_new)
+        yield _citation(pmid, version, citation, own, labels, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
         yield Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
@@ -95,53 +100,53 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
     return str(int(pmid)), int(version)
 
 
+def _children(element: etree._Element) -> Children:
+    """Tag -> the first child of that tag: one pass is faster than to look for each."""
+    return {child.tag: child for child in reversed(element)}
+
+
 def _citation(
-    pmid: str, version: int, citation: etree._Element, labels: bool, too_new: Date | None
+    pmid: str, version: int, citation: etree._Element, own: Children, labels: bool, too_new: Date | None
 ) -> Record:
     if citation.tag == 'BookDocument':
-        article, book = citation, citation.find('Book')
-        if book is None:
+        article, parts = citation, own
+        if 'Book' not in own:
             raise BadRecord('has no Book')
-        title = _title(article.find('ArticleTitle')) or _title(book.find('BookTitle'))
+    elif (article := own.get('Article')) is None:
+        raise BadRecord('has no Article')
     else:
-        article = citation.find('Article')
-        if article is None:
-            raise BadRecord('has no Article')
-        title = _title(article.find('ArticleTitle'))
-    abstract = _abstract(article.find('Abstract'), labels)
-    reason = reason_of(_spans(citation, article), too_new) if too_new else ''
-    if not abstract:
-        reason = 'no_abstract'
-    text = f'{title}\n{abstract}' if title else abstract
-    return Record(
-        pmid,
-        '' if reason else text,
-        version,
-        reason,
-        revised=_revised(citation),
-        kind=_kind(citation, article),
-    )
+        parts = _children(article)
+    revised = _revised(own.get('DateRevised'))
+    kind = _kind(parts.get('PublicationTypeList'), own.get('CommentsCorrectionsList'))
+    abstract = _abstract(parts.get('Abstract'), labels)
+    reason = '' if abstract else 'no_abstract'
+    if abstract and too_new:
+        reason = reason_of(_spans(citation, article), too_new)
+    if reason:
+        return Record(pmid, '', version, reason, '', revised, kind)
+    title = _title(parts.get('ArticleTitle'))
+    if not title and 'Book' in parts:
+        title = _title(parts['Book'].find('BookTitle'))
+    return Record(pmid, f'{title}\n{abstract}' if title else abstract, version, '', '', revised, kind)
 
 
-def _revised(citation: etree._Element) -> int:
+def _revised(date: etree._Element | None) -> int:
     """The day on which the record was revised, as 20240131; 0 where it says none."""
-    found = citation.find('DateRevised')
-    parts = (
-        [found.findtext(name, '').strip() for name in ('Year', 'Month', 'Day')] if found is not None else []
-    )
-    if not parts or not all(map(is_number, parts)):
+    parts = [(part.text or '').strip() for part in date] if date is not None else []
+    if len(parts) != 3 or not all(map(is_number, parts)):
         return 0
     year, month, day = map(int, parts)
     return min(10_000 * year + 100 * month + day, 99_999_999)
 
 
-def _kind(citation: etree._Element, article: etree._Element) -> str:
-    """The first of KINDS that the record is of, or empty."""
-    types = article.iterfind('PublicationTypeList/PublicationType')
-    bonds = citation.iterfind('CommentsCorrectionsList/CommentsCorrections')
-    found = {KIND_OF_TYPE.get((one.text or '').strip().casefold()) for one in types}
-    found |= {KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds}
-    return next((kind for kind in KINDS if kind in found), '')
+def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
+    """The first of KINDS that the record is of by its types of publication and its bonds to others, or empty."""
+    found = (
+        {KIND_OF_TYPE.get((one.text or '').strip().lower()) for one in types} if types is not None else set()
+    )
+    if bonds is not None:
+        found.update([KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds])
+    return next((kind for kind in KINDS if kind in found), '') if any(found) else ''
 
 
 def _title(element: etree._Element | None) -> str:
