@@ -45,6 +45,8 @@ KIND_OF_BOND = {
     'ErratumFor': 'correction',
 }
 Children = dict[Any, etree._Element]
+DATES_OF_BOOKS = ('Book/PubDate', 'ContributionDate')
+DATES_OF_ARTICLES = ('Journal/JournalIssue/PubDate', 'ArticleDate')
 BEFORE_PUBLICATION = ('received', 'revised', 'accepted')
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
@@ -181,7 +183,7 @@ def _abstract(element: etree._Element | None, labels: bool) -> str:
     parts = []
     for part in () if element is None else element.iterchildren('AbstractText'):
         text = plain_text(part)
-        if 'TRUNCATED' in text.upper():
+        if 'RUNCATED' in text or 'runcated' in text:
             text = TRUNCATED.sub(' ', text)
             text = ' '.join(text.split())
         if CORRECTED in text:
@@ -194,7 +196,7 @@ def _abstract(element: etree._Element | None, labels: bool) -> str:
 
 def _spans(citation: etree._Element, article: etree._Element) -> list[Span | None]:
     """The dates that the record gives for its publication; for its way into PubMed if there are none."""
-    paths = ('Book/PubDate', 'ContributionDate', 'Journal/JournalIssue/PubDate', 'ArticleDate')
+    paths = DATES_OF_BOOKS if citation is article else DATES_OF_ARTICLES
     dates = [_span(found) for path in paths for found in article.iterfind(path)]
     entry = citation.getparent()
     if not any(dates) and entry is not None:
@@ -204,6 +206,7 @@ def _spans(citation: etree._Element, article: etree._Element) -> list[Span | Non
 
 
 def _span(element: etree._Element) -> Span | None:
-    written = element.findtext('MedlineDate')
-    parts = (element.findtext(name) for name in ('Year', 'Month', 'Season', 'Day'))
-    return span_in(written) if written else span_of(*parts)
+    said = {part.tag: part.text for part in element}
+    if written := said.get('MedlineDate'):
+        return span_in(written)
+    return span_of(said.get('Year'), said.get('Month'), said.get('Season'), said.get('Day'))
