@@ -36,7 +36,7 @@ def identity(meta: etree._Element, file: str) -> tuple[str, int, int]:
     The version is that of the id in PMC, what the article calls its version, that of the DOI, or that in the name of
     its file; the first of these that is there. Raises BadRecord for an id in PMC that is none.
     """
-    ids = {id.get('pub-id-type'): (id.text or '').strip() for id in meta.iterfind('article-id')}
+    ids = {id.get('pub-id-type'): (id.text or '').strip() for id in meta.iterchildren('article-id')}
     doi = ids.get('doi', '').lower()
     number, _, of_pmc = ids.get('pmcid-ver', '').removeprefix('PMC').partition('.')
     pmc = ids.get('pmcid') or ids.get('pmc') or number
@@ -48,7 +48,8 @@ def identity(meta: etree._Element, file: str) -> tuple[str, int, int]:
     id = f'PMC{int(pmc.removeprefix("PMC"))}' if pmc else doi
     if not id:
         return '', 0, 0
-    own = ((element.text or '').strip() for element in meta.iter('article-version'))
+    places = meta.iterchildren('article-version', 'article-version-alternatives')
+    own = [(one.text or '').strip() for place in places for one in place.iter('article-version')]
     in_name = VERSION_IN_NAME.findall(file)
     for said in (of_pmc, *own, (of_doi['version'] or of_doi['last']) if of_doi else '', *in_name[-1:]):
         if (found := VERSION.fullmatch(said)) and int(found[1]):
@@ -72,7 +73,8 @@ def kind(article: etree._Element, meta: etree._Element) -> str:
     if found := KIND_OF_TYPE.get(article.get('article-type', '')):
         return found
     forward = any(
-        one.get('related-article-type') == 'retraction-forward' for one in meta.iterfind('related-article')
+        one.get('related-article-type') == 'retraction-forward'
+        for one in meta.iterchildren('related-article')
     )
     title = meta.find('title-group/article-title')
     named = '' if title is None else ''.join(title.itertext())

@@ -96,9 +96,9 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
     if element is None or not pmid:
         raise BadRecord('has no PMID')
     version = element.get('Version', '0')
-    for name, value in (('PMID', pmid), ('Version', version)):
-        if not is_number(value):
-            raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
+    if not (is_number(pmid) and is_number(version)):
+        name, value = ('Version', version) if is_number(pmid) else ('PMID', pmid)
+        raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
     return str(int(pmid)), int(version)
 
 
@@ -134,20 +134,18 @@ def _citation(
 
 def _revised(date: etree._Element | None) -> int:
     """The day on which the record was revised, as 20240131; 0 where it says none."""
-    parts = [(part.text or '').strip() for part in date] if date is not None else []
-    if len(parts) != 3 or not all(map(is_number, parts)):
+    try:
+        year, month, day = [int(part.text or '') for part in date] if date is not None else (0, 0, 0)
+    except ValueError:
         return 0
-    year, month, day = map(int, parts)
-    return min(10_000 * year + 100 * month + day, 99_999_999)
+    return min(max(10_000 * year + 100 * month + day, 0), 99_999_999)
 
 
 def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
     """The first of KINDS that the record is of by its types of publication and its bonds to others, or empty."""
-    found = (
-        {KIND_OF_TYPE.get((one.text or '').strip().lower()) for one in types} if types is not None else set()
-    )
+    found = [KIND_OF_TYPE.get((one.text or '').lower()) for one in types] if types is not None else []
     if bonds is not None:
-        found.update([KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds])
+        found += [KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds]
     return next((kind for kind in KINDS if kind in found), '') if any(found) else ''
 
 
