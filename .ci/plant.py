@@ -158,6 +158,23 @@ PLANTS = {
         'kept = priority <= limits[token] // 2',
         ('contexts',),
     ),
+    'files-by-characters': Plant(
+        'files.py', 'int(part) if place % 2 else part', 'part', ('medline',), 'by_the_numbers'
+    ),
+    'last-record-stands': Plant(
+        'corpus/newest.py',
+        '(version, revised or latest[version])',
+        '(version, 0)',
+        ('corpus_stage',),
+        'by_the_book',
+    ),
+    'vague-dates-are-early': Plant(
+        'corpus/dates.py',
+        'min(last for _, last in known)',
+        'min(first for first, _ in known)',
+        ('medline',),
+        'cut_off',
+    ),
     'equal-texts-twice': Plant(
         'vocab/sampling.py', 'kept = self.take(order[first])', 'kept = self.take(order)', ('contexts',)
     ),

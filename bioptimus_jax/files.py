@@ -22,7 +22,14 @@ def temporary(path: Path) -> Path:
     return path.with_name(f'.{path.name}.{socket.gethostname()}-{os.getpid()}.tmp')
 
 
+def by_numbers(path: Path | str) -> tuple[tuple[str | int, ...], str]:
+    """A key that sorts paths by the numbers in them: `batch_2.xml` before `batch_10.xml`."""
+    parts = NUMBER.split(str(path))
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), str(path)
+
+
 REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
+NUMBER = re.compile('([0-9]{1,1000})')  # Python makes no number of many thousands of digits
 LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
 SEAL = 'seal'
 POINTER = b'version https://git-lfs.github.com/spec/'

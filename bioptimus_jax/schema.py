@@ -55,6 +55,14 @@ NOTE_CATEGORIES = tuple(
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
 )
 
+# Kinds of article that are no ordinary ones, and how readers are told of them.
+KINDS = {
+    'retracted': 'retracted articles',
+    'retraction': 'notices of a retraction',
+    'concern': 'notices of a concern',
+    'correction': 'notices of a correction',
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -91,7 +99,7 @@ class Corpus:
     inputs: tuple[str, ...] = key(
         (),
         'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or '
-        'hf://datasets/...; updates of PubMed, PMC last',
+        'hf://datasets/...; files of a pattern by the numbers in their names; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = key(
@@ -110,7 +118,14 @@ class Corpus:
         before='none',
     )
     published_before: str = key(
-        '', 'PubMed, PMC: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)'
+        '',
+        'PubMed, PMC: YYYY-MM-DD; what is not surely from before is left out: later, undated, or dated too vaguely '
+        '(paper: 2023-01-01)',
+    )
+    leave_out: tuple[str, ...] = key(
+        (),
+        'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
+        one_of=tuple(KINDS),
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),

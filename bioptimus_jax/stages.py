@@ -69,7 +69,7 @@ STAGES: dict[str, Stage] = {
             _late('corpus.build', 'external_inputs'),
             check=_late('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
-            format=3,  # signs count in duplicates, words of scripts without blanks are letters
+            format=3,  # which version of a record stands, what is the same text, what is a word, what an article says
             beside=WORKERS,
         ),
         Stage(

@@ -16,7 +16,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, refuse_pointer
+from bioptimus_jax.files import by_numbers, read_json, refuse_pointer
 
 ROWS = 512
 BUFFER_BYTES = 2**20  # of a column; without it whole row groups lie in memory
@@ -102,12 +102,17 @@ def saved_files(folder: Path) -> list[Path]:
     return files
 
 
+def _numbered_files(folder: Path) -> list[Path]:
+    found = (path for path in folder.glob('*.parquet') if ONLY_NUMBER.fullmatch(path.name))
+    return sorted(found, key=by_numbers)
+
+
 def first_of(folder: Path, name: str) -> Path | None:
     """The first file of the table NAME: folder NAME, saved or with numbered Parquet files, or NAME*.parquet."""
     inside = folder / name
     if (inside / STATE).is_file():
         return saved_files(inside)[0]
-    found = sorted(p for p in inside.glob('*.parquet') if ONLY_NUMBER.fullmatch(p.name))
+    found = _numbered_files(inside)
     found += [*sorted(folder.glob(f'{name}-00000-of-*.parquet')), folder / f'{name}.parquet']
     return next((path for path in found if path.is_file()), None)
 
@@ -117,7 +122,7 @@ def shards(first: Path) -> list[Path]:
     if (first.parent / STATE).is_file():
         return saved_files(first.parent)
     if ONLY_NUMBER.fullmatch(first.name):
-        return sorted(p for p in first.parent.glob('*.parquet') if ONLY_NUMBER.fullmatch(p.name))
+        return _numbered_files(first.parent)
     found = NUMBERED.fullmatch(first.name)
     if not found:
         return [first]

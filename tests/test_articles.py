@@ -1,5 +1,6 @@
 """Articles of PMC: what is read, line by line, archives against the standard library's reader, bad ones by name."""
 
+import datetime
 import gzip
 import io
 import random
@@ -305,34 +306,109 @@ def test_ids_and_versions(tmp_path):
     assert (a.version, a.id.partition('-')[0]) == (0, 'text')
 
 
+def doi(text: str) -> str:
+    return f'<article-id pub-id-type="doi">{text}</article-id>'
+
+
+NAMED = '<article-version-alternatives><article-version article-version-type="status">preprint</article-version>{}'
+NAMED += '</article-version-alternatives>'
+VERSIONS = {
+    # What the article says of its version, and the name of its file -> id, version, and the part behind the point.
+    ('10.1101/2020.01.30.927871', '', '2020.01.30.927871v10.full.nxml'): ('10.1101/2020.01.30.927871', 10, 0),
+    ('10.1101/1', '<article-version>1.10</article-version>', '1v2.nxml'): ('10.1101/1', 1, 10),
+    ('10.1101/1', NAMED.format('<article-version>3</article-version>'), 'x.nxml'): ('10.1101/1', 3, 0),
+    ('10.1101/1', NAMED.format(''), 'factor-iv3.nxml'): ('10.1101/1', 1, 0),
+    ('10.21203/rs.3.rs-1234/v10', '', 'x.nxml'): ('10.21203/rs.3.rs-1234', 10, 0),
+    ('10.26434/chemrxiv-2021-ab-v2', '', 'x.nxml'): ('10.26434/chemrxiv-2021-ab', 2, 0),
+    ('10.20944/preprints202001.0001.v3', '', 'x.nxml'): ('10.20944/preprints202001.0001', 3, 0),
+    ('10.31219/osf.io/abcde_v2', '', 'x.nxml'): ('10.31219/osf.io/abcde', 2, 0),
+    ('10.12688/f1000research.1234.2', '', 'x.nxml'): ('10.12688/f1000research.1234', 2, 0),
+    ('10.12688/f1000research.1234', '', 'x.nxml'): ('10.12688/f1000research.1234', 1, 0),
+    ('10.7554/eLife.94334.3', '', 'elife-94334-v1.nxml'): ('10.7554/elife.94334', 3, 0),
+    ('10.7554/eLife.94334', '', 'elife-94334-v4.nxml'): ('10.7554/elife.94334', 4, 0),
+    ('10.1000/j.vol.12', '', 'x.nxml'): ('10.1000/j.vol.12', 1, 0),
+}
+
+
+@pytest.mark.parametrize('said', VERSIONS)
+def test_the_version_of_an_article_is_said_by_itself_or_its_doi_or_its_file(tmp_path, said):
+    id, meta, name = said
+    (tmp_path / name).write_text(article(ids=doi(id), meta=meta), 'utf-8')
+    [record] = read(tmp_path / name)
+    assert (record.id, record.version, record.revised) == VERSIONS[said]
+
+
+def test_the_highest_version_of_an_article_stands_in_any_order(tmp_path):
+    """In files, in one archive, and as PMC numbers its own."""
+    texts = {n: article(ids=doi('10.1101/1'), body=f'<p>Text {n}.</p>') for n in (2, 10, 9)}
+    for number, text in texts.items():
+        (tmp_path / f'1v{number}.full.xml').write_text(text, 'utf-8')
+    packed(tmp_path / 'all.tar', {f'1v{n}.xml': text for n, text in texts.items()})
+    ids = '<article-id pub-id-type="pmcid">PMC5</article-id><article-id pub-id-type="pmcid-ver">PMC5.{}</article-id>'
+    of_pmc = {n: article(ids=ids.format(n), body=f'<p>Text {n}.</p>') for n in (1, 10, 2)}
+    packed(tmp_path / 'pmc.tar', {f'PMC5.{n}.xml': text for n, text in of_pmc.items()})
+    for inputs in ('*.full.xml', 'all.tar', 'pmc.tar'):
+        found = readers.read_inputs(Corpus(inputs=(str(tmp_path / inputs),)))
+        assert [document.text for document in found] == ['A title\nText 10.']
+
+
+KINDS_OF_ARTICLES = {
+    ' article-type="research-article"': '',
+    ' article-type="retraction"': 'retraction',
+    ' article-type="partial-retraction"': 'retraction',
+    ' article-type="expression-of-concern"': 'concern',
+    ' article-type="correction"': 'correction',
+}
+
+
+def test_articles_that_were_retracted_and_notices_are_told_apart(tmp_path):
+    entries = {f'{n}.xml': article(str(n), attributes=text) for n, text in enumerate(KINDS_OF_ARTICLES)}
+    forward = '<related-article related-article-type="retraction-forward"/>'
+    titles = (
+        'RETRACTED ARTICLE: A title',
+        '[Retracted] A title',
+        'Retracted: A title',
+        'Retracted papers: why',
+    )
+    entries['forward.xml'] = article('10', meta=forward)
+    entries |= {f'{title}.xml': article(str(n), title=title) for n, title in enumerate(titles, 11)}
+    kinds = [*KINDS_OF_ARTICLES.values(), 'retracted', 'retracted', 'retracted', 'retracted', '']
+    path = packed(tmp_path / 'x.tar', entries)
+    assert [(r.kind, r.reason) for r in read(path)] == [(kind, '') for kind in kinds]
+    left = read(path, leave_out=('retracted', 'correction'))
+    assert [r.reason for r in left] == [k if k in ('retracted', 'correction') else '' for k in kinds]
+    assert not any(r.text for r in left if r.reason)
+
+
 @pytest.mark.parametrize(
-    ('dates', 'first_day'),
+    ('dates', 'last_day'),
     [
-        ('<pub-date pub-type="ppub"><year>2004</year></pub-date>', '2004-01-01'),
+        ('<pub-date pub-type="ppub"><year>2004</year></pub-date>', '2004-12-31'),
         ('<pub-date date-type="pub"><day>05</day><month>9</month><year>2004</year></pub-date>', '2004-09-05'),
-        ('<pub-date><season>Jul-Sep</season><year>2004</year></pub-date>', '2004-07-01'),
+        ('<pub-date><season>Jul-Sep</season><year>2004</year></pub-date>', '2004-09-30'),
         ('<pub-date iso-8601-date="2004-02-03"/>', '2004-02-03'),
         (
             '<pub-date><string-date><month>May</month> <year>2004</year></string-date></pub-date>',
-            '2004-05-01',
+            '2004-05-31',
         ),
         (
             '<pub-date pub-type="nihms-submitted"><year>2001</year></pub-date>'
             '<pub-date pub-type="pmc-release"><month>2</month><year>2005</year></pub-date>'
             '<pub-date pub-type="epub"><month>11</month><year>2004</year></pub-date>',
-            '2004-11-01',
+            '2004-11-30',
         ),
     ],
 )
-def test_the_first_day_of_publication_decides(tmp_path, dates, first_day):
+def test_the_last_day_that_publication_can_be_on_decides(tmp_path, dates, last_day):
     (tmp_path / 'x.nxml').write_text(article(meta=dates), 'utf-8')
-    reasons = {
-        before: read(tmp_path / 'x.nxml', published_before=before)[0].reason
-        for before in (first_day, f'{first_day[:8]}{int(first_day[8:]) + 1:02}')
-    }
-    assert list(reasons.values()) == ['too_new', '']
+    next_day = str(datetime.date.fromisoformat(last_day) + datetime.timedelta(1))
+    before, after = (
+        read(tmp_path / 'x.nxml', published_before=day)[0].reason for day in (last_day, next_day)
+    )
+    assert before in ('too_new', 'vague_date')
+    assert after == ''
     (tmp_path / 'x.nxml').write_text(article(), 'utf-8')
-    assert read(tmp_path / 'x.nxml', published_before=first_day) == [Record('PMC1', '', 1, 'undated')]
+    assert read(tmp_path / 'x.nxml', published_before=last_day) == [Record('PMC1', '', 1, 'undated')]
 
 
 def test_namespaces_and_encodings(tmp_path):

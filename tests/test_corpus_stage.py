@@ -1,5 +1,6 @@
 """The corpus stage as a whole: many files, any number of workers, cut-off work, and what takes all files to tell."""
 
+import dataclasses
 import gzip
 import hashlib
 import importlib.metadata
@@ -19,9 +20,10 @@ from toy_articles import article, note, noted, packed
 from toy_programs import environment
 
 from bioptimus_jax.config import defaults, override
-from bioptimus_jax.corpus import resolve, sift
+from bioptimus_jax.corpus import build, newest, resolve, sift
 from bioptimus_jax.corpus.audit import Auditor
 from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.corpus.newest import Identities
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.sift import CODE
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -307,13 +309,16 @@ def test_what_workers_cannot_prepare_is_said_by_the_parent(tmp_path, files, work
 
 def test_pubmed_files_come_in_their_order(tmp_path):
     record = (
-        '<PubmedArticle><MedlineCitation><PMID Version="{version}">7</PMID><Article>'
+        '<PubmedArticle><MedlineCitation><PMID Version="{version}">{pmid}</PMID><Article>'
         '<ArticleTitle>{title}</ArticleTitle>'
         '<Abstract><AbstractText>It has an abstract of some words.</AbstractText></Abstract>'
+        '<PublicationTypeList><PublicationType>{kind}</PublicationType></PublicationTypeList>'
         '</Article></MedlineCitation></PubmedArticle>'
     )
     for name, title, version in (('0001', 'Old', 1), ('1220', 'New', 1), ('1221', 'Newest', 99_999)):
-        text = f'<PubmedArticleSet>{record.format(title=title, version=version)}</PubmedArticleSet>'
+        kind = 'Retracted Publication' if title == 'Newest' else 'Journal Article'
+        text = record.format(title=title, version=version, kind=kind, pmid=7)
+        text = f'<PubmedArticleSet>{text}</PubmedArticleSet>'
         (tmp_path / f'pubmed26n{name}.xml').write_text(text, 'utf-8')
     for last, title in (('1220', 'New'), ('1221', 'Newest')):
         inputs = [str(tmp_path / f'pubmed26n{name}.xml') for name in ('0001', '1220', last)]
@@ -321,6 +326,16 @@ def test_pubmed_files_come_in_their_order(tmp_path):
         assert manifest['counts']['left_out'] == {'superseded': len(set(inputs)) - 1}
         documents = list(open_documents(run.folder('corpus'), 'train'))
         assert [(d.id, d.text.split('\n')[0]) for d in documents] == [('7', title)]
+        # A retracted article is kept, counted, and said, unless it is to be left out.
+        retracted = title == 'Newest'
+        assert manifest['counts']['kinds'] == ({'retracted': 1} if retracted else {})
+        assert ('of the documents 1 retracted articles' in build._summary(manifest['counts'])) == retracted
+    other = record.format(title='Another', version=1, kind='', pmid=8).replace('some words', 'other words')
+    (tmp_path / 'other.xml').write_text(f'<PubmedArticleSet>{other}</PubmedArticleSet>', 'utf-8')
+    without = dict(corpus__heldout_fraction=0, corpus__leave_out='retracted')
+    _, manifest = made(tmp_path / 'without', [*inputs, str(tmp_path / 'other.xml')], **without)
+    assert manifest['counts']['left_out'] == {'superseded': 2, 'retracted': 1}
+    assert (manifest['counts']['train'], manifest['counts']['kinds']) == (1, {})
     with pytest.raises(ConfigError, match=r'pubmed26n0001\.xml comes after .*1220\.xml.*baseline first'):
         made(tmp_path / 'wrong', inputs[1::-1])
 
@@ -515,6 +530,7 @@ RECORDS = st.lists(
     st.tuples(
         st.integers(0, 3),  # id
         st.integers(0, 3),  # version; 0 of a deletion: all versions
+        st.sampled_from((0, 0, 20230101, 20240101, 20250101)),  # revised
         st.booleans(),  # a deletion
         st.sampled_from(('', '', 'no_abstract', 'bad_record')),
     ),
@@ -525,28 +541,32 @@ RECORDS = st.lists(
 @given(RECORDS)
 def test_newest_versions_by_the_book(records):
     """Against a reading of the rules that goes through the records one by one."""
-    kept: dict[tuple[int, int], int] = {}
-    wanted = [reason for *_, reason in records]
-    for number, (key, version, deletion, reason) in enumerate(records):
+    there: dict[int, list[tuple[tuple[int, int, int], int]]] = {}
+    wanted = ['deletion' if deletion else reason for *_, deletion, reason in records]
+    for number, (key, version, revised, deletion, reason) in enumerate(records):
+        before = there.setdefault(key, [])
         if deletion:
-            wanted[number] = 'deletion'
-            for place in [p for p in kept if p[0] == key and version in (0, p[1])]:
-                wanted[kept.pop(place)] = 'deleted'
+            for rank, old in list(before):
+                if version in (0, rank[0]):
+                    wanted[old] = 'deleted'
+                    before.remove((rank, old))
         elif version and reason != 'bad_record':
-            if (key, version) in kept:
-                wanted[kept[key, version]] = 'superseded'
-            kept[key, version] = number
-    for (key, version), number in kept.items():
-        if any(k == key and v > version for k, v in kept):
+            dated = [r[2] for r in records[:number] if r[:2] == (key, version) and r[4] != 'bad_record']
+            before.append(((version, revised or max(dated, default=0), number), number))
+    for of_key in there.values():
+        for _, number in sorted(of_key)[:-1]:
             wanted[number] = 'superseded'
-    reasons = np.array([CODE['deletion' if d else reason] for *_, d, reason in records], np.uint8)
-    resolve._keep_newest(
-        reasons, np.array([r[0] for r in records], np.uint64), np.array([r[1] for r in records], np.int16)
-    )
-    # A version that was superseded and then taken back is out either way.
-    out = {'deleted': 'out', 'superseded': 'out'}
-    found = [sift.REASONS[code] for code in reasons]
-    assert [out.get(r, r) for r in found] == [out.get(r, r) for r in wanted]
+    made = [Record(str(key), '', version, reason, revised=on) for key, version, on, _, reason in records]
+    for number, record in enumerate(made):
+        if records[number][3]:
+            made[number] = dataclasses.replace(record, reason='deletion')
+    reasons = np.array([CODE[record.reason] for record in made], np.uint8)
+    identities = Identities.of(made)
+    resolve._keep_newest(reasons, identities)
+    assert [sift.REASONS[code] for code in reasons] == wanted
+    # Who reads inputs without a corpus has the same, however the records lie in files.
+    stand = np.concatenate(newest.standing([Identities.of(made[:7]), Identities.of(made[7:])]))
+    assert stand.tolist() == [reason not in ('deletion', 'deleted', 'superseded') for reason in wanted]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=25))

@@ -11,6 +11,7 @@ import pytest
 import tokenizers
 import torch
 from tokenizers import decoders, models, pre_tokenizers, processors
+from toy_articles import article
 from transformers import (
     DistilBertConfig,
     DistilBertForMaskedLM,
@@ -256,6 +257,14 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     (headless / 'model.safetensors').write_bytes(b'no weights')
     with pytest.raises(InputError, match=r'is not a masked language model .*; name another model'):
         difficulty.measure(run, [str(headless)])
+    # A preprint's tenth version stands, and not its second.
+    for version in (2, 10):
+        text = article(
+            ids='<article-id pub-id-type="doi">10.1101/1</article-id>', body=f'<p>Text {version}.</p>'
+        )
+        (tmp_path / f'1v{version}.full.xml').write_text(text, 'utf-8')
+    read = experiment(place, **{'curriculum.texts': f'{tmp_path}/*.full.xml,'})
+    assert [d.text for d in difficulty.difficulty.documents(read, run.folder)] == ['A title\nText 10.']
     on_trained = Run(
         tmp_path / 'run', experiment(place, **{'curriculum.texts': f'{place}/*.txt,'}), quiet=True
     )

@@ -291,6 +291,7 @@ def recorded(workdir, source, **changes):
     counts = {
         'read': 1000,
         'left_out': {'benchmark': 12, 'duplicate_text': 8},
+        'kinds': {'correction': 3},
         'train': 970,
         'heldout': 10,
         'words': {'train': 97_000},
@@ -326,7 +327,7 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     for told in (
         f'Source: a Hugging Face BERT folder, weights with SHA-256 `{"ab12" * 4}…`',
         '970 documents for training (97,000 words), 10 held out; of 1,000 read were left out: 12 benchmark, '
-        '8 duplicate text',
+        '8 duplicate text; the documents contain 3 notices of a correction',
         '500 sentences were looked for by text, 12 documents that hold one were left out of everything; '
         '33 sentences are',
         f'train, WordPiece, {ARCHITECTURE.vocab_size} tokens, 40 shared with the source, 17 new',

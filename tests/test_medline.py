@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from toy_articles import article, note, noted, packed
 
-from bioptimus_jax.corpus import markup, readers
+from bioptimus_jax.corpus import dates, markup, readers
 from bioptimus_jax.corpus.readers import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
@@ -263,6 +263,23 @@ def test_superscripts_that_would_make_another_number_stand_in_brackets(
         ('Not available.', ''),
         ('[].', ''),
         ('', ''),
+        ("[Of mice (author's transl)].", 'Of mice.'),
+        ('[Of mice (author’s transl.)]', 'Of mice'),
+        ("[Of mice] (author's transl).", 'Of mice.'),
+        ('[Of mice (authors transl)].', 'Of mice.'),
+        ("[Of mice (Clinovir) (AUTHOR'S TRANSL].", 'Of mice (Clinovir).'),
+        ("[Of mice (in vivo)((author' transl)].", 'Of mice (in vivo).'),
+        ("[Of mice [author's transl]].", 'Of mice.'),
+        ("[Of mice--[author's transl)].", 'Of mice.'),
+        ('Of translation (of authors).', 'Of translation (of authors).'),
+        ("[Of mice (in German) (authors' transl)].", 'Of mice (in German).'),
+        ("[Is it of mice? (author's transl)].", 'Is it of mice?'),
+        ('Of mice [proceedings].', 'Of mice.'),
+        ('Of mice [letter]', 'Of mice'),
+        ('[Of mice] [proceedings].', 'Of mice.'),
+        ('Of a letter [to mice].', 'Of a letter [to mice].'),
+        ("[The author's transl of mice].", "The author's transl of mice."),
+        ('Of 5 [corrected] mice.', 'Of 5 mice.'),
     ],
 )
 def test_brackets_of_translated_titles_and_titles_that_are_none(tmp_path, title, text):
@@ -329,30 +346,56 @@ ISSUE = '<Journal><JournalIssue><PubDate>{}</PubDate></JournalIssue></Journal>'
 
 
 @pytest.mark.parametrize(
-    ('date', 'first_day'),
+    ('date', 'first', 'last'),
     [
-        ('<Year>2022</Year><Month>Dec</Month><Day>31</Day>', '2022-12-31'),
-        ('<Year>2022</Year><Month>09</Month><Day>5</Day>', '2022-09-05'),
-        ('<Year>2022</Year><Month>February</Month>', '2022-02-01'),
-        ('<Year>2022</Year>', '2022-01-01'),
-        ('<Year>2022</Year><Season>Fall</Season>', '2022-09-01'),
-        ('<Year>2022</Year><Season>Winter</Season>', '2022-01-01'),
-        ('<Year>2022</Year><Month>13</Month><Day>77</Day>', '2022-01-01'),
-        ('<Year>2022</Year><Day>31</Day>', '2022-01-01'),
-        ('<MedlineDate>1998 Dec-1999 Jan</MedlineDate>', '1998-12-01'),
-        ('<MedlineDate>1999 Mar 12-18</MedlineDate>', '1999-03-12'),
-        ('<MedlineDate>1999 Spring</MedlineDate>', '1999-03-01'),
-        ('<MedlineDate>1999 3rd Quarter</MedlineDate>', '1999-07-01'),
-        ('<MedlineDate>1976-1977</MedlineDate>', '1976-01-01'),
-        ('<MedlineDate>1976-1977 Summer</MedlineDate>', '1976-06-01'),
+        ('<Year>2022</Year><Month>Dec</Month><Day>31</Day>', '2022-12-31', '2022-12-31'),
+        ('<Year>2022</Year><Month>09</Month><Day>5</Day>', '2022-09-05', '2022-09-05'),
+        ('<Year>2022</Year><Month>February</Month>', '2022-02-01', '2022-02-28'),
+        ('<Year>2022</Year>', '2022-01-01', '2022-12-31'),
+        ('<Year>2022</Year><Season>Fall</Season>', '2022-09-01', '2022-12-31'),
+        ('<Year>2022</Year><Season>Winter</Season>', '2022-01-01', '2022-12-31'),
+        ('<Year>2022</Year><Season>Jul-Aug</Season>', '2022-07-01', '2022-08-31'),
+        ('<Year>2022</Year><Month>13</Month><Day>77</Day>', '2022-01-01', '2022-12-31'),
+        ('<Year>2022</Year><Month>Feb</Month><Day>31</Day>', '2022-02-01', '2022-02-28'),
+        ('<Year>2022</Year><Day>31</Day>', '2022-01-01', '2022-12-31'),
+        ('<MedlineDate>Dec 2022</MedlineDate>', '2022-12-01', '2022-12-31'),
+        ('<MedlineDate>15 Dec 2022</MedlineDate>', '2022-12-15', '2022-12-15'),
+        ('<MedlineDate>December 5, 2022</MedlineDate>', '2022-12-05', '2022-12-05'),
+        ('<MedlineDate>Dec 2022-Jan 2023</MedlineDate>', '2022-12-01', '2023-01-31'),
+        ('<MedlineDate>1998 Dec-1999 Jan</MedlineDate>', '1998-12-01', '1999-01-31'),
+        ('<MedlineDate>2000 Dec 28-2001 Jan 3</MedlineDate>', '2000-12-28', '2001-01-03'),
+        ('<MedlineDate>1999 Mar 12-18</MedlineDate>', '1999-03-12', '1999-03-18'),
+        ('<MedlineDate>2019 Sep/Oct</MedlineDate>', '2019-09-01', '2019-10-31'),
+        ('<MedlineDate>1999 Spring</MedlineDate>', '1999-03-01', '1999-06-30'),
+        ('<MedlineDate>Winter 2000</MedlineDate>', '2000-01-01', '2000-12-31'),
+        ('<MedlineDate>1999 3rd Quarter</MedlineDate>', '1999-07-01', '1999-09-30'),
+        ('<MedlineDate>2000-2001</MedlineDate>', '2000-01-01', '2001-12-31'),
+        ('<MedlineDate>1984-85</MedlineDate>', '1984-01-01', '1985-12-31'),
+        ('<MedlineDate>1999-00</MedlineDate>', '1999-01-01', '2000-12-31'),
+        ('<MedlineDate>1976-1977 Summer</MedlineDate>', '1976-01-01', '1977-09-30'),
     ],
 )
-def test_a_date_counts_as_its_first_day(tmp_path, date, first_day):
+def test_a_date_counts_only_where_all_that_it_can_mean_is_before_the_cut_off(tmp_path, date, first, last):
     path = write(tmp_path / 'x.xml', citation(dates=ISSUE.format(date)))
-    next_day = str(datetime.date.fromisoformat(first_day) + datetime.timedelta(1))
-    assert read(path, published_before=first_day) == [Record('1', version=1, reason='too_new')]
+    next_day = str(datetime.date.fromisoformat(last) + datetime.timedelta(1))
+    assert read(path, published_before=first) == [Record('1', version=1, reason='too_new')]
     assert [r.reason for r in read(path, published_before=next_day)] == ['']
     assert [r.reason for r in read(path)] == ['']
+    if first < last:
+        assert read(path, published_before=last) == [Record('1', version=1, reason='vague_date')]
+
+
+@given(st.dates(datetime.date(1000, 1, 1), datetime.date(2999, 12, 31)), st.integers(0, 400))
+def test_dates_written_in_any_order_mean_the_same(day, further):
+    """Day, month or year first, in words or numbers, alone or as the beginning of a span."""
+    end = min(day + datetime.timedelta(further), datetime.date(2999, 12, 31))
+    of_day, of_end = ((d.year, d.month, d.day) for d in (day, end))
+    for form in ('%Y %b %d', '%Y %B %d', '%d %b %Y', '%b %d, %Y', '%Y-%m-%d', '%Y/%m/%d'):
+        said = [f'{d:%Y}'.zfill(4) for d in (day, end)]
+        one, other = (d.strftime(form.replace('%Y', y)) for d, y in zip((day, end), said, strict=True))
+        assert dates.span_in(one) == (of_day, of_day)
+        assert dates.span_in(f'{one} - {other}') == (of_day, of_end)
+    assert dates.span_in(day.strftime(f'%b {said[0]}'))[0] == (day.year, day.month, 1)
 
 
 def test_the_earliest_date_decides_and_history_stands_in_for_none(tmp_path):
@@ -361,6 +404,12 @@ def test_the_earliest_date_decides_and_history_stands_in_for_none(tmp_path):
     history = (
         f'<History><PubMedPubDate>{late}</PubMedPubDate><PubMedPubDate>{early}</PubMedPubDate></History>'
     )
+    handed_in = (
+        f'<History><PubMedPubDate PubStatus="received">{early}</PubMedPubDate>'
+        f'<PubMedPubDate PubStatus="entrez">{late}</PubMedPubDate></History>'
+    )
+    year = ISSUE.format('<Year>2022</Year>')
+    in_june = '<ArticleDate><Year>2022</Year><Month>06</Month><Day>01</Day></ArticleDate>'
     broken = ISSUE.format('<Year>soon</Year>')
     book = (
         '<BookDocument><PMID>6</PMID><Book>{}</Book>{}'
@@ -374,11 +423,95 @@ def test_the_earliest_date_decides_and_history_stands_in_for_none(tmp_path):
         citation('5', dates=''),
         book.format(f'<PubDate>{late}</PubDate>', f'<ContributionDate>{early}</ContributionDate>'),
         book.format(f'<PubDate>{late}</PubDate>', ''),
+        wrapped(citation('7', dates=broken), after=handed_in),
+        wrapped(citation('8', dates=year + in_june)),
     ]
     path = write(tmp_path / 'x.xml', *entries)
-    reasons = ['', 'too_new', '', 'undated', 'undated', '', 'too_new']
+    # A manuscript that was received is not published; and a day within a year is better than the year.
+    assert [r.reason for r in read(path, published_before='2022-06-01')][-1] == 'vague_date'
+    assert [r.reason for r in read(path, published_before='2022-06-02')][-1] == ''
+    reasons = ['', 'too_new', '', 'undated', 'undated', '', 'too_new', 'too_new', '']
     assert [r.reason for r in read(path, published_before='2023-01-01')] == reasons
     assert not any(r.reason for r in read(path))
+
+
+def revised(year: int) -> str:
+    return f'<DateRevised><Year>{year}</Year><Month>03</Month><Day>09</Day></DateRevised>'
+
+
+def texts_of(*inputs: Path | str) -> list[str]:
+    found = readers.read_inputs(Corpus(inputs=tuple(map(str, inputs))))
+    return [document.text.split('\n')[0] for document in found]
+
+
+def test_files_come_by_the_numbers_in_their_names_and_revisions_by_their_dates(tmp_path):
+    """A new version in batch_10 replaces the one in batch_2, and batch_11 deletes what is in batch_3."""
+    (tmp_path / '9').mkdir()
+    (tmp_path / '10').mkdir()
+    write(tmp_path / 'batch_2.xml', citation('1', 'Of 2021', after=revised(2021)), citation('2', 'Old'))
+    write(tmp_path / 'batch_3.xml', citation('3', 'Deleted later'), citation('4', 'Stays'))
+    write(tmp_path / 'batch_10.xml', citation('1', 'Of 2024', after=revised(2024)), citation('2', 'New'))
+    deletion = '<DeleteCitation><PMID>3</PMID></DeleteCitation>'
+    write(tmp_path / 'batch_11.xml', deletion)
+    names = [path.name for path in readers.input_files(Corpus(inputs=(str(tmp_path / '*.xml'),)))]
+    assert names == ['batch_2.xml', 'batch_3.xml', 'batch_10.xml', 'batch_11.xml']
+    assert texts_of(tmp_path / '*.xml') == ['Stays', 'Of 2024', 'New']
+    # In another order the dates decide where there are some; a deletion takes back only what came before.
+    order = [tmp_path / f'batch_{number}.xml' for number in (11, 10, 2, 3)]
+    assert texts_of(*order) == ['Of 2024', 'Old', 'Deleted later', 'Stays']
+    # Numbers in the names of folders count, too. In a draw the last one stands.
+    for folder, title in (('9', 'Before'), ('10', 'Behind')):
+        write(tmp_path / folder / 'x.xml', citation('1', title, after=revised(2024)))
+    assert texts_of(tmp_path / '*' / 'x.xml') == ['Behind']
+    # A higher version stands whatever its date.
+    write(tmp_path / 'v.xml', citation('1', 'Two', ' Version="2"', after=revised(2020)), citation('1', 'One'))
+    assert texts_of(tmp_path / 'v.xml') == ['One']
+    entries = [
+        citation('1', 'Two', version=' Version="2"', after=revised(2020)),
+        citation('1', after=revised(2024)),
+    ]
+    write(tmp_path / 'v.xml', *entries)
+    assert texts_of(tmp_path / 'v.xml') == ['Two']
+
+
+TYPES = '<PublicationTypeList><PublicationType>Journal Article</PublicationType>{}</PublicationTypeList>'
+TYPE = TYPES.format('<PublicationType UI="x">{}</PublicationType>')
+BOND = '<CommentsCorrectionsList><CommentsCorrections RefType="{}"/></CommentsCorrectionsList>'
+
+
+@pytest.mark.parametrize(
+    ('said', 'kind'),
+    [
+        (TYPES.format(''), ''),
+        (TYPE.format('Retracted Publication'), 'retracted'),
+        (TYPE.format('Retraction of Publication'), 'retraction'),
+        (TYPE.format('Retraction Notice'), 'retraction'),
+        (TYPE.format('Expression of Concern'), 'concern'),
+        (TYPE.format('Published Erratum'), 'correction'),
+        (TYPE.format('Corrected and Republished Article'), ''),
+        (BOND.format('RetractionIn'), 'retracted'),
+        (BOND.format('RetractedandRepublishedIn'), 'retracted'),
+        (BOND.format('RetractedandRepublishedFrom'), ''),
+        (BOND.format('RetractionOf'), 'retraction'),
+        (BOND.format('ExpressionOfConcernFor'), 'concern'),
+        (BOND.format('ExpressionOfConcernIn'), ''),
+        (BOND.format('ErratumFor'), 'correction'),
+        (BOND.format('ErratumIn'), ''),
+        (TYPE.format('Retraction of Publication') + BOND.format('RetractionIn'), 'retracted'),
+    ],
+)
+def test_records_that_were_retracted_and_notices_are_told_apart(tmp_path, said, kind):
+    types, bonds = (
+        (said[: said.find('<CommentsC')], said[said.find('<CommentsC') :])
+        if 'RefType' in said
+        else (said, '')
+    )
+    path = write(tmp_path / 'x.xml', citation(dates=DATED + types, after=bonds))
+    [record] = read(path)
+    assert (record.kind, record.reason, record.text) == (kind, '', 'A title.\nSome text.')
+    left_out = read(path, leave_out=('retracted', 'retraction', 'concern', 'correction'))[0]
+    assert (left_out.reason, left_out.text) == ((kind, '') if kind else ('', record.text))
+    assert read(path, leave_out=('concern',))[0].reason == ('concern' if kind == 'concern' else '')
 
 
 @pytest.mark.parametrize('value', ['2023', '2023-1-1', '2023-02-30', '01.01.2023', '2023-01-01 '])
@@ -797,7 +930,7 @@ def oracle(path: Path) -> list[tuple[str, str]]:
             continue
         titles = [article.find('ArticleTitle'), article.find('Book/BookTitle')]
         parts = [part for part in titles if part is not None][:1] + article.findall('Abstract/AbstractText')
-        text = ''.join(''.join(part.itertext()) for part in parts)
+        text = ''.join(''.join(part.itertext()) for part in parts).replace("(author's transl)", '')
         formulas = any('MathML' in child.tag for part in parts for child in part.iter())
         found.append((entry.findtext('PMID', ''), FORMULAS if formulas else letters(text)))
     return found

@@ -391,10 +391,10 @@ def test_inputs_are_fetched_once_and_again_when_they_change(tmp_path, monkeypatc
     monkeypatch.setattr(Store, 'download', watched)
     texts = tmp_path / 'b' / 'texts'
     texts.mkdir(parents=True)
-    for name in ('b.txt', 'a.txt', 'a.txt.md5', 'c.md', '.hidden.txt'):
+    for name in ('n10.txt', 'n9.txt', 'n9.txt.md5', 'c.md', '.hidden.txt'):
         (texts / name).write_text(name)
     given = experiment(
-        corpus__inputs=f'file://{texts}/*.txt,{texts}/b.txt,',
+        corpus__inputs=f'file://{texts}/*.txt,{texts}/n10.txt,',
         corpus__audit__folder=f'file://{tmp_path}/b/ner',
     )
     with pytest.raises(InputError, match=r'b/ner: no such object.*config\.corpus\.audit\.folder'):
@@ -404,19 +404,19 @@ def test_inputs_are_fetched_once_and_again_when_they_change(tmp_path, monkeypatc
         (tmp_path / 'b' / 'ner' / name).write_text(name)
     fetched.clear()
     local = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
-    assert [Path(p).name for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
-    assert [Path(p).read_text() for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
-    assert Path(local.corpus.inputs[0] + '.md5').read_text() == 'a.txt.md5'
+    assert [Path(p).name for p in local.corpus.inputs] == ['n9.txt', 'n10.txt', 'n10.txt']
+    assert [Path(p).read_text() for p in local.corpus.inputs] == ['n9.txt', 'n10.txt', 'n10.txt']
+    assert Path(local.corpus.inputs[0] + '.md5').read_text() == 'n9.txt.md5'
     ner = Path(local.corpus.audit.folder)
     assert {str(p.relative_to(ner)) for p in ner.rglob('*.tsv')} == {'one/train.tsv', 'one/test.tsv'}
     assert sorted(fetched) == ['test.tsv', 'train.tsv']  # the texts are there since the first attempt
     fetched.clear()
-    (texts / 'a.txt').write_text('A.txt')  # the same size
+    (texts / 'n9.txt').write_text('N9.txt')  # the same size
     (tmp_path / 'b' / 'ner' / 'one' / 'test.tsv').unlink()
     again = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
     assert again == local
-    assert fetched == ['a.txt']
-    assert Path(again.corpus.inputs[0]).read_text() == 'A.txt'
+    assert fetched == ['n9.txt']
+    assert Path(again.corpus.inputs[0]).read_text() == 'N9.txt'
     assert not (ner / 'one' / 'test.tsv').exists()  # it would be read as part of the folder
     assert with_local_inputs(given, ('rows',), tmp_path / 's', True) == given
 

@@ -626,6 +626,7 @@ def test_the_corpus_is_accounted_for(run):
         ['left out: benchmark', '3', '0.3 %', '—'],
         ['for training', '983', '98.3 %', '98,300'],
         ['held out', '10', '1.0 %', '1,000'],
+        ['of both: retracted articles', '2', '0.2 %', '—'],
     ]
     assert [[cell.text for cell in row] for row in corpus.leaks(m).rows] == [
         ['drugs', 'devel', '1', '1'],

@@ -46,6 +46,16 @@ def written(folder):
 def test_the_words_of_texts_are_counted_or_estimated_by_the_sizes_of_files(tmp_path):
     few = look_into(Corpus(inputs=(str(texts_of(tmp_path)),)))
     assert (few.words, few.counted, len(few.sample)) == (9000, True, 300)
+    # What a later record takes back or replaces does not count.
+    record = (
+        '<MedlineCitation><PMID>{}</PMID><Article><Abstract><AbstractText>{} words</AbstractText></Abstract>'
+    )
+    record += '</Article></MedlineCitation>'
+    records = [record.format(*one) for one in ((1, 'Two'), (2, 'Of these no'), (1, 'Now three'))]
+    records.append('<DeleteCitation><PMID>2</PMID></DeleteCitation>')
+    (tmp_path / 'x.xml').write_text(f'<PubmedArticleSet>{"".join(records)}</PubmedArticleSet>', 'utf-8')
+    few = look_into(Corpus(inputs=(str(tmp_path / 'x.xml'),)))
+    assert (few.words, few.counted, few.sample) == (3, True, ['Now three words'])
     many = tmp_path / 'many'
     many.mkdir()
     documents = 2 * CHARACTERS // 300

@@ -30,7 +30,7 @@ def documents(*inputs, **changes):
 def test_a_saved_folder_and_parquet_files_are_the_same_corpus(tmp_path, shards):
     """Ids are made of the texts where no column holds them."""
     saved = save_splits(tmp_path / 'saved', {'train': numbered(7), 'test': numbered(2, 7)}, shards=shards)
-    put(tmp_path, {'a.parquet': parquet(numbered(4)), 'b.parquet': parquet(numbered(3, 4))})
+    put(tmp_path, {'part9.parquet': parquet(numbered(4)), 'part10.parquet': parquet(numbered(3, 4))})
     lines = [json.dumps({'text': text}) for text in numbered(7)['text']]
     (tmp_path / 'x.jsonl').write_text('\n'.join(lines), 'utf-8')
     found = {

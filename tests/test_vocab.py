@@ -481,13 +481,22 @@ def test_stage_errors_name_the_key(run: Run) -> None:
 def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(counting, 'BLOCK', 1)
     general = write_general(run.workdir)
-    run = change(run, general=(f'{general}/*.t*',), tokenizer=kind)
+    # Of two versions the newer one counts, though its name sorts first by characters; what was deleted does not.
+    record = '<MedlineCitation><PMID>{}</PMID><Article><Abstract><AbstractText>{}</AbstractText></Abstract></Article>'
+    record += '</MedlineCitation>'
+    deletion = '<DeleteCitation><PMID>6</PMID></DeleteCitation>'
+    for name, records in {
+        'batch_2': record.format(5, 'An oldest word.') + record.format(6, 'A deleted word.'),
+        'batch_10': record.format(5, 'The newest word.') + deletion,
+    }.items():
+        (general / f'{name}.xml').write_text(f'<PubmedArticleSet>{records}</PubmedArticleSet>', 'utf-8')
+    run = change(run, general=(f'{general}/*.*',), tokenizer=kind)
     documents = build.open_documents(run.workdir / 'corpus', 'train')
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     domain, everyday = counting.count_corpora(Console(quiet=True), parallel, documents, 1.0)
     assert (domain, everyday) == counting.count_corpora(Console(quiet=True), run.config, documents, 1.0)
     count = TOKENIZERS.load(kind).count_words
-    assert (domain, everyday) == (count(TEXTS, True), count(GENERAL.values(), True))
+    assert (domain, everyday) == (count(TEXTS, True), count([*GENERAL.values(), 'The newest word.'], True))
 
 
 GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}

@@ -220,6 +220,7 @@ def fabricate(workdir, finished=True):
             {
                 'read': 1000,
                 'left_out': {'duplicate_text': 4, 'benchmark': 3},
+                'kinds': {'retracted': 2},
                 'train': 983,
                 'heldout': 10,
                 'words': {'train': 98_300, 'heldout': 1000},

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus.dates import cut_off, first_day_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, span_in, reason_of
 from bioptimus_jax.corpus.markup import LONGEST_RECORD
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
@@ -73,7 +73,7 @@ def _record(number: int, id: str, passages: Passages, settings: Corpus) -> Recor
         return Record('', reason='bad_record', note=f'document {number} has no id')
     if not lines:
         return Record(id, version=1, reason='no_text')
-    if reason := reason_of([first_day_in(year) for year in years], cut_off(settings)):
+    if reason := reason_of([span_in(year) for year in years], cut_off(settings)):
         return Record(id, version=1, reason=reason)
     if title and 'title' in settings.article_parts:
         lines.insert(0, title)

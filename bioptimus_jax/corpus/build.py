@@ -24,14 +24,14 @@ from bioptimus_jax.corpus.documents import (
 )
 from bioptimus_jax.corpus.readers import input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
-from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
+from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress import numbered
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.schema import KINDS, Corpus, Experiment
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
@@ -216,6 +216,7 @@ def _rows(
 def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[str, Any]:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
     no_records = ('deletion', 'unread', 'form')
+    kinds = np.bincount(verdicts.kind_N[verdicts.documents()], minlength=len(KIND_CODE)).tolist()
     left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', *no_records) and codes[code]}
     return {
         'files': parts + broken,
@@ -224,6 +225,7 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[st
         'read': len(verdicts.reason_N) - sum(codes[CODE[reason]] for reason in no_records),
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
+        'kinds': {kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
         **{split: len(verdicts.split(split)) for split in SPLITS},
     }
 
@@ -261,8 +263,10 @@ def _summary(counts: dict[str, Any]) -> str:
         left_out.append(f'what is damaged in {in_part:,} of {counts["files"]:,} files')
     if whole := counts['broken_files'] - in_part:
         left_out.append(f'{whole:,} of {counts["files"]:,} files')
+    kept = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in counts['kinds'].items())
+    kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
     return (
         f'{numbered(counts["read"], "document")} read, {counts["train"]:,} for training '
         f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: '
-        f'{", ".join(left_out) or "none"}'
+        f'{", ".join(left_out) or "none"}{kept}'
     )

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from lxml import etree
 
-from bioptimus_jax.corpus import tarred
+from bioptimus_jax.corpus import article_meta, tarred
 from bioptimus_jax.corpus.article_text import Reading, in_language, once
-from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of
 from bioptimus_jax.corpus.markup import (
     LONGEST_RECORD,
     PARSING,
@@ -24,7 +24,7 @@ from bioptimus_jax.corpus.markup import (
     root_of,
 )
 from bioptimus_jax.corpus.pieces import elements
-from bioptimus_jax.corpus.records import BadRecord, Record, is_number, made_id
+from bioptimus_jax.corpus.records import BadRecord, Record, made_id
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.schema import Corpus
@@ -43,7 +43,7 @@ def read_file(path: Path, prefix: str, settings: Corpus, advance: Advance) -> It
     """
     with opened(path, advance, LONGEST_RECORD) as source:
         content = source.stream.read()
-        record = _record_of('the article', content, settings)
+        record = _record_of('the article', content, settings, path.name)
         if record.reason != 'bad_record' or len(BEGINNING.findall(content)) < 2:
             yield record
             source.report()
@@ -60,7 +60,7 @@ def read_packed(path: Path, prefix: str, settings: Corpus, advance: Advance) -> 
     with opened(path, advance) as source:
         for name, content in tarred.files(path, source, ENDINGS, LONGEST_RECORD):
             number += 1
-            yield _record_of(name, content, settings)
+            yield _record_of(name, content, settings, name)
             source.report()
     if not number:
         raise BrokenFile(f'{path}: holds no {" or ".join(ENDINGS)} file; take it out of the inputs')
@@ -79,7 +79,7 @@ def read_set(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Ite
             try:
                 if isinstance(article, BadRecord):
                     raise article
-                yield _record(article, settings)
+                yield _record(article, settings, path.name)
             except BadRecord as error:
                 yield _bad(f'article {number}', str(error))
     if not number:
@@ -88,7 +88,7 @@ def read_set(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Ite
         )
 
 
-def _record_of(name: str, content: bytes | None, settings: Corpus) -> Record:
+def _record_of(name: str, content: bytes | None, settings: Corpus, file: str) -> Record:
     """The record of a file in memory, None if it is too long for that; `name` is what a note calls it."""
     try:
         if content is None:
@@ -96,7 +96,7 @@ def _record_of(name: str, content: bytes | None, settings: Corpus) -> Record:
         if (root := root_of(io.BytesIO(content))) != ARTICLE:
             raise BadRecord(f'is not an article (it begins with <{root}>)')
         *_, (_, article) = etree.iterparse(io.BytesIO(content), tag=f'{{*}}{ARTICLE}', **PARSING)
-        return _record(article, settings)
+        return _record(article, settings, file)
     except etree.XMLSyntaxError as error:
         return _bad(name, f'is cut off or not well-formed XML ({reason(error)})')
     except BadRecord as error:
@@ -107,7 +107,7 @@ def _bad(name: str, what: str) -> Record:
     return Record('', reason='bad_record', note=f'{name} {what}')
 
 
-def _record(article: etree._Element, settings: Corpus) -> Record:
+def _record(article: etree._Element, settings: Corpus, file: str) -> Record:
     # An article may be in a namespace; all paths here are written without one.
     space = article.tag.removesuffix(ARTICLE)
     for element in list(article.iter(f'{space}*')) if space else ():
@@ -117,34 +117,10 @@ def _record(article: etree._Element, settings: Corpus) -> Record:
         raise BadRecord('has no front/article-meta')
     lines = _lines(article, meta, settings)
     text = '\n'.join(lines)
-    why = (
-        reason_of([_day(date) for date in meta.iterfind('pub-date')], cut_off(settings))
-        if text
-        else 'no_text'
-    )
-    id = _id(meta)
-    return Record(id or made_id(text), '' if why else text, int(bool(id)), why)
-
-
-def _id(meta: etree._Element) -> str:
-    """The id in PMC, as PMC123; else the DOI, or nothing."""
-    ids = {id.get('pub-id-type'): (id.text or '').strip() for id in meta.iterfind('article-id')}
-    pmc = ids.get('pmcid') or ids.get('pmc')
-    if not pmc:
-        return ids.get('doi', '').lower()
-    number = pmc.removeprefix('PMC')
-    if not is_number(number):
-        raise BadRecord(f'has a PMC id that is not a number ({pmc[:40]!r})')
-    return f'PMC{int(number)}'
-
-
-def _day(date: etree._Element) -> Date | None:
-    """The first day of a date of publication; manuscripts are handed in before it."""
-    if date.get('pub-type') == 'nihms-submitted':
-        return None
-    parts = (next(date.iter(name), None) for name in ('year', 'month', 'season', 'day'))
-    found = first_day(*(None if part is None else part.text for part in parts))
-    return found or first_day_in(date.get('iso-8601-date', '').replace('-', ' '))
+    why = reason_of(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
+    id, version, revised = article_meta.identity(meta, file)
+    kind = article_meta.kind(article, meta)
+    return Record(id or made_id(text), '' if why else text, version, why, revised=revised, kind=kind)
 
 
 def _lines(article: etree._Element, meta: etree._Element, settings: Corpus) -> list[str]:

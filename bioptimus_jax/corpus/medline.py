@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
-from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
+from bioptimus_jax.corpus.dates import Date, Span, cut_off, reason_of, span_in, span_of
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, plain_text
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance, opened
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.schema import KINDS, Corpus
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
 CITATIONS = ('MedlineCitation', 'BookDocument')
@@ -19,6 +20,35 @@ DELETIONS = ('DeleteCitation', 'DeleteDocument')
 SETS = ('PubmedArticleSet', 'PubmedBookArticleSet', 'BookDocumentSet', 'MedlineCitationSet')
 ROOTS = SETS + WRAPPERS + CITATIONS
 TRUNCATED = re.compile(r'\(\s*ABSTRACT TRUNCATED(?: AT \d+ WORDS)?\s*\)', re.IGNORECASE)
+# What indexers have written behind titles, and behind words that an erratum has corrected.
+TRANSLATED = re.compile(
+    r'[\s-]*(?:\(+|\[)author\W?s?\W?\s*transl(?:ation)?\.?\)?(?:\](?=\]))?(?=\W*$)', re.IGNORECASE
+)
+BEHIND_TITLE = re.compile(
+    r'(?<=\S)\s*\[(?:proceedings|letter|editorial|news|comments?|see comments?|abstract|retracted)\](?=\W*$)',
+    re.IGNORECASE,
+)
+CORRECTED = '[corrected]'
+# Kinds of record by publication type and by what the record says of its bonds to others.
+KIND_OF_TYPE = {
+    'retracted publication': 'retracted',
+    'retraction of publication': 'retraction',
+    'retraction notice': 'retraction',
+    'expression of concern': 'concern',
+    'published erratum': 'correction',
+}
+KIND_OF_BOND = {
+    'RetractionIn': 'retracted',
+    'RetractedandRepublishedIn': 'retracted',
+    'RetractionOf': 'retraction',
+    'PartialRetractionOf': 'retraction',
+    'ExpressionOfConcernFor': 'concern',
+    'ErratumFor': 'correction',
+}
+Children = dict[Any, etree._Element]
+DATES_OF_BOOKS = ('Book/PubDate', 'ContributionDate')
+DATES_OF_ARTICLES = ('Journal/JournalIssue/PubDate', 'ArticleDate')
+BEFORE_PUBLICATION = ('received', 'revised', 'accepted')
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
 
@@ -58,9 +88,10 @@ def _records(
             citation = next(element.iterchildren(*CITATIONS), None)
             if citation is None:
                 raise BadRecord('has no citation')
-        pmid, version = _identity(citation.find('PMID'))
+        own = _children(citation)
+        pmid, version = _identity(own.get('PMID'))
         version = version or 1
-        yield _citation(pmid, version, citation, settings, too_new)
+        yield _citation(pmid, version, citation, own, settings, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
         yield Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
@@ -72,32 +103,58 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
     if element is None or not pmid:
         raise BadRecord('has no PMID')
     version = element.get('Version', '0')
-    for name, value in (('PMID', pmid), ('Version', version)):
-        if not is_number(value):
-            raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
+    if not (is_number(pmid) and is_number(version)):
+        name, value = ('Version', version) if is_number(pmid) else ('PMID', pmid)
+        raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
     return str(int(pmid)), int(version)
 
 
+def _children(element: etree._Element) -> Children:
+    """Tag -> the first child of that tag: one pass is faster than to look for each."""
+    return {child.tag: child for child in reversed(element)}
+
+
 def _citation(
-    pmid: str, version: int, citation: etree._Element, settings: Corpus, too_new: Date | None
+    pmid: str, version: int, citation: etree._Element, own: Children, settings: Corpus, too_new: Date | None
 ) -> Record:
     brackets = settings.script_brackets
     if citation.tag == 'BookDocument':
-        article, book = citation, citation.find('Book')
-        if book is None:
+        article, parts = citation, own
+        if 'Book' not in own:
             raise BadRecord('has no Book')
-        title = _title(article.find('ArticleTitle'), brackets) or _title(book.find('BookTitle'), brackets)
+    elif (article := own.get('Article')) is None:
+        raise BadRecord('has no Article')
     else:
-        article = citation.find('Article')
-        if article is None:
-            raise BadRecord('has no Article')
-        title = _title(article.find('ArticleTitle'), brackets)
-    abstract = _abstract(article.find('Abstract'), settings.section_labels, brackets)
-    if not abstract:
-        return Record(pmid, version=version, reason='no_abstract')
-    if reason := reason_of(_days(citation, article) if too_new else [], too_new):
-        return Record(pmid, version=version, reason=reason)
-    return Record(pmid, f'{title}\n{abstract}' if title else abstract, version)
+        parts = _children(article)
+    revised = _revised(own.get('DateRevised'))
+    kind = _kind(parts.get('PublicationTypeList'), own.get('CommentsCorrectionsList'))
+    abstract = _abstract(parts.get('Abstract'), settings.section_labels, brackets)
+    reason = '' if abstract else 'no_abstract'
+    if abstract and too_new:
+        reason = reason_of(_spans(citation, article), too_new)
+    if reason:
+        return Record(pmid, '', version, reason, '', revised, kind)
+    title = _title(parts.get('ArticleTitle'), brackets)
+    if not title and 'Book' in parts:
+        title = _title(parts['Book'].find('BookTitle'), brackets)
+    return Record(pmid, f'{title}\n{abstract}' if title else abstract, version, '', '', revised, kind)
+
+
+def _revised(date: etree._Element | None) -> int:
+    """The day on which the record was revised, as 20240131; 0 where it says none."""
+    try:
+        year, month, day = [int(part.text or '') for part in date] if date is not None else (0, 0, 0)
+    except ValueError:
+        return 0
+    return min(max(10_000 * year + 100 * month + day, 0), 99_999_999)
+
+
+def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
+    """The first of KINDS that the record is of by its types of publication and its bonds to others, or empty."""
+    found = [KIND_OF_TYPE.get((one.text or '').lower()) for one in types] if types is not None else []
+    if bonds is not None:
+        found += [KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds]
+    return next((kind for kind in KINDS if kind in found), '') if any(found) else ''
 
 
 def _title(element: etree._Element | None, brackets: str) -> str:
@@ -105,7 +162,10 @@ def _title(element: etree._Element | None, brackets: str) -> str:
 
 
 def title_of(text: str) -> str:
-    """The title without the brackets of a translated one; '' where there is none."""
+    """The title without the brackets of a translated one and indexers' notes; '' where there is none."""
+    if text.endswith(('].', ']', ').', ')')):
+        text = BEHIND_TITLE.sub('', TRANSLATED.sub('', text))
+    text = _without_corrected(text)
     bare = text.removesuffix('.')
     if bare.startswith('[') and _closing(bare) == len(bare) - 1:
         stop = text[len(bare) :]
@@ -128,29 +188,37 @@ def _abstract(element: etree._Element | None, labels: bool, brackets: str) -> st
     """The parts of an abstract, each a line of its own as in print, so that no sentence runs from one into the next."""
     parts = []
     for part in () if element is None else element.iterchildren('AbstractText'):
-        text = untruncated(plain_text(part, brackets))
+        text = abstract_of(plain_text(part, brackets))
         label = ' '.join(part.get('Label', '').split()) if labels else ''
         if text:
             parts.append(f'{label}: {text}' if label and label.upper() != 'UNLABELLED' else text)
     return '\n'.join(parts)
 
 
-def untruncated(text: str) -> str:
-    """The abstract without the mark that it is cut off."""
-    return ' '.join(TRUNCATED.sub(' ', text).split()) if 'TRUNCATED' in text.upper() else text
+def abstract_of(text: str) -> str:
+    """The abstract without the mark that it is cut off, and without indexers' notes."""
+    if 'RUNCATED' in text or 'runcated' in text:
+        text = ' '.join(TRUNCATED.sub(' ', text).split())
+    return _without_corrected(text)
 
 
-def _days(citation: etree._Element, article: etree._Element) -> list[Date | None]:
-    """The days that the record gives for its publication; for its way into PubMed if there are none."""
-    paths = ('Book/PubDate', 'ContributionDate', 'Journal/JournalIssue/PubDate', 'ArticleDate')
-    dates = [_day(found) for path in paths for found in article.iterfind(path)]
+def _without_corrected(text: str) -> str:
+    return text.replace(f' {CORRECTED}', '').replace(CORRECTED, '') if CORRECTED in text else text
+
+
+def _spans(citation: etree._Element, article: etree._Element) -> list[Span | None]:
+    """The dates that the record gives for its publication; for its way into PubMed if there are none."""
+    paths = DATES_OF_BOOKS if citation is article else DATES_OF_ARTICLES
+    dates = [_span(found) for path in paths for found in article.iterfind(path)]
     entry = citation.getparent()
     if not any(dates) and entry is not None:
-        dates = [_day(found) for found in entry.iterfind('*/History/PubMedPubDate')]
+        history = entry.iterfind('*/History/PubMedPubDate')
+        dates = [_span(found) for found in history if found.get('PubStatus') not in BEFORE_PUBLICATION]
     return dates
 
 
-def _day(element: etree._Element) -> Date | None:
-    written = element.findtext('MedlineDate')
-    parts = (element.findtext(name) for name in ('Year', 'Month', 'Season', 'Day'))
-    return first_day_in(written) if written else first_day(*parts)
+def _span(element: etree._Element) -> Span | None:
+    said = {part.tag: part.text for part in element}
+    if written := said.get('MedlineDate'):
+        return span_in(written)
+    return span_of(said.get('Year'), said.get('Month'), said.get('Season'), said.get('Day'))

@@ -11,12 +11,12 @@ from bioptimus_jax.corpus.download import Proof, Wanted
 from bioptimus_jax.corpus.fetch import LastingFailure, Server, check_address
 from bioptimus_jax.corpus.stored import md5_beside, md5_in
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic
+from bioptimus_jax.files import atomic, by_numbers
 from bioptimus_jax.progress import numbered
 
 ADDRESS = 'https://ftp.ncbi.nlm.nih.gov/pubmed'
 FOLDERS = {'baseline': 'baseline', 'updates': 'updatefiles'}
-NAME = re.compile(r'(pubmed\d\dn)\d{4}\.xml\.gz')
+NAME = re.compile(r'(pubmed\d\dn)\d{4,}\.xml\.gz')
 
 
 class PubMed:
@@ -107,4 +107,4 @@ def linked_files(page: str) -> list[str]:
     """Names of the PubMed files that an HTML page links to, each once, oldest first."""
     links = _Links()
     links.feed(page)
-    return sorted(name for name in links.names if NAME.fullmatch(name))
+    return sorted((name for name in links.names if NAME.fullmatch(name)), key=by_numbers)

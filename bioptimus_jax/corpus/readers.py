@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 from lxml import etree
 
 from bioptimus_jax import tables
@@ -31,28 +32,31 @@ from bioptimus_jax.corpus import (
 )
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.corpus.lines import lines, peeked
+from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record
 from bioptimus_jax.corpus.rows import from_rows
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
+from bioptimus_jax.files import by_numbers
 from bioptimus_jax.schema import Corpus
 
-PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4}\.xml(\.gz)?')
+PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4,}\.xml(\.gz)?')
 # The records of a file in order, from its path, the prefix of ids that it does not give itself, and the settings.
 Read = Callable[[Path, str, Corpus, Advance], Iterator[Record]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How files of an ending are read, and whether .gz may come behind it."""
+    """How files of an ending are read, whether .gz may come behind it, and whether records have versions."""
 
     ending: str
     read: Read
     gzipped: bool = True
+    versioned: bool = False
 
 
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
-    """The files of `settings.inputs`: patterns in their order, each expanded in sorted order, every file once.
+    """The files of `settings.inputs`: patterns in their order, each expanded by the numbers in names, every file once.
 
     A folder that `datasets` has saved stands for its files.
 
@@ -82,7 +86,11 @@ def _matches(pattern: str, key: str) -> list[Path]:
             raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
         return files
     # A name that is there is taken as it is: it may contain brackets, which mean a choice in a pattern.
-    found = [given] if given.is_file() else map(Path, sorted(glob.glob(str(given), recursive=True)))
+    found = (
+        [given]
+        if given.is_file()
+        else map(Path, sorted(glob.glob(str(given), recursive=True), key=by_numbers))
+    )
     files = [path for path in found if path.is_file()]
     if not files:
         raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
@@ -92,7 +100,7 @@ def _matches(pattern: str, key: str) -> list[Path]:
 def _require_order(paths: Sequence[Path], key: str) -> None:
     """PubMed numbers its files in the order in which they apply, updates after the baseline."""
     for before, path in itertools.pairwise(p for p in paths if PUBMED_NAME.fullmatch(p.name)):
-        if path.name < before.name:
+        if by_numbers(path.name) < by_numbers(before.name):
             raise ConfigError(
                 f'config.{key}: {path} comes after {before}; give PubMed files of one year only, in the order of '
                 'their names, the baseline first'
@@ -100,13 +108,42 @@ def _require_order(paths: Sequence[Path], key: str) -> None:
 
 
 def read_inputs(settings: Corpus) -> Iterator[Document]:
-    """The documents of all input files in order. Raises InputError, for a bad record too."""
-    for path, prefix in named_files(input_files(settings)):
-        for record in read_file(path, prefix, dataclasses.replace(settings, on_bad_record='skip')):
-            if record.reason == 'bad_record':
-                raise InputError(f'{path}: {record.note}; correct or remove it')
-            if not record.reason:
-                yield Document(record.id, record.text, path.name)
+    """The documents of all input files in order, of each id the one that stands, as in a corpus.
+
+    Files whose records have versions are read twice: which one stands is known when all are read. Raises InputError,
+    for a bad record too.
+    """
+    files = list(named_files(input_files(settings)))
+    identities = [identities_in(path, prefix, settings) for path, prefix in files]
+    for (path, prefix), stands in zip(files, standing(identities), strict=True):
+        yield from documents_in(path, prefix, settings, stands)
+
+
+def identities_in(path: Path, prefix: str, settings: Corpus) -> Identities:
+    """What decides which records of a file stand; empty where its format knows neither versions nor deletions.
+
+    Raises InputError, for a bad record too.
+    """
+    found = _format(path)
+    versioned = found is not None and found.versioned
+    return Identities.of(_good_records(path, prefix, settings) if versioned else ())
+
+
+def documents_in(path: Path, prefix: str, settings: Corpus, stands: np.ndarray) -> Iterator[Document]:
+    """The documents of a file in order; `stands` says of every record whether it stands, and is empty where all do.
+
+    Raises InputError, for a bad record too.
+    """
+    for number, record in enumerate(_good_records(path, prefix, settings)):
+        if not record.reason and (not len(stands) or stands[number]):
+            yield Document(record.id, record.text, path.name)
+
+
+def _good_records(path: Path, prefix: str, settings: Corpus) -> Iterator[Record]:
+    for record in read_file(path, prefix, dataclasses.replace(settings, on_bad_record='skip')):
+        if record.reason == 'bad_record':
+            raise InputError(f'{path}: {record.note}; correct or remove it')
+        yield record
 
 
 def named_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -138,6 +175,8 @@ def read_file(
             raise InputError(
                 f'{path}: {record.note}; correct it, or leave such records out with --config.corpus.on_bad_record=skip'
             )
+        if record.kind and record.kind in settings.leave_out and not record.reason:
+            record = dataclasses.replace(record, text='', reason=record.kind)
         yield record
 
 
@@ -184,9 +223,9 @@ def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
 
 
 FORMATS = (
-    Format('.xml', _xml),
-    Format('.nxml', jats.read_file),
-    Format('.tar', jats.read_packed),
+    Format('.xml', _xml, versioned=True),
+    Format('.nxml', jats.read_file, versioned=True),
+    Format('.tar', jats.read_packed, versioned=True),
     Format('.jsonl', jsons.read),
     Format('.json', jsons.read),
     Format('.nbib', tagged.read),

@@ -14,9 +14,11 @@ MADE_ID = 'text-'
 class Record:
     """What a file says: a document, or why it is none.
 
-    `version` counts a PubMed record's versions from 1, is 1 for an article of PMC, of which the last counts, and 0
-    where a format knows none. `reason` is empty for a document; `deletion` takes back what came before under this id,
-    in this version or (0) in all; `bad_record` explains itself in `note`. With any other reason it has no text.
+    `version` counts the versions of a PubMed record or an article from 1, and is 0 where a format knows none; `revised`
+    orders records of one version, as 20240131 does, and is 0 where nothing is said. Which of them stands is decided in
+    `newest`. `reason` is empty for a document; `deletion` takes back what came before under this id, in this version or
+    (0) in all; `bad_record` explains itself in `note`. With any other reason it has no text. `kind` is one of KINDS for
+    what is no ordinary article, else empty.
     """
 
     id: str
@@ -24,6 +26,8 @@ class Record:
     version: int = 0
     reason: str = ''
     note: str = ''
+    revised: int = 0
+    kind: str = ''
 
 
 class BadRecord(Exception):

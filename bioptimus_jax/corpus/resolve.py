@@ -12,18 +12,21 @@ import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.near import near_duplicates
+from bioptimus_jax.corpus.newest import Identities, groups, replaced
 from bioptimus_jax.corpus.sift import CODE, Part
 from bioptimus_jax.progress import Console
 from bioptimus_jax.schema import Corpus, Near
 
-COLUMNS = ('reason', 'version', 'words', 'key', 'letters', 'draw', 'heldout')
+COLUMNS = ('reason', 'version', 'revised', 'kind', 'words', 'key', 'letters', 'draw', 'heldout')
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdicts:
-    """The reason code of every record (0: a document of the corpus), whether it is held out, and where parts end."""
+    """The reason code of every record (0: a document of the corpus), the code of its kind, whether it is held out, and
+    where parts end."""
 
     reason_N: np.ndarray
+    kind_N: np.ndarray
     heldout_N: np.ndarray
     ends: np.ndarray
 
@@ -54,9 +57,12 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[Part], scratch: 
     column = {name: np.concatenate([table[name].to_numpy() for table in tables]) for name in COLUMNS}
     del tables
     reason_N = column['reason'].copy()
-    _keep_newest(reason_N, column['key'], column['version'])
+    # One that could not be read takes no part.
+    version_N = np.where(reason_N == CODE['bad_record'], 0, column['version'])
+    deletes_N = reason_N == CODE['deletion']
+    _keep_newest(reason_N, Identities(column['key'], version_N, column['revised'], deletes_N))
     _drop_duplicates(reason_N, column['key'], column['letters'])
-    verdicts = Verdicts(reason_N, column['heldout'], ends)
+    verdicts = Verdicts(reason_N, column['kind'], column['heldout'], ends)
     if settings.near.threshold:
         near = _near_duplicates(console, settings.near, parts, verdicts, column['reason'] == 0, scratch)
         reason_N[near] = CODE['near_duplicate']
@@ -65,29 +71,14 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[Part], scratch: 
     return verdicts
 
 
-def _keep_newest(reason_N: np.ndarray, key_N: np.ndarray, version_N: np.ndarray) -> None:
-    """Of the records of one PubMed id: what a later deletion took back, and what a newer one replaces.
+def _keep_newest(reason_N: np.ndarray, records: Identities) -> None:
+    """Of the records of one id: what a later deletion took back, and what a newer one replaces.
 
-    The highest version counts, and of several records of one version the last, with or without an abstract. A record
-    that could not be read replaces nothing.
+    A newer one replaces others with or without an abstract. A record that could not be read replaces nothing.
     """
-    deletion = CODE['deletion']
-    records = np.flatnonzero(((version_N > 0) | (reason_N == deletion)) & (reason_N != CODE['bad_record']))
-    for group in _groups(key_N, records):
-        newest, taken_back = -1, set()
-        # Backwards: what comes later in the files takes back or replaces what came before, never the other way.
-        for number in group[::-1].tolist():
-            version = int(version_N[number])
-            if reason_N[number] == deletion:
-                taken_back.add(version)
-            elif taken_back & {0, version}:
-                reason_N[number] = CODE['deleted']
-            elif newest >= 0 and version <= version_N[newest]:
-                reason_N[number] = CODE['superseded']
-            else:
-                if newest >= 0:
-                    reason_N[newest] = CODE['superseded']
-                newest = number
+    not_standing = replaced(records)
+    reason_N[not_standing.deleted] = CODE['deleted']
+    reason_N[not_standing.superseded] = CODE['superseded']
 
 
 def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndarray) -> None:
@@ -97,7 +88,7 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
     """
     records = np.flatnonzero((reason_N == 0) | (reason_N == CODE['benchmark']))
     # Only records that share a value with another are looked at one by one: few of many millions.
-    shared = [n for column in (key_N, letters_N) for group in _groups(column, records) for n in group]
+    shared = [n for column in (key_N, letters_N) for group in groups(column, records) for n in group]
     keys, texts = set(), set()
     for number in np.unique(np.array(shared, np.int64)).tolist():
         key, letters = int(key_N[number]), int(letters_N[number])
@@ -136,16 +127,6 @@ def _near_duplicates(
         console.check_stop,
     )
     return numbers[near]
-
-
-def _groups(column_N: np.ndarray, records: np.ndarray) -> Iterator[np.ndarray]:
-    """The records that share a value with others, group by group, each in order."""
-    order = records[np.argsort(column_N[records], kind='stable')]
-    values = column_N[order]
-    edges = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1, [len(order)]])
-    several = np.flatnonzero(np.diff(edges) > 1)
-    for start, stop in zip(edges[several].tolist(), edges[several + 1].tolist(), strict=True):
-        yield order[start:stop]
 
 
 def _choose(reason_N: np.ndarray, draw_N: np.ndarray, words_N: np.ndarray, max_words: int) -> None:

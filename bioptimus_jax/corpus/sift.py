@@ -28,7 +28,7 @@ from bioptimus_jax.files import atomic, digest
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import versions_of_packages
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.schema import KINDS, Corpus
 from bioptimus_jax.words import count_words
 
 # Why a record is not a document of the corpus: by its reader, by itself, among others. Its code is its place here.
@@ -37,9 +37,12 @@ REASONS = (
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
     *'no_text erroneous category'.split(),  # of articles and notes
+    'vague_date',
+    *KINDS,
     *'unread form'.split(),  # of no record: that the rest of a broken file is not read, and how a file is read
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
+KIND_CODE = {kind: number for number, kind in enumerate(('', *KINDS))}
 COLUMNS = pyarrow.schema(
     [
         ('id', pyarrow.string()),
@@ -47,6 +50,8 @@ COLUMNS = pyarrow.schema(
         ('reason', pyarrow.uint8()),
         ('note', pyarrow.string()),
         ('version', pyarrow.int64()),
+        ('revised', pyarrow.int64()),
+        ('kind', pyarrow.uint8()),
         ('words', pyarrow.int32()),
         ('key', pyarrow.uint64()),  # of the id
         ('letters', pyarrow.uint64()),  # hash of the text as duplicates are compared
@@ -217,6 +222,8 @@ class Judge:
             'reason': CODE[record.reason],
             'note': record.note,
             'version': record.version,
+            'revised': record.revised,
+            'kind': KIND_CODE[record.kind],
             'key': document_key(record.id),
         }
         if record.reason:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bioptimus_jax.corpus.dates import cut_off, first_day_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, span_in, reason_of
 from bioptimus_jax.corpus.lines import Lines, lines
-from bioptimus_jax.corpus.medline import title_of, untruncated
+from bioptimus_jax.corpus.medline import abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.schema import Corpus
@@ -14,7 +14,7 @@ from bioptimus_jax.schema import Corpus
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')
 CONTINUED = '      '
-# Of a date as 20230105, or 2023/01/05 10:00 for the way into PubMed, what `first_day_in` reads.
+# Of a date as 20230105, or 2023/01/05 10:00 for the way into PubMed, what `span_in` reads.
 COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
 Fields = dict[str, list[str]]
 
@@ -66,11 +66,11 @@ def _citations(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Field
 
 
 def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
-    abstract = '\n'.join(filter(None, (untruncated(squeezed(text)) for text in fields.get('AB', ()))))
+    abstract = '\n'.join(filter(None, (abstract_of(squeezed(text)) for text in fields.get('AB', ()))))
     if not abstract:
         return Record(pmid, version=1, reason='no_abstract')
     written = [text for tag in ('DP', 'DEP') for text in fields.get(tag, ())] or fields.get('EDAT', [])
-    days = [first_day_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
+    days = [span_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
     if reason := reason_of(days, cut_off(settings)):
         return Record(pmid, version=1, reason=reason)
     title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))

@@ -23,7 +23,7 @@ from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress import numbered
 from bioptimus_jax.recorded import as_made
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import TOKENIZERS, Experiment, Source, Surgery, phase_of
+from bioptimus_jax.schema import KINDS, TOKENIZERS, Experiment, Source, Surgery, phase_of
 from bioptimus_jax.vocab.subwords import SETTINGS
 
 NAME = 'README.md'
@@ -236,10 +236,12 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     lines = [_of_source(source, surgery, architecture)]
     if corpus := _manifest(run, 'corpus').get('counts'):
         texts = corpus.get('words', {})
+        kinds = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in corpus.get('kinds', {}).items())
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
             f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '
             f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
+            f'{"; the documents contain " + kinds if kinds else ""}'
         )
         lines.append(_audit(corpus))
     if kept := vocab.get('counts'):

@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
+from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Corpus
 from bioptimus_jax.words import count_words
@@ -48,36 +50,45 @@ def look_into(settings: Corpus) -> Texts:
     """
     files = input_files(settings)
     chosen = files[:: -(-len(files) // FILES)]
-    sample: list[str] = []
-    words = stored = 0
-    whole = len(chosen) == len(files)
-    for path, prefix in named_files(chosen):
-        found, read, ended = _beginning(path, prefix, settings)
-        sample += found
-        words += sum(count_words(text) for text in found)
-        stored += read
-        whole &= ended
+    beginnings = [_beginning(path, prefix, settings) for path, prefix in named_files(chosen)]
+    # Of versions and deletions only what was read can be told.
+    stand = standing([Identities.of(one.records) for one in beginnings])
+    sample = [
+        record.text
+        for one, stands in zip(beginnings, stand, strict=True)
+        for record, stays in zip(one.records, stands.tolist(), strict=True)
+        if stays and not record.reason
+    ]
+    words = sum(map(count_words, sample))
+    stored = sum(one.stored for one in beginnings)
+    whole = len(chosen) == len(files) and all(one.whole for one in beginnings)
     if not words:
         raise InputError(f'{chosen[0]}: holds no document with text; correct the texts or corpus.text_fields')
     size = sum(path.stat().st_size for path in files)
     return Texts(float(words) if whole else words * size / stored, whole, sample)
 
 
-def _beginning(path: Path, prefix: str, settings: Corpus) -> tuple[list[str], int, bool]:
-    """Texts from the beginning of a file, the stored bytes that they took, and whether that is all of it."""
-    texts: list[str] = []
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """Records from the beginning of a file, the stored bytes that they took, and whether that is all of it."""
+
+    records: Sequence[Record]
+    stored: int
+    whole: bool
+
+
+def _beginning(path: Path, prefix: str, settings: Corpus) -> Beginning:
+    records: list[Record] = []
     characters = stored = complete = 0
 
     # Words are scaled up by stored bytes, so only texts count that end before the last report of bytes.
     def advance(read: int) -> None:
         nonlocal stored, complete
-        stored, complete = stored + read, len(texts)
+        stored, complete = stored + read, len(records)
 
     for record in read_file(path, prefix, settings, advance):
-        if record.reason:
-            continue
-        texts.append(record.text)
+        records.append(record)
         characters += len(record.text)
         if characters > CHARACTERS and complete:
-            return texts[:complete], stored, False
-    return texts, path.stat().st_size, True
+            return Beginning(records[:complete], stored, whole=False)
+    return Beginning(records, path.stat().st_size, whole=True)

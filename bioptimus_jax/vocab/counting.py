@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.corpus.documents import DocumentSource
-from bioptimus_jax.corpus.readers import input_files, read_inputs
+from bioptimus_jax.corpus.newest import Identities, standing
+from bioptimus_jax.corpus.readers import documents_in, identities_in, input_files
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress import Console, Progress
@@ -37,7 +40,7 @@ def count_corpora(
     `like`: the tokenizer whose words they are; None: those of the kind and the casing of the configuration.
     """
     settings = e.vocab
-    blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(e)]
+    blocks, files = ranges(len(documents), BLOCK), general_files(e)
     kind, words_of = TOKENIZERS.load(settings.tokenizer), like.reader if like else None
     count = functools.partial(kind.count_words, lowercase=settings.lowercase, like=words_of)
     arguments = documents, share, settings.sample_seed, count, _general(e)
@@ -47,8 +50,13 @@ def count_corpora(
         domain = _added(progress, sizes, pool.map(_count_block, blocks, console.check_stop))
         general: Counter[str] = Counter()
         if files:
+            # Twice: which of several versions of a record stands is known when all files are read.
+            identities = list(
+                pool.map(_identities, [(file.absolute(),) for file in files], console.check_stop)
+            )
             progress = console.progress('vocab: counting words of the general corpus', len(files), 'files')
-            general = _added(progress, [1] * len(files), pool.map(_count_file, files, console.check_stop))
+            tasks = [(file.absolute(), one) for file, one in zip(files, standing(identities), strict=True)]
+            general = _added(progress, [1] * len(files), pool.map(_count_file, tasks, console.check_stop))
     return domain, general
 
 
@@ -85,6 +93,9 @@ def _count_block(start: int, stop: int) -> Counter[str]:
     return _state['count'](chosen)
 
 
-def _count_file(path: Path) -> Counter[str]:
-    reading = dataclasses.replace(_state['general'], inputs=(str(path),))
-    return _state['count'](document.text for document in read_inputs(reading))
+def _identities(path: Path) -> Identities:
+    return identities_in(path, '', _state['general'])
+
+
+def _count_file(path: Path, stands: np.ndarray) -> Counter[str]:
+    return _state['count'](document.text for document in documents_in(path, '', _state['general'], stands))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import locks, read_json, write_json
+from bioptimus_jax.files import by_numbers, locks, read_json, write_json
 from bioptimus_jax.hosts.remote import hub
 from bioptimus_jax.hosts.remote.store import Store, in_bucket, is_pattern, is_remote, on_disk
 from bioptimus_jax.progress import Progress
@@ -107,7 +107,8 @@ class Fetching:
     def locals(self, place: str) -> list[str]:
         """The local paths of what a pattern names, in order; one path for a folder, which the reader judges."""
         if is_pattern(place) and is_remote(place):
-            return [str(file) for file in self._fetch(place)[1] if file.suffix != CHECKSUM]
+            files = sorted(self._fetch(place)[1], key=by_numbers)  # as a pattern of local files
+            return [str(file) for file in files if file.suffix != CHECKSUM]
         return [self.local(place)]
 
     def _fetch(self, url: str) -> tuple[Path, list[Path]]:

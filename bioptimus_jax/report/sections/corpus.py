@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from bioptimus_jax.report.layout import Column, Table, count, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.schema import KINDS
 
 SHOWN = 20
 NOT_RUN = 'stage corpus has not been run.'
@@ -20,6 +21,8 @@ def documents(m: Measures) -> Table:
             records.append((f'left out: {reason.replace("_", " ")}', n, None))
         for split, name in (('train', 'for training'), ('heldout', 'held out')):
             records.append((name, counts[split], counts['words'][split]))
+        for kind, n in counts.get('kinds', {}).items():
+            records.append((f'of both: {KINDS[kind]}', n, None))
     columns = [
         Column('', lambda name, n, words: name),
         Column('documents', lambda name, n, words: count(n)),
