@@ -248,7 +248,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
         difficulty.measure(run, ['nothing'])
     with pytest.raises(ConfigError, match=r"--model: two models are called 'bert'"):
         difficulty.measure(run, [str(place / 'bert'), str(place / 'bert')])
-    with pytest.raises(InputError, match=r'no config\.json'):
+    with pytest.raises(InputError, match=r'config\.json: no such file'):
         difficulty.measure(run, [str(tmp_path)])
     headless = tmp_path / 'headless'
     write_foreign(headless, DistilBertModel)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus.dates import cut_off, span_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.markup import LONGEST_RECORD
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lxml import etree, html
 
-from bioptimus_jax.corpus.dates import cut_off, span_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.markup import LONGEST_RECORD
 from bioptimus_jax.corpus.medline import title_of
 from bioptimus_jax.corpus.pieces import elements

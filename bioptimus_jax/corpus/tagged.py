@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bioptimus_jax.corpus.dates import cut_off, span_in, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
 from bioptimus_jax.corpus.medline import abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
