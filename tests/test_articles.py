@@ -3,8 +3,10 @@
 import datetime
 import gzip
 import io
+import itertools
 import random
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_articles import DOCTYPE, article, packed
 
-from bioptimus_jax.corpus import jats, readers, tarred
+from bioptimus_jax.corpus import article_text, jats, readers, tarred
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
@@ -511,15 +513,22 @@ LEFT_OUT = {
     'a label': ['label', 'object-id', 'alt-text'],
 }
 FLOATS = ['fig', 'table-wrap']
+REASON_OF = {
+    **article_text.NAMES,
+    '': 'citations',
+    'fig': 'figures',
+    'table-wrap': 'tables',
+}
+OF_FLOATS = {('fig', 'caption'), ('table-wrap', 'caption')}
 NOT_READ = [name for names in LEFT_OUT.values() for name in names]
 CITED = f'<sup>{cited("7a")}</sup>'
 
 
 class Grown:
-    """A random tree of elements: its XML, and its words, each with what it stands in. All words differ."""
+    """A random tree of elements: its XML, and its words and citations, each with what it stands in. All words differ."""
 
     def __init__(self, draw: random.Random):
-        self.draw, self.words = draw, {}
+        self.draw, self.words, self.cited = draw, {}, []
 
     def word(self, within: tuple[str, ...]) -> str:
         number, word = len(self.words), ''
@@ -540,29 +549,35 @@ class Grown:
             if name in FLOATS:
                 inner += f'<caption>{self.tree((*within, name, "caption"), depth + 1)}</caption>'
             gap = ' ' * (name in INLINE + NOT_READ)
-            xml += f'{self.draw.choice(["", CITED])}{gap}<{name}>{inner}</{name}>{gap}{self.word(within)}'
+            citation = self.draw.choice(['', CITED])
+            self.cited += [within] * bool(citation)
+            xml += f'{citation}{gap}<{name}>{inner}</{name}>{gap}{self.word(within)}'
         return xml
 
 
-def is_read(within: tuple[str, ...]) -> bool:
-    if not {*within}.isdisjoint(NOT_READ):
-        return False
-    floats = [place for place, name in enumerate(within) if name in FLOATS]
-    return not floats or within[floats[-1] + 1 : floats[-1] + 2] == ('caption',)
+def not_read_in(within: tuple[str, ...]) -> str:
+    """The outermost element that keeps a word from being read, behind the last caption of a figure or table; or ''."""
+    captions = [at + 2 for at, pair in enumerate(itertools.pairwise(within)) if pair in OF_FLOATS]
+    inner = within[max(captions, default=0) :]
+    return next((name for name in inner if name in NOT_READ or name in FLOATS), '')
 
 
 def test_every_word_of_a_body_is_read_once_or_left_out_for_a_reason(tmp_path):
     """Over random trees of what articles are made of, in which no two blocks have white space between them.
 
-    What is left out is in the table of docs/method/corpus.md; nothing else may be, and no two words may touch.
+    What is left out is in the table of docs/method/corpus.md, and counted; nothing else may be, and no two words may
+    touch.
     """
     grown = [Grown(random.Random(seed)) for seed in range(150)]
     articles = [article(str(n), body=tree.tree()) for n, tree in enumerate(grown, 1)]
     (tmp_path / 'x.xml').write_text(f'<pmc-articleset>{"".join(articles)}</pmc-articleset>', 'utf-8')
     found = read(tmp_path / 'x.xml', article_parts=('paragraphs', 'captions'), section_labels=True)
     for record, tree in zip(found, grown, strict=True):
-        wanted = [word for word, within in tree.words.items() if is_read(within)]
-        assert sorted(record.text.split()) == sorted(wanted)
+        places = {word: not_read_in(within) for word, within in tree.words.items()}
+        assert sorted(record.text.split()) == sorted(word for word, place in places.items() if not place)
+        not_read = Counter(REASON_OF[place] for place in places.values() if place)
+        not_read.update(REASON_OF[not_read_in(within)] for within in tree.cited)
+        assert record.not_read == not_read
         for line in record.text.split('\n'):  # a line is of one block, or a caption
             blocks = {tuple(name for name in tree.words[word] if name in BLOCKS) for word in line.split()}
             assert len(blocks) == 1 or any('caption' in within for within in blocks)

@@ -359,7 +359,9 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
     entries['P/x.pdf'] = b'%PDF' + bytes(2000)
     packed(tmp_path / 'oa.baseline.tar.gz', entries)
     # An update replaces an article; another is nearly one of the notes.
-    packed(tmp_path / 'oa.incr.tar.gz', {'PMC3.nxml': article('3', f'<p>New words. {texts[59]}</p>')})
+    figure = '<fig><caption><p>Seen here.</p></caption></fig><table-wrap><table>1 2 3</table></table-wrap>'
+    updated = article('3', f'<p>New words. {texts[59]}</p>{figure}')
+    packed(tmp_path / 'oa.incr.tar.gz', {'PMC3.nxml': updated})
     rows = [note(n, text, 'Physician ') for n, text in enumerate(texts[30:58])]
     rows += [note(90, f'{texts[5]} indeed', 'Physician '), note(91, leak, 'Physician'), note(92, 'x', 'ECG')]
     noted(tmp_path / 'NOTEEVENTS.csv', [*rows, note(93, words(draw, 9), 'Physician', '1'), note('')])
@@ -388,6 +390,8 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
         'erroneous': 1,
         'category': 1,
     }
+    assert counts['words_not_read'] == {'captions': 2, 'tables': 3}
+    assert build._summary(counts).endswith('; words not read: 2 of captions, 3 of tables')
     ids = {d.id: d for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)}
     wanted = {'3', *(f'PMC{n}' for n in range(1, 30)), *(f'note-{n}' for n in range(28))}
     assert ids.keys() == wanted

@@ -1,17 +1,19 @@
 """Lines of text out of the elements of an article in JATS: what is read, what leaves a gap, and where a line ends.
 
 Every word is read once, unless it stands in a table, a displayed formula, TeX or code, a list of references or terms,
-a footnote, a label, a supplement, or in what is read on request (`KINDS`). Elements that are not known here are read
-as a part of their line; no two blocks ever touch.
+a footnote, a label, a supplement, or in what is read on request (`KINDS`); such words are counted. Elements that are
+not known here are read as a part of their line; no two blocks ever touch.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lxml import etree
 
 from bioptimus_jax.corpus import citations, markup, mathml, scripts
 from bioptimus_jax.schema import Corpus
+from bioptimus_jax.words import count_words
 
 LANGUAGE = '{http://www.w3.org/XML/1998/namespace}lang'
 # Elements whose captions are read on request; they float, so the sentence that they are printed in goes on.
@@ -64,10 +66,14 @@ def _letters(text: str) -> str:
 
 
 class Reading:
-    """Lines of text out of what an article is made of, with or without captions and titles of sections."""
+    """Lines of text out of what an article is made of, with or without captions and titles of sections.
+
+    `not_read`: how many words were met and are in no line, by what they stand in.
+    """
 
     def __init__(self, article: etree._Element, settings: Corpus):
-        self.with_captions = 'captions' in settings.article_parts
+        self.not_read: Counter[str] = Counter()
+        self.wants_captions = self.with_captions = 'captions' in settings.article_parts
         self.with_titles = settings.section_labels
         self.brackets = settings.script_brackets
         self.language = article.get(LANGUAGE, 'en')
@@ -139,6 +145,7 @@ class Reading:
                     found.append(CLOSED_BY[kind])
             elif isinstance(kind, str):
                 found.append(kind)
+                self._leave_out(NAMES.get(element.tag, ''), element.itertext())
             else:
                 kind(self, element, found)
             if tail := element.tail:
@@ -153,8 +160,16 @@ class Reading:
         found.append(BREAK)
         self.floating = outer
 
+    def _leave_out(self, name: str, texts: Iterable[str]) -> None:
+        """Count the words of these texts as not read, under a name if there is one."""
+        if name and (words := count_words(' '.join(' '.join(texts).split()))):
+            self.not_read[name] += words
+
     def _float(self, element: etree._Element, found: list[str]) -> None:
         captions = self.captions(element)
+        self._leave_out('figures' if element.tag.startswith('fig') else 'tables', _beside_captions(element))
+        if not self.wants_captions:
+            self._leave_out('captions', _of_captions(element))
         if self.floating is None:
             found.append(BREAK + ''.join(caption + BREAK for caption in captions))
         else:
@@ -166,6 +181,8 @@ class Reading:
         if self.with_titles:
             self._read(element, found)
             found.append(BREAK)
+        else:
+            self._leave_out('titles of sections', element.itertext())
 
     def _reference(self, element: etree._Element, found: list[str]) -> None:
         kind = element.get('ref-type', '')
@@ -173,10 +190,12 @@ class Reading:
             kind = self.targets.kind_of(element.get('rid', ''))
         if kind in citations.NOTES or (not kind and citations.is_raised(element)):
             found.append(citations.GAP)
+            self._leave_out('citations', element.itertext())
         elif kind not in citations.SOURCES:
             self._read(element, found)
         elif citations.is_mark(element):
             found.append(citations.GAP)
+            self._leave_out('citations', element.itertext())
         else:
             pieces: list[str] = []
             self._read(element, pieces)
@@ -206,6 +225,26 @@ class Reading:
         found.append(markup.entity(node))
 
 
+def _beside_captions(element: etree._Element) -> Iterator[str]:
+    """The texts of a figure or table that stand in no caption."""
+    if element.text:
+        yield element.text
+    for child in element:
+        if not (child.tag == 'caption' and element.tag in FLOATS):
+            yield from _beside_captions(child)
+        if child.tail:
+            yield child.tail
+
+
+def _of_captions(element: etree._Element) -> Iterator[str]:
+    """The texts of all captions within a figure or table."""
+    for child in element:
+        if child.tag == 'caption' and element.tag in FLOATS:
+            yield from child.itertext()
+        else:
+            yield from _of_captions(child)
+
+
 def _add(pieces: list[str], found: list[str]) -> None:
     """Add what was read of a thing; a gap where all of it is a picture."""
     whole = ''.join(pieces)
@@ -213,6 +252,22 @@ def _add(pieces: list[str], found: list[str]) -> None:
     found.append(text if text.strip() else whole)
 
 
+# What is not read, by tag.
+NAMES = {
+    tag: name
+    for name, tags in {
+        'labels': 'label object-id alt-text long-desc index-term',
+        'notes': 'fn fn-group table-wrap-foot attrib permissions sec-meta kwd-group',
+        'formulas': 'tex-math private-char disp-formula disp-formula-group chem-struct-wrap',
+        'tables': 'array table',
+        'code': 'preformat code',
+        'supplements': 'inline-graphic graphic supplementary-material media',
+        'references': 'ref-list citation mixed-citation element-citation nlm-citation',
+        'lists of terms': 'def-list',
+        'verses': 'verse-group',
+    }.items()
+    for tag in tags.split()
+}
 _HIDDEN = 'label object-id alt-text long-desc index-term fn'
 _PICTURES = 'tex-math inline-graphic graphic private-char'
 _APART = (

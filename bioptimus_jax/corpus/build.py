@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
     counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
     counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
+    not_read = sum((shard.not_read for shards in written.values() for shard in shards), Counter[str]())
+    counts['words_not_read'] = dict(sorted(not_read.items()))
     counts['audit'] = _write_audit(folder, settings, parts, verdicts)
     bad = _rows(_left_out(parts, verdicts, 'bad_record'), ('id', 'note'))
     write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
@@ -150,6 +153,8 @@ class Shard:
     words: int
     ids_made: int
     contents: bytes
+    not_read: Counter[str]
+    """Words of articles that are not in their texts, by what they stand in."""
 
 
 def _write_split(run: Run, folder: Path, parts: list[Part], verdicts: Verdicts, split: str) -> list[Shard]:
@@ -183,9 +188,13 @@ def _left_out(parts: Sequence[Part], verdicts: Verdicts, reason: str) -> list[tu
 
 def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]]) -> Shard:
     """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
-    facts = [row for _, row in _rows(places, ('content', 'words', 'id_made'))]
+    facts = [row for _, row in _rows(places, ('content', 'words', 'id_made', 'not_read'))]
     contents = b''.join(row['content'] for row in facts)
-    shard = Shard(len(facts), sum(r['words'] for r in facts), sum(r['id_made'] for r in facts), contents)
+    not_read = Counter[str]()
+    for row in facts:
+        not_read.update(json.loads(row['not_read'] or '{}'))
+    words, made = (sum(row[name] for row in facts) for name in ('words', 'id_made'))
+    shard = Shard(len(facts), words, made, contents, not_read)
     note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()
     known = None
     with contextlib.suppress(InputError):  # damaged: the shard is written again
@@ -265,6 +274,8 @@ def _summary(counts: dict[str, Any]) -> str:
         left_out.append(f'{whole:,} of {counts["files"]:,} files')
     kept = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in counts['kinds'].items())
     kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
+    not_read = ', '.join(f'{n:,} of {name}' for name, n in counts['words_not_read'].items())
+    kept += f'; words not read: {not_read}' if not_read else ''
     return (
         f'{numbered(counts["read"], "document")} read, {counts["train"]:,} for training '
         f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: '

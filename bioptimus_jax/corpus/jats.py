@@ -9,7 +9,7 @@ out of the body; what comes behind it, and letters, reviews and translations tha
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lxml import etree
@@ -115,16 +115,22 @@ def _record(article: etree._Element, settings: Corpus, file: str) -> Record:
     meta = article.find('front/article-meta')
     if meta is None:
         raise BadRecord('has no front/article-meta')
-    lines = _lines(article, meta, settings)
+    lines, not_read = _lines(article, meta, settings)
     text = '\n'.join(lines)
     why = reason_of(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
     id, version, revised = article_meta.identity(meta, file)
     kind = article_meta.kind(article, meta)
-    return Record(id or made_id(text), '' if why else text, version, why, revised=revised, kind=kind)
+    kept = '' if why else text
+    return Record(id or made_id(text), kept, version, why, revised=revised, kind=kind, not_read=not_read)
 
 
-def _lines(article: etree._Element, meta: etree._Element, settings: Corpus) -> list[str]:
-    """What is read of an article, its title first; nothing where there is only a title."""
+def _lines(
+    article: etree._Element, meta: etree._Element, settings: Corpus
+) -> tuple[list[str], Mapping[str, int]]:
+    """What is read of an article, its title first, and how many words are not, by what they stand in.
+
+    No line where there is only a title.
+    """
     parts = settings.article_parts
     reading = Reading(article, settings)
     lines: list[str] = []
@@ -135,4 +141,6 @@ def _lines(article: etree._Element, meta: etree._Element, settings: Corpus) -> l
     for name in ('body', 'floats-group', 'floats-wrap'):
         for element in article.iterfind(name):
             lines += read(element)
-    return [*reading.title(meta), *lines] if 'title' in parts and lines else lines
+    if 'title' in parts and lines:
+        lines = [*reading.title(meta), *lines]
+    return lines, reading.not_read

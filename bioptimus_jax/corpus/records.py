@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import re
+from collections.abc import Mapping
 
 PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
 SURROGATE = re.compile('[\ud800-\udfff]')
@@ -18,7 +19,8 @@ class Record:
     orders records of one version, as 20240131 does, and is 0 where nothing is said. Which of them stands is decided in
     `newest`. `reason` is empty for a document; `deletion` takes back what came before under this id, in this version or
     (0) in all; `bad_record` explains itself in `note`. With any other reason it has no text. `kind` is one of KINDS for
-    what is no ordinary article, else empty.
+    what is no ordinary article, else empty. `not_read`: how many words of an article are not in its text, by what they
+    stand in.
     """
 
     id: str
@@ -28,6 +30,7 @@ class Record:
     note: str = ''
     revised: int = 0
     kind: str = ''
+    not_read: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 class BadRecord(Exception):

@@ -60,6 +60,10 @@ COLUMNS = pyarrow.schema(
         ('id_made', pyarrow.bool_()),
         ('content', pyarrow.binary(16)),  # hash of id and text
         ('sentences', pyarrow.string()),  # JSON: the benchmark sentences in it
+        (
+            'not_read',
+            pyarrow.string(),
+        ),  # JSON: words of an article that are not in its text, by what they stand in
     ]
 )
 # What a row has in the other columns where its reader gave a reason.
@@ -69,9 +73,10 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'id_made': False,
     'content': bytes(16),
     'sentences': '',
+    'not_read': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 2  # of parts: other readers, rules or columns need another number
+FORMAT = 3  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
@@ -237,6 +242,7 @@ class Judge:
             id_made=record.id.startswith(MADE_ID),
             content=_content(record),
             sentences=json.dumps(found, ensure_ascii=False) if found else '',
+            not_read=json.dumps(record.not_read) if record.not_read else '',
             reason=CODE['benchmark' if found else self._reason(record.text, words)],
         )
         if not row['reason']:

@@ -14,7 +14,7 @@ NOT_RUN = 'stage corpus has not been run.'
 def documents(m: Measures) -> Table:
     """What was read, what was left out and why, and what is left."""
     counts = m.manifests.get('corpus', {}).get('counts', {})
-    records: list[tuple[str, int, int | None]] = []
+    records: list[tuple[str, int | None, int | None]] = []
     if 'read' in counts:
         records = [('read', counts['read'], None)]
         for reason, n in counts['left_out'].items():
@@ -23,10 +23,12 @@ def documents(m: Measures) -> Table:
             records.append((name, counts[split], counts['words'][split]))
         for kind, n in counts.get('kinds', {}).items():
             records.append((f'of both: {KINDS[kind]}', n, None))
+        for name, words in counts.get('words_not_read', {}).items():
+            records.append((f'not read of both: {name}', None, words))
     columns = [
         Column('', lambda name, n, words: name),
         Column('documents', lambda name, n, words: count(n)),
-        Column('share', lambda name, n, words: percent(n / counts['read'])),
+        Column('share', lambda name, n, words: percent(None if n is None else n / counts['read'])),
         Column('words', lambda name, n, words: count(words)),
     ]
     broken = counts.get('broken_files', 0)
