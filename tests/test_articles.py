@@ -525,7 +525,7 @@ CITED = f'<sup>{cited("7a")}</sup>'
 
 
 class Grown:
-    """A random tree of elements: its XML, and its words and citations, each with what it stands in. All words differ."""
+    """A random tree of elements: its XML, and its words (no two are equal) and citations with what each stands in."""
 
     def __init__(self, draw: random.Random):
         self.draw, self.words, self.cited = draw, {}, []
