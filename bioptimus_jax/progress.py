@@ -90,7 +90,7 @@ def numbered(number: int, noun: str) -> str:
     """A number and its noun: 1 cell, 2,000 cells, 3 entries."""
     if number == 1:
         return f'{number} {noun}'
-    if re.search('(s|x|z|ch|sh)$', noun):
+    if re.search('(s|x|z|(?<!epo)ch|sh)$', noun):
         return f'{number:,} {noun}es'
     return f'{number:,} {re.sub("(?<![aeiou])y$", "ie", noun)}s'
 

@@ -28,9 +28,10 @@ def overlaid(config: ConfigDict, records: Iterable[Mapping[str, Any]]) -> Experi
     known = {dotted: value for record in records for dotted, value in record.items()}
     for dotted, _, metadata in walk(Experiment()):
         other, values = metadata.get('only_with') or (dotted, ())
-        decides = known.get(other) in values  # so that a record which knew the key would have it
-        if decides and metadata.get('before') is not None:
-            known.setdefault(dotted, metadata['before'])
+        value, before = known.get(other), metadata.get('before')
+        # A record that knew the key would have it. (A range is searched number by number for None.)
+        if before is not None and value is not None and value in values:
+            known.setdefault(dotted, before)
     for dotted, value in known.items():
         put(config, Experiment, dotted, value)
     # What was begun with other phases may still name their objectives.

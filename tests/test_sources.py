@@ -364,7 +364,7 @@ REFUSED = {
     ),
     'another class': (
         lambda f: named(f, tokenizer_class='RobertaTokenizer'),
-        'transformers reads it as a RobertaTokenizer',
+        'transformers reads it as RobertaTokenizer',
     ),
     'a class without a fast version': (
         lambda f: named(f, tokenizer_class='BertJapaneseTokenizer'),

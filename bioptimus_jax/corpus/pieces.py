@@ -138,5 +138,6 @@ def _between(text: bytes, open_tags: list[bytes]) -> str:
 def _parsed(piece: bytes, around: bytes, encoding: str) -> etree._Element:
     # The tag around it declares prefixes of names that the record may use.
     whole = b'%b%b%b</%b>' % (DOCTYPE, around, piece, around.split()[0].strip(b'<>'))
-    tree = etree.fromstring(whole, etree.XMLParser(encoding=encoding, **PARSING))
-    return tree[0]
+    parser = etree.XMLParser(encoding=encoding, **PARSING)
+    parser.feed(whole)
+    return parser.close()[0]

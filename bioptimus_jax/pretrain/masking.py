@@ -133,8 +133,8 @@ class Masker:
         draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
         # The phase is a traced number, so the units of all its run's strategies are computed and one row is taken.
         begins_SxL = jnp.stack([begins_of(masking, starts_L, draws_L) for masking in self.maskings])
-        chosen_S = np.array([number_of(masking) for masking in self.maskings]) == setting.strategy
-        begins_L = begins_SxL[jnp.argmax(chosen_S)]
+        numbers_S = jnp.array([number_of(masking) for masking in self.maskings])  # ascending
+        begins_L = begins_SxL[jnp.searchsorted(numbers_S, setting.strategy)]
         apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))
         parts = setting.parts if self.joins else 1
         unit_starts_L = unit_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
