@@ -61,8 +61,9 @@ def test_twenty_cells_on_four_cards(host, tmp_path, monkeypatch):
     assert sum(sets.values()) == 20
     assert list(done) == [(name, n) for name, seeds in sets.items() for n in range(seeds) if name != 'giant']
     used = Counter(record['CUDA_VISIBLE_DEVICES'] for record in done.values())
-    assert len(used) > 2  # one whose processes start late may find nothing left
-    assert max(used.values()) <= 10  # a card whose processes start sooner takes more
+    # A card whose processes start sooner takes more, and the last one may find nothing left.
+    assert len(used) > 2
+    assert max(used.values()) < 15
     assert {record['JAX_PLATFORMS'] for record in done.values()} == {'cpu'}
     beside = {name: [r['beside'] for (of, _), r in done.items() if of == name] for name in sets}
     assert max(beside['small']) == 2
