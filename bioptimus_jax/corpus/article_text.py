@@ -6,7 +6,7 @@ not known here are read as a part of their line; no two blocks ever touch.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lxml import etree
@@ -162,14 +162,16 @@ class Reading:
 
     def _leave_out(self, name: str, texts: Iterable[str]) -> None:
         """Count the words of these texts as not read, under a name if there is one."""
-        if name and (words := count_words(' '.join(' '.join(texts).split()))):
+        if name and (words := _words(texts)):
             self.not_read[name] += words
 
     def _float(self, element: etree._Element, found: list[str]) -> None:
         captions = self.captions(element)
-        self._leave_out('figures' if element.tag.startswith('fig') else 'tables', _beside_captions(element))
-        if not self.wants_captions:
-            self._leave_out('captions', _of_captions(element))
+        in_captions = sum(_words(caption.itertext()) for caption in _outermost_captions(element))
+        if beside := _words(element.itertext()) - in_captions:
+            self.not_read['figures' if element.tag.startswith('fig') else 'tables'] += beside
+        if in_captions and not self.wants_captions:
+            self.not_read['captions'] += in_captions
         if self.floating is None:
             found.append(BREAK + ''.join(caption + BREAK for caption in captions))
         else:
@@ -225,24 +227,17 @@ class Reading:
         found.append(markup.entity(node))
 
 
-def _beside_captions(element: etree._Element) -> Iterator[str]:
-    """The texts of a figure or table that stand in no caption."""
-    if element.text:
-        yield element.text
-    for child in element:
-        if not (child.tag == 'caption' and element.tag in FLOATS):
-            yield from _beside_captions(child)
-        if child.tail:
-            yield child.tail
+def _outermost_captions(element: etree._Element) -> set[etree._Element]:
+    """The captions of the figures and tables within an element, without those that stand in another one."""
+    found: set[etree._Element] = set()
+    for caption in element.iter('caption'):
+        if caption.getparent().tag in FLOATS and found.isdisjoint(caption.iterancestors('caption')):
+            found.add(caption)
+    return found
 
 
-def _of_captions(element: etree._Element) -> Iterator[str]:
-    """The texts of all captions within a figure or table."""
-    for child in element:
-        if child.tag == 'caption' and element.tag in FLOATS:
-            yield from child.itertext()
-        else:
-            yield from _of_captions(child)
+def _words(texts: Iterable[str]) -> int:
+    return count_words(' '.join(' '.join(texts).split()))
 
 
 def _add(pieces: list[str], found: list[str]) -> None:
