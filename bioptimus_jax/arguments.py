@@ -119,7 +119,7 @@ def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any
 
 
 def _as_flag(word: str, flags: Mapping[str, Mapping[str, Any]]) -> str:
-    """The end of a message about a word that may be the value of a flag or key whose name was left out."""
+    """A hint for a word that looks like the value of a flag or key whose name was left out."""
     key, equals, value = word.removeprefix('config.').partition('=')
     if equals and ('.' in key or key in dict.fromkeys(name for name, *_ in walk(Experiment()))):
         return f'; did you mean --config.{key}={value}?'

@@ -174,7 +174,7 @@ def test_a_gzip_bomb(name, tmp_path, refused):
 def test_a_line_or_record_without_end(name, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(stored, 'LONGEST_LINE', 2**20)
     monkeypatch.setattr(stored.opened.__wrapped__, '__defaults__', (lambda read: None, 2**20))
-    monkeypatch.setattr('bioptimus_jax.corpus.medline.LONGEST_RECORD', 2**20)
+    monkeypatch.setattr('bioptimus_jax.corpus.pieces.LONGEST_RECORD', 2**20)
     start = {'a.xml': b'<PubmedArticleSet>', 'a.json': b'[\n"'}.get(name, b'')
     (tmp_path / name).write_bytes(start + b'<a/>' * 2**19)
     line = refused('corpus', f'--config.corpus.inputs={tmp_path / name}')

@@ -96,7 +96,7 @@ def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
 
 
 def check_plain(model: Any) -> None:
-    """Raise ConfigError, with what to give instead, for an object that is no plain model of transformers.
+    """Raise ConfigError for anything but a plain model of transformers, and say what to give instead.
 
     What such an object adds would be lost, in silence, where its model is written and read.
     """

@@ -7,7 +7,7 @@ from lxml import etree
 from bioptimus_jax.corpus.dates import Span, span_in, span_of
 from bioptimus_jax.corpus.records import BadRecord, is_number
 
-# Versions as `2` and `1.10`; words such as `preprint` or `Version of Record` stand in the same element.
+# A version is `2` or `1.10`; the same element may also hold words such as `preprint` or `Version of Record`.
 VERSION = re.compile(r'[vV]?(\d{1,9})(?:\.(\d{1,9}))?', re.ASCII)
 # DOIs of one version: Research Square, ChemRxiv, OSF and others with a v; F1000's platforms and eLife without.
 VERSIONED_DOI = re.compile(

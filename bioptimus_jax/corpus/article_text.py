@@ -1,22 +1,22 @@
 """Lines of text out of the elements of an article in JATS: what is read, what leaves a gap, and where a line ends.
 
-Every word is read once, unless it stands in a table, a displayed formula, TeX or code, a list of references or terms,
-a footnote, a label, a supplement, or in what is read on request (`KINDS`); such words are counted. Elements that are
-not known here are read as a part of their line; no two blocks ever touch.
+Every word is read once. The exceptions are tables, displayed formulas, TeX, code, lists of references or terms,
+footnotes, labels, supplements, and what is read on request only (`KINDS`); their words are counted. An element that is
+not known here is read as a part of its line. No two blocks ever touch.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lxml import etree
 
-from bioptimus_jax.corpus import citations, markup, mathml, scripts
+from bioptimus_jax.corpus import citations, mathml, scripts
 from bioptimus_jax.schema import Corpus
 from bioptimus_jax.words import count_words
 
 LANGUAGE = '{http://www.w3.org/XML/1998/namespace}lang'
-# Elements whose captions are read on request; they float, so the sentence that they are printed in goes on.
+# Their captions are read on request. They float: a sentence goes on behind a figure that is printed within it.
 FLOATS = ('fig', 'fig-group', 'table-wrap', 'table-wrap-group')
 LAST_FORM = 'textual-form'  # read where a thing has no other form
 BREAK = '\1'  # between two lines; XML cannot hold it
@@ -25,7 +25,7 @@ CLOSED_BY = {BREAK: BREAK, scripts.RAISED: scripts.END, scripts.LOWERED: scripts
 STOPS = tuple('.:;?!–—')  # at the end of a title: no colon has to follow
 SHORTEST_REPEAT = 20  # letters and digits; what is shorter, as the title of a section, may stand twice
 MOST_TEXTS = 20  # all are compared with all
-# What stands for an element: a text, marks around its own, or what a method of Reading makes of it; None: its own text.
+# What is read for an element: a fixed text, its own text between marks, or what a method of Reading makes of it.
 Kind = str | Callable[['Reading', etree._Element, list[str]], None]
 
 
@@ -97,9 +97,8 @@ class Reading:
     def captions(self, element: etree._Element) -> list[str]:
         """The captions of the figures and tables within an element, each a line; none if they are not wanted."""
         found: dict[etree._Element, list[etree._Element]] = {}
-        for caption in element.iter('caption') if self.with_captions else ():
-            if (parent := caption.getparent()).tag in FLOATS:
-                found.setdefault(parent, []).append(caption)
+        for caption in _captions_in(element) if self.with_captions else ():
+            found.setdefault(caption.getparent(), []).append(caption)
         chosen = [caption for captions in found.values() for caption in in_language(captions, self.language)]
         with_captions, self.with_captions = self.with_captions, False  # one within another is among them
         lines = [text for text in map(self._line, chosen) if text]
@@ -167,7 +166,11 @@ class Reading:
 
     def _float(self, element: etree._Element, found: list[str]) -> None:
         captions = self.captions(element)
-        in_captions = sum(_words(caption.itertext()) for caption in _outermost_captions(element))
+        outermost: set[etree._Element] = set()
+        for caption in _captions_in(element):
+            if outermost.isdisjoint(caption.iterancestors('caption')):
+                outermost.add(caption)
+        in_captions = sum(_words(caption.itertext()) for caption in outermost)
         if beside := _words(element.itertext()) - in_captions:
             self.not_read['figures' if element.tag.startswith('fig') else 'tables'] += beside
         if in_captions and not self.wants_captions:
@@ -224,16 +227,12 @@ class Reading:
         found.append(mathml.formula(element))
 
     def _entity(self, node: etree._Element, found: list[str]) -> None:
-        found.append(markup.entity(node))
+        found.append(mathml.entity(node))
 
 
-def _outermost_captions(element: etree._Element) -> set[etree._Element]:
-    """The captions of the figures and tables within an element, without those that stand in another one."""
-    found: set[etree._Element] = set()
-    for caption in element.iter('caption'):
-        if caption.getparent().tag in FLOATS and found.isdisjoint(caption.iterancestors('caption')):
-            found.add(caption)
-    return found
+def _captions_in(element: etree._Element) -> Iterator[etree._Element]:
+    """The captions of the figures and tables within an element, at whatever depth."""
+    return (caption for caption in element.iter('caption') if caption.getparent().tag in FLOATS)
 
 
 def _words(texts: Iterable[str]) -> int:
@@ -247,29 +246,22 @@ def _add(pieces: list[str], found: list[str]) -> None:
     found.append(text if text.strip() else whole)
 
 
-# What is not read, by tag.
-NAMES = {
-    tag: name
-    for name, tags in {
-        'labels': 'label object-id alt-text long-desc index-term',
-        'notes': 'fn fn-group table-wrap-foot attrib permissions sec-meta kwd-group',
-        'formulas': 'tex-math private-char disp-formula disp-formula-group chem-struct-wrap',
-        'tables': 'array table',
-        'code': 'preformat code',
-        'supplements': 'inline-graphic graphic supplementary-material media',
-        'references': 'ref-list citation mixed-citation element-citation nlm-citation',
-        'lists of terms': 'def-list',
-        'verses': 'verse-group',
-    }.items()
-    for tag in tags.split()
-}
-_HIDDEN = 'label object-id alt-text long-desc index-term fn'
-_PICTURES = 'tex-math inline-graphic graphic private-char'
-_APART = (
-    'disp-formula disp-formula-group chem-struct-wrap array table preformat code supplementary-material media ref-list '
-    'citation mixed-citation element-citation nlm-citation def-list fn-group table-wrap-foot attrib permissions '
-    'sec-meta kwd-group verse-group'
+# What is not read: its name where its words are counted, what stands for it, its tags.
+_NOT_READ = (
+    ('labels', '', 'label object-id alt-text long-desc index-term'),
+    ('notes', '', 'fn'),
+    ('notes', APART, 'fn-group table-wrap-foot attrib permissions sec-meta kwd-group'),
+    ('formulas', PICTURE, 'tex-math private-char'),
+    ('formulas', APART, 'disp-formula disp-formula-group chem-struct-wrap'),
+    ('tables', APART, 'array table'),
+    ('code', APART, 'preformat code'),
+    ('supplements', PICTURE, 'inline-graphic graphic'),
+    ('supplements', APART, 'supplementary-material media'),
+    ('references', APART, 'ref-list citation mixed-citation element-citation nlm-citation'),
+    ('lists of terms', APART, 'def-list'),
+    ('verses', APART, 'verse-group'),
 )
+NAMES = {tag: name for name, _, tags in _NOT_READ for tag in tags.split()}
 _BLOCKS = (
     'sec list list-item disp-quote boxed-text statement speech speaker caption question question-wrap answer '
     'answer-set explanation sig-block sig dateline address addr-line bio ack app-group app notes note glossary '
@@ -277,9 +269,7 @@ _BLOCKS = (
 )
 # By tag; that of an entity which the DTD declares is a function.
 KINDS: dict[Any, Kind] = {
-    **dict.fromkeys(_HIDDEN.split(), ''),
-    **dict.fromkeys(_PICTURES.split(), PICTURE),
-    **dict.fromkeys(_APART.split(), APART),
+    **{tag: stands_for for _, stands_for, tags in _NOT_READ for tag in tags.split()},
     **dict.fromkeys(_BLOCKS.split(), BREAK),
     **dict.fromkeys(FLOATS, Reading._float),
     **dict.fromkeys(('break', 'hr', 'br'), ' '),

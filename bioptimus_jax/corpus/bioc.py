@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
-from bioptimus_jax.corpus.markup import LONGEST_RECORD
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
-from bioptimus_jax.corpus.stored import Advance, opened
+from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.schema import Corpus
 
 COLLECTION = 'collection'
@@ -23,17 +22,15 @@ Passages = Iterable[tuple[Mapping[str, str], str]]
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """A record for every document of a collection in XML. Raises BrokenFile for damage, as `medline.read`."""
-    with opened(path, advance, LONGEST_RECORD) as source:
-        found = elements(path, source, ('document',), skip_damaged=settings.on_broken_file == 'skip')
-        for number, document in enumerate(found, 1):
-            if isinstance(document, BadRecord):
-                yield Record('', reason='bad_record', note=f'document {number} {document}')
-                continue
-            passages = (
-                ({i.get('key', ''): i.text or '' for i in p.iterchildren('infon')}, _text(p))
-                for p in document.iterchildren('passage')
-            )
-            yield _record(number, document.findtext('id') or '', passages, settings)
+    for number, document in enumerate(elements(path, settings, advance, ('document',)), 1):
+        if isinstance(document, BadRecord):
+            yield Record('', reason='bad_record', note=f'document {number} {document}')
+            continue
+        passages = (
+            ({i.get('key', ''): i.text or '' for i in p.iterchildren('infon')}, _text(p))
+            for p in document.iterchildren('passage')
+        )
+        yield _record(number, document.findtext('id') or '', passages, settings)
 
 
 def of_json(number: int, document: Any, settings: Corpus) -> Record:

@@ -191,8 +191,8 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
     facts = [row for _, row in _rows(places, ('content', 'words', 'id_made', 'not_read'))]
     contents = b''.join(row['content'] for row in facts)
     not_read = Counter[str]()
-    for row in facts:
-        not_read.update(json.loads(row['not_read'] or '{}'))
+    for counted in filter(None, (row['not_read'] for row in facts)):
+        not_read.update(json.loads(counted))
     words, made = (sum(row[name] for row in facts) for name in ('words', 'id_made'))
     shard = Shard(len(facts), words, made, contents, not_read)
     note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()

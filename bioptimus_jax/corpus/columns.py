@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.corpus import notes
-from bioptimus_jax.corpus.lines import numbered, peeked
+from bioptimus_jax.corpus.lines import as_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
@@ -51,7 +51,7 @@ def _without_names(
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
         yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
-    yield from numbered(column(path, rows, chosen), prefix, settings)
+    yield from as_documents(column(path, rows, chosen), prefix, settings)
 
 
 def delimiter_of(first_line: str) -> str:
@@ -121,11 +121,7 @@ def _text_columns(
 ) -> tuple[list[int], str]:
     plain = [name.casefold() for name in names]
     if settings.tsv_column:
-        if settings.tsv_column >= len(names):
-            raise InputError(
-                f'{path}:1: has {len(names)} column(s), config.corpus.tsv_column={settings.tsv_column} (from 0); '
-                'correct one of them'
-            )
+        _require_column(path, 1, names, settings.tsv_column)
         return [settings.tsv_column], 'by config.corpus.tsv_column'
     wanted = [name for name in map(str.casefold, settings.text_fields) if name in plain]
     if set(wanted) <= {'title'}:  # a title is not all of the text
@@ -185,10 +181,14 @@ def quoted(
 def column(path: Path, rows: Cells, column: int) -> Iterator[str]:
     """The texts of a column. Raises InputError for a row without it."""
     for number, cells in rows:
-        if column >= len(cells):
-            raise InputError(
-                f'{path}:{number}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
-                'correct one of them'
-            )
+        _require_column(path, number, cells, column)
         if text := squeezed(cells[column]):
             yield text
+
+
+def _require_column(path: Path, line: int, cells: Sequence[str], column: int) -> None:
+    if column >= len(cells):
+        raise InputError(
+            f'{path}:{line}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
+            'correct one of them'
+        )

@@ -7,11 +7,10 @@ from pathlib import Path
 from lxml import etree, html
 
 from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
-from bioptimus_jax.corpus.markup import LONGEST_RECORD
 from bioptimus_jax.corpus.medline import title_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, squeezed
-from bioptimus_jax.corpus.stored import Advance, opened
+from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.schema import Corpus
 
 ANSWER, RESULT = 'responseWrapper', 'result'
@@ -20,15 +19,13 @@ LABEL = re.compile(r'<h4>(.*?)</h4>', re.DOTALL)
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """A record for every result, with its PMID, PMC id or id as id. Raises BrokenFile for damage, as `medline.read`."""
-    with opened(path, advance, LONGEST_RECORD) as source:
-        skip = settings.on_broken_file == 'skip'
-        for number, result in enumerate(elements(path, source, (RESULT,), skip_damaged=skip), 1):
-            try:
-                if isinstance(result, BadRecord):
-                    raise result
-                yield _record(result, settings)
-            except BadRecord as error:
-                yield Record('', reason='bad_record', note=f'result {number} {error}')
+    for number, result in enumerate(elements(path, settings, advance, (RESULT,)), 1):
+        try:
+            if isinstance(result, BadRecord):
+                raise result
+            yield _record(result, settings)
+        except BadRecord as error:
+            yield Record('', reason='bad_record', note=f'result {number} {error}')
 
 
 def _record(result: etree._Element, settings: Corpus) -> Record:

@@ -72,16 +72,14 @@ def read_set(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Ite
     Raises BrokenFile for a set without any, and for damage, after the articles before it, or after all if broken files
     are skipped.
     """
-    number, skip = 0, settings.on_broken_file == 'skip'
-    with opened(path, advance, LONGEST_RECORD) as source:
-        found = elements(path, source, (f'{{*}}{ARTICLE}',), skip_damaged=skip)
-        for number, article in enumerate(found, 1):
-            try:
-                if isinstance(article, BadRecord):
-                    raise article
-                yield _record(article, settings, path.name)
-            except BadRecord as error:
-                yield _bad(f'article {number}', str(error))
+    number = 0
+    for number, article in enumerate(elements(path, settings, advance, (f'{{*}}{ARTICLE}',)), 1):
+        try:
+            if isinstance(article, BadRecord):
+                raise article
+            yield _record(article, settings, path.name)
+        except BadRecord as error:
+            yield _bad(f'article {number}', str(error))
     if not number:
         raise BrokenFile(
             f'{path}: holds no <{ARTICLE}>; ask for full texts in JATS, or take it out of the inputs'

@@ -26,9 +26,9 @@ FORMS = 'lines of JSON, an array of records, BioC (documents), and articles of C
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """The records of a file of JSON, by its beginning. Raises BrokenFile for an object of another form, and for damage
     after the records before it."""
-    if _is_array(path):
+    beginning, second = _first_lines(path)
+    if _is_array(path, beginning, second):
         return _array(path, settings, advance)
-    beginning = (*_first_lines(path), b'')[0]
     try:
         first = json.loads(beginning.decode(settings.encoding))
     except (ValueError, RecursionError):
@@ -41,15 +41,14 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     return _articles(path, _values(path, settings.encoding, advance), settings)
 
 
-def _first_lines(path: Path) -> list[bytes]:
-    """The first two lines that are not empty, or fewer."""
+def _first_lines(path: Path) -> tuple[bytes, bytes]:
+    """The first two lines that are not empty; empty where there are fewer."""
     filled = (line.strip() for _, line in byte_lines(path, lambda stored_bytes: None) if line.strip())
-    return list(itertools.islice(filled, 2))
+    return next(filled, b''), next(filled, b'')
 
 
-def _is_array(path: Path) -> bool:
+def _is_array(path: Path, first: bytes, second: bytes) -> bool:
     """Whether a file begins as an array does; in one of lines, a line may be an array that has no place there."""
-    first, second = (*_first_lines(path), b'', b'')[:2]
     if '.jsonl' not in path.suffixes or not second:
         return first.startswith(b'[')
     goes_on = second.endswith((b',', b'{'))

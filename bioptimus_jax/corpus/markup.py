@@ -3,7 +3,6 @@
 Nothing outside a file is loaded, and one that declares entities of its own is refused.
 """
 
-import html
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,15 +80,10 @@ def _read(element: etree._Element, found: list[str]) -> None:
             _read(child, found)
             found.append(around[1])
         elif not isinstance(tag, str):
-            found.append(entity(child))
+            found.append(mathml.entity(child))
         elif tag == 'math' or tag.startswith(mathml.NAMESPACE):
             found.append(mathml.formula(child))
         else:
             _read(child, found)
         if tail := child.tail:
             found.append(tail)
-
-
-def entity(node: etree._Element) -> str:
-    """What an entity of the DTD, which is not loaded, stands for; those of HTML have the same names."""
-    return html.unescape(node.text or '')

@@ -50,6 +50,11 @@ def formula(element: etree._Element) -> str:
     return f' {text} ' if 'block' in (element.get('display'), element.get('mode')) else text
 
 
+def entity(node: etree._Element) -> str:
+    """What an entity of the DTD, which is not loaded, stands for; those of HTML have the same names."""
+    return html.unescape(node.text or '')
+
+
 def _read(element: etree._Element) -> Part:
     kind = element.tag.rpartition('}')[2]
     if kind in TOKENS:
@@ -61,7 +66,7 @@ def _read(element: etree._Element) -> Part:
     parts, before = list(_stray(element.text)), None
     for child in element:
         if not isinstance(child.tag, str):
-            parts.append(Part(html.unescape(child.text or '')))
+            parts.append(Part(entity(child)))
         else:
             if child.tag.endswith('mprescripts'):
                 before = len(parts)
@@ -106,7 +111,7 @@ def _stray(text: str | None) -> list[Part]:
 def _token(element: etree._Element, kind: str) -> Part:
     text = element.text or ''
     for node in element:  # an entity, or markup within words
-        inner = ''.join(node.itertext()) if isinstance(node.tag, str) else html.unescape(node.text or '')
+        inner = ''.join(node.itertext()) if isinstance(node.tag, str) else entity(node)
         text += inner + (node.tail or '')
     if kind != 'mtext' or '\n' in text:
         text = text.strip(BLANK)

@@ -8,10 +8,10 @@ from typing import Any
 from lxml import etree
 
 from bioptimus_jax.corpus.dates import Date, Span, cut_off, reason_of, span_in, span_of
-from bioptimus_jax.corpus.markup import LONGEST_RECORD, plain_text
+from bioptimus_jax.corpus.markup import plain_text
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
-from bioptimus_jax.corpus.stored import Advance, opened
+from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.schema import KINDS, Corpus
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
@@ -60,13 +60,11 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     """
     too_new = cut_off(settings)
     tags = WRAPPERS + CITATIONS + DELETIONS
-    with opened(path, advance, LONGEST_RECORD) as source:
-        skip = settings.on_broken_file == 'skip'
-        for number, element in enumerate(elements(path, source, tags, WRAPPERS, skip), 1):
-            if isinstance(element, BadRecord):
-                yield Record('', reason='bad_record', note=f'record {number} {element}')
-                continue
-            yield from _records(element, number, settings, too_new)
+    for number, element in enumerate(elements(path, settings, advance, tags, WRAPPERS), 1):
+        if isinstance(element, BadRecord):
+            yield Record('', reason='bad_record', note=f'record {number} {element}')
+            continue
+        yield from _records(element, number, settings, too_new)
 
 
 def _records(

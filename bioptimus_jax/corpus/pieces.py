@@ -12,8 +12,9 @@ from lxml import etree
 
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, broken, reason
 from bioptimus_jax.corpus.records import BadRecord
-from bioptimus_jax.corpus.stored import Source, opened
+from bioptimus_jax.corpus.stored import Advance, Source, opened
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.schema import Corpus
 
 RECORDS_PER_REPORT = 256
 BYTES_PER_READ = 2**18
@@ -28,33 +29,34 @@ DOCTYPE = b'<!DOCTYPE record SYSTEM "record.dtd">'
 
 
 def elements(
-    path: Path, source: Source, tags: Sequence[str], wrappers: Sequence[str] = (), skip_damaged: bool = False
+    path: Path, settings: Corpus, advance: Advance, tags: Sequence[str], wrappers: Sequence[str] = ()
 ) -> Iterator[etree._Element | BadRecord]:
     """The elements of these tags, but for children of `wrappers`; each is cleared when the next is asked for.
 
-    Raises BrokenFile where the file is damaged; with `skip_damaged` behind all elements that can be read, and BadRecord
-    stands for each that cannot.
+    Raises BrokenFile where the file is damaged. If broken files are skipped, it is raised behind all elements that can
+    be read, and BadRecord stands for each that cannot.
     """
     number = 0
-    try:
-        for _, element in etree.iterparse(source.stream, tag=tuple(tags), **PARSING):
-            parent = element.getparent()
-            if parent is not None and parent.tag in wrappers:
-                continue
-            number += 1
-            yield element
-            element.clear()
-            source.whole()
-            # A cleared element stays in the tree, empty: without this, memory would still grow with the file.
-            while element.getprevious() is not None:
-                del parent[0]
-            if number % RECORDS_PER_REPORT == 0:
-                source.report()
-        source.report()
-    except etree.XMLSyntaxError as error:
-        damage = broken(path, number, error)
-        yield from _one_by_one(path, tags, number, damage, skip_damaged)
-        source.finish()
+    with opened(path, advance, LONGEST_RECORD) as source:
+        try:
+            for _, element in etree.iterparse(source.stream, tag=tuple(tags), **PARSING):
+                parent = element.getparent()
+                if parent is not None and parent.tag in wrappers:
+                    continue
+                number += 1
+                yield element
+                element.clear()
+                source.whole()
+                # A cleared element stays in the tree, empty: without this, memory would still grow with the file.
+                while element.getprevious() is not None:
+                    del parent[0]
+                if number % RECORDS_PER_REPORT == 0:
+                    source.report()
+            source.report()
+        except etree.XMLSyntaxError as error:
+            damage = broken(path, number, error)
+            yield from _one_by_one(path, tags, number, damage, settings.on_broken_file == 'skip')
+            source.finish()
 
 
 def _one_by_one(

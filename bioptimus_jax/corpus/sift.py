@@ -60,10 +60,7 @@ COLUMNS = pyarrow.schema(
         ('id_made', pyarrow.bool_()),
         ('content', pyarrow.binary(16)),  # hash of id and text
         ('sentences', pyarrow.string()),  # JSON: the benchmark sentences in it
-        (
-            'not_read',
-            pyarrow.string(),
-        ),  # JSON: words of an article that are not in its text, by what they stand in
+        ('not_read', pyarrow.string()),  # JSON: how many words of an article are not in its text, by name
     ]
 )
 # What a row has in the other columns where its reader gave a reason.

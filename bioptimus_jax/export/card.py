@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from bioptimus_jax.corpus.readers import PUBMED_NAME
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
@@ -29,7 +30,6 @@ from bioptimus_jax.vocab.subwords import SETTINGS
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
 CACHED = r'/models--([^/]+)/snapshots/'
-PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
 TAGS = ('curriculum-learning', 'domain-adaptation', 'bioptimus-jax')
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
 EXAMPLE = 'Treatment with {mask} was effective.'
@@ -205,7 +205,7 @@ def _cached(name: str, revision: str) -> Path:
 def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
     """Data sets that are known for certain: NLM's files by their names, and those that came from the hub."""
     names = [name.partition(':')[2] for name in (corpus.get('inputs') or {})]
-    found = ['ncbi/pubmed'] * any(re.fullmatch(PUBMED, name) for name in names)
+    found = ['ncbi/pubmed'] * any(map(PUBMED_NAME.fullmatch, names))
     urls = (corpus.get('origins') or {}).get('corpus.inputs', ())
     found += [url.removeprefix('hf://datasets/').partition('@')[0] for url in urls]
     return list(dict.fromkeys(found)) or None

@@ -78,9 +78,8 @@ class _InAllThreads:
     def __enter__(self) -> None:
         with self.lock:
             if not self.within:
-                with concurrent.futures.ThreadPoolExecutor(
-                    1
-                ) as other:  # where no context of the caller counts
+                # In a thread of its own no context of the caller counts.
+                with concurrent.futures.ThreadPoolExecutor(1) as other:
                     self.before = other.submit(_values).result()
             self.within += 1
             _update(SETTLED)

@@ -67,9 +67,8 @@ class _Parcel:
         return _Parcel, ((), self.packed or bytes(ForkingPickler.dumps(self.content)))
 
     def unpacked(self) -> tuple:
-        """Raises InputError for what this process cannot import."""
-        with _said_what_cannot_be_imported():
-            return ForkingPickler.loads(self.packed) if self.packed else self.content
+        """Raises ImportError or AttributeError for what this process cannot import."""
+        return ForkingPickler.loads(self.packed) if self.packed else self.content
 
 
 @contextlib.contextmanager
@@ -348,8 +347,8 @@ def _begin(watched: Connection, parcel: _Parcel) -> None:
 
 
 def _call(parcel: _Parcel) -> Any:
-    function, *arguments = parcel.unpacked()
     with _said_what_cannot_be_imported():
+        function, *arguments = parcel.unpacked()
         return function(*arguments)
 
 
