@@ -94,14 +94,14 @@ PLANTS = {
         'average',
     ),
     'hidden-tokens-drawn': Plant(
-        'vocab/subwords.py',
+        'tokenizer/subwords.py',
         'drawn_N=left_N)',
         'drawn_N=self.drawn_N)',
         ('bytelevel', 'initialisations', 'spelling'),
         'hidden',
     ),
     'lowest-of-equal-tokens': Plant(
-        'vocab/subwords.py',
+        'tokenizer/subwords.py',
         'for i, meaning in reversed(list(enumerate(source._meanings(one_kind))))',
         'for i, meaning in enumerate(source._meanings(one_kind))',
         ('bytelevel',),
@@ -120,12 +120,12 @@ PLANTS = {
         ('masking',),
     ),
     'cut-one-behind-a-sentence': Plant(
-        'pretrain/rows.py',
+        'rows/build.py',
         'sentence_ends_V[tokens[window - 1]]',
         'sentence_ends_V[tokens[window - 2]]',
         ('rows',),
     ),
-    'parts-fit-loosely': Plant('packing.py', '(-lengths[i], i)', '(lengths[i], i)', ('rows',)),
+    'parts-fit-loosely': Plant('rows/packing.py', '(-lengths[i], i)', '(lengths[i], i)', ('rows',)),
     'optimiser-not-reset': Plant(
         'pretrain/step.py',
         "begun_with = reset_where(starts_anew, state['optimizer'])",
@@ -159,7 +159,7 @@ PLANTS = {
         ('contexts',),
     ),
     'files-by-characters': Plant(
-        'files.py', 'int(part) if place % 2 else part', 'part', ('medline',), 'by_the_numbers'
+        'storage/files.py', 'int(part) if place % 2 else part', 'part', ('medline',), 'by_the_numbers'
     ),
     'last-record-stands': Plant(
         'corpus/newest.py',
@@ -199,7 +199,7 @@ PLANTS = {
         ('surgery', 'initialisations'),
     ),
     'overlap-of-neighbours': Plant(
-        'finetune/entities/score.py', 'begun[0] < first', 'begun[0] < first - 1', ('finetune_score',)
+        'scoring/score.py', 'begun[0] < first', 'begun[0] < first - 1', ('finetune_score',)
     ),
     'certain-of-shuffles': Plant(
         'finetune/statistics.py',
@@ -208,7 +208,7 @@ PLANTS = {
         ('finetune_statistics',),
     ),
     'one-sided-interval': Plant(
-        'student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'arms')
+        'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'arms')
     ),
     'neighbours-become-one': Plant(
         'sets/tags.py',
@@ -218,10 +218,10 @@ PLANTS = {
     ),
     'exports-barely-checked': Plant('export/gate.py', 'TOLERANCE = 1e-4', 'TOLERANCE = 1e4', ('export',)),
     'quoted-tokens-of-the-model': Plant(
-        'vocab/quoted.py', 'if parted := sorted(', 'if parted := 0 and sorted(', ('quoted',)
+        'tokenizer/quoted.py', 'if parted := sorted(', 'if parted := 0 and sorted(', ('quoted',)
     ),
     'quoted-tokens-after-pickle': Plant(
-        'vocab/subwords.py',
+        'tokenizer/subwords.py',
         'self._reader.encode_special_tokens = True',
         'pass',
         ('quoted',),

@@ -21,7 +21,7 @@ from typing import Any
 from protocol import publish
 
 from bioptimus_jax.corpus.audit import Auditor, Sentence, reduced
-from bioptimus_jax.schema import Audit
+from bioptimus_jax.corpus.config import Audit
 
 LABELS = {'bc5-chem': 'bc5cdr', 'bc5-disease': 'bc5cdr', 'ncbi-disease': 'ncbi-disease', 'jnlpba': 'jnlpba'}
 

@@ -31,8 +31,8 @@ from protocol import interleave, publish, ratio, serve, start, versions_of
 from read_xml import our_records, their_records
 
 from bioptimus_jax.corpus.audit import reduced
-from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
 PACKAGES = ('ahocorasick-rs', 'blingfire', 'lxml', 'pubmed-parser', 'pyahocorasick', 'rensa')

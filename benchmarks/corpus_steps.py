@@ -16,15 +16,18 @@ from typing import Any
 import pubmed
 from protocol import resident_mb
 
+from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.documents import Document, open_documents
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
-from bioptimus_jax.packing import best_fit
-from bioptimus_jax.pretrain.rows import ENCODE_DOCUMENTS, document_parts, lay_out
-from bioptimus_jax.schema import Near, Rows, Runtime
-from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, occurrences, subwords
+from bioptimus_jax.rows.build import ENCODE_DOCUMENTS, document_parts, lay_out
+from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.packing import best_fit
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds import wordpiece
+from bioptimus_jax.vocab import contexts, occurrences
 from bioptimus_jax.vocab.build import read_new_tokens
-from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.sampling import Search
 
 Step = Callable[[], dict[str, Any]]

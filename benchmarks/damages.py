@@ -26,9 +26,9 @@ from typing import Any
 from operations import STAGES, copy, files_of, forked, losses_of, prepare, surroundings, undisturbed
 from protocol import publish
 
-from bioptimus_jax.cli import BAD_INPUT, DONE, USAGE
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.manifests import MANIFEST, read_record
+from bioptimus_jax.cli.main import BAD_INPUT, DONE, USAGE
+from bioptimus_jax.run.manifests import MANIFEST, read_record
+from bioptimus_jax.storage.files import read_json, write_json
 
 NEXT = {
     'corpus': 'vocab',

@@ -28,16 +28,17 @@ from typing import Any
 import numpy as np
 from protocol import publish
 
-from bioptimus_jax.config import load
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.experiment.config import load
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()
@@ -152,7 +153,7 @@ def copied(folder: Path, workdir: Path) -> Path:
 
 
 def start(config: Path, workdir: Path) -> subprocess.Popen:
-    command = ['-m', 'bioptimus_jax.cli', 'pretrain', f'--config={config}', f'--workdir={workdir}']
+    command = ['-m', 'bioptimus_jax.cli.main', 'pretrain', f'--config={config}', f'--workdir={workdir}']
     return subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

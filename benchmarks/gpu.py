@@ -33,8 +33,8 @@ from typing import Any
 from gpu_parts import PARTS, Part, Place, run_role
 from protocol import ON_CPU, RESULTS, head, last_line, versions_of
 
-from bioptimus_jax.files import digest, read_json, write_json
 from bioptimus_jax.hosts.hardware import accelerators
+from bioptimus_jax.storage.files import digest, read_json, write_json
 
 MEASURED, FAILED = 'measured', 'failed'
 LEAST = 20

@@ -127,9 +127,9 @@ def machine(place: Place) -> Iterator[Row]:
     import jax
     import jax.numpy as jnp
 
-    from bioptimus_jax.doctor import product_rate
     from bioptimus_jax.hosts.devices import peak_of_kind
     from bioptimus_jax.hosts.hardware import accelerators
+    from bioptimus_jax.start.doctor import product_rate
 
     here, versions = place.present(), {'Python': platform.python_version(), **versions_of(*SHOWN)}
     yield row('device', f'{here}, {here.memory_bytes / GIB:.0f} GiB; {accelerators() or "no accelerator"}')
@@ -412,7 +412,7 @@ def resume(place: Place) -> Iterator[Row]:
     """A run that was resumed with `runtime.deterministic` against one that went through; what the setting costs."""
     from pretrain import Training
 
-    from bioptimus_jax.command import DETERMINISTIC
+    from bioptimus_jax.cli.command import DETERMINISTIC
 
     flags = {'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} {DETERMINISTIC}'.strip()}
 

@@ -22,7 +22,7 @@ from pubmed import other_abstracts
 from splitters import LIBRARY, OURS, Splitter, boundaries, make
 
 from bioptimus_jax.corpus.audit import reduced
-from bioptimus_jax.hashing import hash64
+from bioptimus_jax.storage.hashing import hash64
 
 FILE = Path(__file__).with_name('judged.tsv')
 COLUMNS = ['abstract', 'letters', 'cut_by', 'border']

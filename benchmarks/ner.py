@@ -7,7 +7,7 @@ sides, every test sentence that is not cut has the same pieces and the same firs
 process per variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a
 whole fine-tuning and one prediction of the test set; every round has another seed, which is the same for all
 variants, and so are the weights they start from, the batch size, the epochs, the optimiser, its schedule and the
-dropout. F1 comes from one scorer (bioptimus_jax.finetune.entities.score, default) on one tag per word; words that
+dropout. F1 comes from one scorer (bioptimus_jax.scoring.score, default) on one tag per word; words that
 the recipe cut off count as O.
 
 Both speeds leave tokenising out, on both sides, as well as what ours does on devel; they contain batching, padding and,
@@ -31,7 +31,7 @@ import ner_sets
 from finetuning import OURS, SPEEDS, print_table, summary
 from protocol import interleave, publish, serve, start, versions_of
 
-from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.sentences import SPLITS
 
 PEER, DEFAULT_PEER = 'run_ner', 'run_ner_longest'

@@ -18,7 +18,7 @@ import transformers
 from trainer_recipe import Rows, TrainerRecipe
 
 from bioptimus_jax.finetune import task
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.sentences import Sentence
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.align import align
 from bioptimus_jax.finetune.task import Encoded
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import Dataset, read_dataset
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
+from bioptimus_jax.storage.files import atomic, read_json, write_json
 
 LENGTHS = (
     (0, 2),
@@ -149,8 +149,8 @@ def random_model(folder: Path, sentences: Sequence[Sentence], size: Size) -> Pat
 
     from bioptimus_jax.model.families.bert import Bert
     from bioptimus_jax.model.tensors import write_folder
-    from bioptimus_jax.schema import Vocab
-    from bioptimus_jax.vocab.kinds import wordpiece
+    from bioptimus_jax.tokenizer.config import Vocab
+    from bioptimus_jax.tokenizer.kinds import wordpiece
 
     pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
     architecture = Bert(len(pieces), size.hidden, size.layers, size.hidden // 64, 4 * size.hidden, 512)

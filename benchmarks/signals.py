@@ -29,15 +29,16 @@ from typing import Any
 
 from protocol import publish
 
-from bioptimus_jax.config import load
 from bioptimus_jax.demo.generate import generate
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.experiment.config import load
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json
 
 CONFIG = """
-from bioptimus_jax.config import load
+from bioptimus_jax.experiment.config import load
 
 def get_config(argument=''):
     c = load('demo')

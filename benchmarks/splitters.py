@@ -26,7 +26,7 @@ def make(name: str, training: Sequence[str] = ()) -> Splitter:
 
 
 def _ours() -> Splitter:
-    from bioptimus_jax.splitting import split_sentences
+    from bioptimus_jax.text.splitting import split_sentences
 
     return split_sentences
 

@@ -16,16 +16,17 @@ import jax
 import numpy as np
 import pubmed
 
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture, write_folder
-from bioptimus_jax.schema import Experiment, Vocab
-from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.surgery import source
 from bioptimus_jax.surgery.reading import Occurrences, Reading, read_contexts
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
-from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
 OURS, PLAIN, BATCHED = 'ours', 'torch_plain', 'torch_batched'

@@ -31,12 +31,12 @@ import ner_sets
 from finetuning import OURS, SPEEDS, print_table, summary
 from protocol import RESULTS, interleave, publish, serve, start, versions_of
 
-from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.storage.files import atomic, read_json
 
 NAME, PEER = 'texts', 'run_classification'
 WARM_UP = 32  # examples of each split, before the first round

@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 from pubmed import LENGTHS, WORDS_PER_SENTENCE, data_folder, titled_abstracts
 
-from bioptimus_jax.config import defaults, objective
+from bioptimus_jax.experiment.config import defaults, objective
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import own_architecture
-from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
 # Width of the feed-forward block over that of the model, and rows of positions for 512 pieces: RoBERTa counts from 2.
 # A gated block has two matrices of the first kind, so ModernBERT's are narrower.

@@ -12,7 +12,7 @@ def main() -> int:
     from bioptimus_jax.hosts import signals
 
     signals.listen()
-    from bioptimus_jax.cli import main as program
+    from bioptimus_jax.cli.main import main as program
 
     return program()
 

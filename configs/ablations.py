@@ -103,8 +103,8 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import load, phase
-from bioptimus_jax.schema import PAPER_PHASES
+from bioptimus_jax.ext import load, phase
+from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS as STRATEGIES
 
 LITERAL = '_literal'

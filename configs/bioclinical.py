@@ -31,7 +31,7 @@ StableAdamW clips the updates of each tensor.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, phase
+from bioptimus_jax.ext import defaults, environment, phase
 
 ARGUMENTS = ('', 'notes')
 PIECES, ROWS = 8192, 64

@@ -28,7 +28,7 @@ effects cannot be told apart there: config.surgery.strategy with config.source.p
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.ext import defaults, environment
 
 LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
 SOURCES = {

@@ -21,7 +21,7 @@ over folds' of the page has the median of the others.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.ext import defaults, environment
 
 RECIPES: dict[str, dict] = {
     '': dict(learning_rate=1e-5, batch_sentences=32, epochs=20),

@@ -25,8 +25,8 @@ Attention dropout is 0.1 as in BERT, which needs plain attention.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
-from bioptimus_jax.schema import PAPER_ROWS
+from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.surgery.config import PAPER_ROWS
 
 ARGUMENTS = ('',)
 EPOCHS = {'0.1': 7, '0.2': 9, '0.3': 9, '0.4': 9}

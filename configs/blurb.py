@@ -41,8 +41,8 @@ from itertools import product
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
-from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.finetune.config import STANDARD
 
 SEARCH = {
     f'lr{rate:.0e}-b{batch}'.replace('e-0', 'e-'): {'learning_rate': rate, 'batch_sentences': batch}

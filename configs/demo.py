@@ -15,8 +15,8 @@ Why:      documents are cut into parts of 24 pieces, weights start with a deviat
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults
-from bioptimus_jax.schema import PAPER_ROWS
+from bioptimus_jax.ext import defaults
+from bioptimus_jax.surgery.config import PAPER_ROWS
 
 ARGUMENTS = ('', 'source')
 SOURCE_STEPS = 450

@@ -26,7 +26,7 @@ times. A causal piece costs more than a masked one: compare with the control by 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, phase
+from bioptimus_jax.ext import defaults, environment, phase
 
 ARGUMENTS = ('', 'masked')
 ROWS, PIECES = 3072, 1024

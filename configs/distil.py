@@ -34,7 +34,7 @@ Not followed: DistilBERT masks rare tokens more often; Bio-LM does not say that 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, objective
+from bioptimus_jax.ext import defaults, environment, objective
 
 TERMS = {'distil': (1, 1, 0), 'align': (1, 1, 1), 'cosine': (1, 0, 1)}
 WEIGHTS = {'': (5.0, 2.0, 1.0), 'distilbert': (2.0, 5.0, 1.0)}

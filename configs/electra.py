@@ -31,7 +31,7 @@ Chosen by us: the abstracts; micro-batches; 128 pieces per row in small.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, override
+from bioptimus_jax.ext import defaults, environment, override
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED
 
 SMALL = dict(layers=12, hidden=256, heads=4, intermediate=1024)

@@ -13,7 +13,7 @@ Expect:   biomedical encoders of BERT-base size: 93-94 on BC5-chem, 84-86 on BC5
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.ext import defaults, environment
 
 STABILITY = {
     'longer': {'epochs': 20},

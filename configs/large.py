@@ -26,7 +26,7 @@ Chosen by us: what configs/pubmedbert.py chooses; micro-batches of 128 rows.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import load
+from bioptimus_jax.ext import load
 
 PEAKS = {'': 6e-4, 'lower': 4e-4}
 ARGUMENTS = tuple(PEAKS)

@@ -26,7 +26,7 @@ million pieces a step; a decay of a tenth of the whole; single pieces masked, un
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, phase
+from bioptimus_jax.ext import defaults, environment, phase
 
 VOCABULARIES = {'': 'append', 'replace': 'train', 'keep': 'source'}
 ARGUMENTS = tuple(VOCABULARIES)

@@ -23,7 +23,7 @@ Options:  after the name, separated by commas: objectives:nsp,seeds=5,steps=4000
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import environment, load, objective, phase
+from bioptimus_jax.ext import environment, load, objective, phase
 
 STEPS = {'nsp': 1000, 'detour': 440, 'distil': 400}
 ARMS = {

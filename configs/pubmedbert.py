@@ -42,7 +42,7 @@ Chosen by us: 512 pieces throughout (no phase of 128); rows of 512 that hold pai
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.ext import defaults, environment
 
 STEPS = {'pmc_long': 100_000.0}
 ARGUMENTS = ('', 'abstracts', 'pmc', 'pmc_long', 'general', 'pieces', 'general_pieces', 'adversarial')

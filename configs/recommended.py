@@ -28,8 +28,8 @@ section 8.2; ModernBERT; ELECTRA). No attention dropout: fused kernels have none
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, phase
-from bioptimus_jax.schema import FAMILIES
+from bioptimus_jax.ext import defaults, phase
+from bioptimus_jax.model.config import FAMILIES
 
 LAPTOP = '-laptop'
 ARGUMENTS = ('', *FAMILIES, *(f'{family}{LAPTOP}' for family in FAMILIES))

@@ -27,8 +27,8 @@ Expect:   for that quarter: held-out loss 6.23, 5.69, 5.34, 5.23 at the ends of 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import defaults, environment, override, phase
-from bioptimus_jax.schema import PAPER_ROWS
+from bioptimus_jax.ext import defaults, environment, override, phase
+from bioptimus_jax.surgery.config import PAPER_ROWS
 
 SHAPES: dict[str, dict] = {
     'bert': {'intermediate': 512, 'max_positions': 512},

@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the code: commands from arguments.py, keys from schema.py, modules from docstrings.
+"""Pages that MkDocs makes from the code: commands, keys of the configuration, modules from their docstrings.
 
 SECURITY.md, which stands where others look for it, is a page too.
 """
@@ -16,17 +16,18 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import bioptimus_jax
-from bioptimus_jax.arguments import SYNOPSIS, make_parser
-from bioptimus_jax.plugins import NoSettings
-from bioptimus_jax.schema import OBJECTIVES, Experiment, Phase
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.cli.arguments import SYNOPSIS, make_parser
+from bioptimus_jax.config.plugins import NoSettings
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.pretrain.config import OBJECTIVES, Phase
 
 PACKAGE = Path(__file__).resolve().parents[1] / 'bioptimus_jax'
 TOP = 'experiment'  # the heading of keys that stand in no section
 
 COMMANDS = f"""# Commands
 
-Made from `bioptimus_jax/arguments.py`; `bioptimus VERB --help` says the same.
+Made from `bioptimus_jax/cli/arguments.py`; `bioptimus VERB --help` says the same.
 
 ```text
 {SYNOPSIS}
@@ -37,7 +38,7 @@ Any key of the [configuration](configuration.md) can be given as `--config.KEY=V
 """
 CONFIGURATION = """# Configuration
 
-Made from `bioptimus_jax/schema.py`: every key with its type, its default, what is allowed and what it means.
+Made from `bioptimus_jax/experiment/schema.py`: every key with its type, its default, what is allowed and what it means.
 
 | kind | what a change of it does |
 |---|---|
@@ -57,8 +58,8 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
 MADE_FROM = {
     'bioptimus_jax': 'reference/python/program.md',
-    'bioptimus_jax/arguments.py': 'reference/commands.md',
-    'bioptimus_jax/schema.py': 'reference/configuration.md',
+    'bioptimus_jax/cli/arguments.py': 'reference/commands.md',
+    'bioptimus_jax/experiment/schema.py': 'reference/configuration.md',
     'SECURITY.md': 'security.md',
 }
 """Which page is made from a file of the repository."""

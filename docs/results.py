@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.forecast.check import as_one_group
 from bioptimus_jax.forecast.curves import curves_of
 from bioptimus_jax.forecast.final import Forecast, forecast
@@ -24,8 +24,8 @@ from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.report.trained import trained_models
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_jsonl
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / 'results.md'

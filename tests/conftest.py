@@ -113,7 +113,7 @@ def relisted():
     """Gives a stage's manifest the files that lie in its folder now, as if the stage had written them."""
 
     def write(run, stage):
-        from bioptimus_jax.manifests import listed, write_manifest
+        from bioptimus_jax.run.manifests import listed, write_manifest
 
         folder = run.workdir / stage
         write_manifest(folder, {**run.manifest(stage), 'files': listed(folder, run.checksums())})

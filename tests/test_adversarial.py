@@ -9,17 +9,17 @@ import pytest
 from toy_families import noisy, torch_inputs, torch_model
 from toy_objectives import LENGTHS, PIECES, example_of
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import to_tensors
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import cross_entropy
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import inputs
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS = len(LENGTHS)
 SHAPE = Bert(200, 32, 2, 4, 64, 40)

@@ -12,17 +12,19 @@ import pytest
 from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
 from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens as section
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import set_at
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')
 PIECES = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), '.']

@@ -23,17 +23,18 @@ from toy_notebook import code_cells, execute
 from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
-from bioptimus_jax import config
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
-from bioptimus_jax.files import read_json, write_json, write_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.scoring import score as scored_here
+from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
-from bioptimus_jax.schema import PAPER_PHASES, Experiment, Phase
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 from bioptimus_jax.surgery import spelling
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / 'docs' / 'python.ipynb'

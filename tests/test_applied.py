@@ -12,8 +12,7 @@ import torch
 from toy_sets import save_encoder, settings
 
 import bioptimus_jax as bx
-from bioptimus_jax.cli import main
-from bioptimus_jax.files import read_json
+from bioptimus_jax.cli.main import main
 from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.kept import NAME, Reads, read_reads
 from bioptimus_jax.finetune.loading import load_head, save_model
@@ -23,6 +22,7 @@ from bioptimus_jax.finetune.training import predict
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns
 from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.storage.files import read_json
 
 WORDS = (
     'zolmipan',

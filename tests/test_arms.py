@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from toy_commands import document
 from toy_measures import cell, geometry_of, measured
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.report import arms
 from bioptimus_jax.report.sections import geometry
-from bioptimus_jax.student import interval
+from bioptimus_jax.scoring.student import interval
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):
 
 
 CONFIG = """
-from bioptimus_jax import config
+from bioptimus_jax.experiment import config
 
 def get_config(argument=''):
     loaded = config.defaults()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from toy_articles import DOCTYPE, article, packed
 
 from bioptimus_jax.corpus import article_text, jats, readers, tarred
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
-from bioptimus_jax.schema import Corpus
 
 EVERY = ('title', 'abstract', 'paragraphs', 'captions')
 
@@ -486,8 +486,8 @@ def test_a_bad_article_is_named_and_is_in_nobodys_way(tmp_path, what):
 
 
 def test_article_parts_are_known(tmp_path):
-    from bioptimus_jax import config
-    from bioptimus_jax.schema import Experiment
+    from bioptimus_jax.experiment import config
+    from bioptimus_jax.experiment.schema import Experiment
 
     settings_of_corpus = config.defaults()
     settings_of_corpus.corpus.article_parts = ('title', 'tables')

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from toy_sets import save_encoder
 
-from bioptimus_jax import config
 from bioptimus_jax.corpus.audit import audited_splits, searched_texts
+from bioptimus_jax.corpus.config import Audit
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.schema import Audit, Experiment, Finetune
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.characters import CUT_OFF
 from bioptimus_jax.sets.corpora import read_dataset, set_at, set_files, sets_in

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
 from bioptimus_jax.report.blurb import blurb, weight
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.entities import scores
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, SETS, record_of
 

@@ -14,19 +14,22 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers, processors, trainers
 from toy_source import built
 
-from bioptimus_jax.config import defaults
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Vocab
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import agreement, build, subwords
-from bioptimus_jax.vocab.kinds import bytelevel, wordpiece
-from bioptimus_jax.vocab.kinds.bytelevel import KIND
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds import bytelevel, wordpiece
+from bioptimus_jax.tokenizer.kinds.bytelevel import KIND
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.vocab import agreement, build
 
 TEXTS = [
     'Naproxen inhibits the kinase (p53) in carcinoma cells.\nThe kinase inhibitor reduced tumours (p<0.05).',

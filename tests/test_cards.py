@@ -13,7 +13,8 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune import cells
 from bioptimus_jax.finetune.cards import torch_device
 from bioptimus_jax.finetune.cells import Cell, memory_kind, run_cells
-from bioptimus_jax.schema import Finetune, Runtime
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 
 

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, pretrained
 
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.tensors import load_folder, to_tensors
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum, loop
 from bioptimus_jax.pretrain.checkpoint import Checkpoints
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 PIECES, VOCABULARY = 32, 40
 LENGTHS = np.array([[32, 0, 0], [7, 20, 1], [2, 3, 9], [16, 16, 0]], np.int32)

@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 from toy_commands import call
 
-from bioptimus_jax import cli, command, config, verbs
-from bioptimus_jax.command import all_verbs, keys_of, positive_whole
+from bioptimus_jax.cli import command, verbs
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.command import all_verbs, keys_of, positive_whole
+from bioptimus_jax.config.fields import meant, walk
 from bioptimus_jax.errors import USAGE, ConfigError
-from bioptimus_jax.fields import meant, walk
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.devices import device_named
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.progress.console import numbered
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()
@@ -54,16 +56,9 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     ('arguments', 'expected'),
     [
         (['nonsense'], "has no verb 'nonsense'; `bioptimus --help` lists all"),
-        (['ner', '--config={plain}', '--workdir={tmp}/run'], '; ner is now called finetune'),
-        (['compare', '--ner', 'a', 'b'], '; --ner is now called --models, of lint --sets'),
-        (['corpus', '--config=ner', '--workdir={tmp}/run'], '; ner is now called finetune'),
-        (
-            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.ner.epochs=3'],
-            '; ner is now called finetune',
-        ),
         (
             ['run', '--config={plain}', '--workdir={tmp}/run', '--config.stages=corpus,ner'],
-            '; ner is now called finetune',
+            'ner',
         ),
         (['corpus'], '--config'),
         (['corpus', '--config=nowhere', '--workdir={tmp}/run'], 'no such config; shipped ones'),
@@ -213,8 +208,8 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
         ('def get_config():\n    return unknown\n', 'unknown'),
         ('def get_config():\n    pass\n', 'NoneType, not a ConfigDict'),
         (
-            'from bioptimus_jax.config import defaults\ndef get_config():\n    defaults().ner.update(epochs=1)\n',
-            '; ner is now called finetune',
+            'from bioptimus_jax.ext import defaults\ndef get_config():\n    defaults().ner.update(epochs=1)\n',
+            'ner',
         ),
     ],
 )
@@ -250,7 +245,6 @@ def test_a_name_that_is_near_to_none_is_not_guessed():
         device_named('b200')
     assert meant('qqq', ['corpus', 'vocab']) == ''
     assert meant('rate', ['phase.0.1.rate', 'evaluation.rate']) == '; did you mean phase.0.1.rate?'
-    assert meant('ner', ['near']) == '; ner is now called finetune'
 
 
 def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_have(capsys):
@@ -377,7 +371,7 @@ def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):
 
 def test_a_verb_is_one_file(tmp_path, capsys, monkeypatch):
     (tmp_path / 'greet.py').write_text(
-        'from bioptimus_jax.command import Verb, flag\n'
+        'from bioptimus_jax.cli.command import Verb, flag\n'
         "VERB = Verb('greets', 'Greets.', (flag('--name', 'whom', 'you'),), lambda c: print('hello', c.options.name))\n"
     )
     monkeypatch.setattr(verbs, '__path__', [*verbs.__path__, str(tmp_path)])
@@ -456,7 +450,7 @@ def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
     """As behind `| head`: nothing is said, and the exit code is the one that a shell gives others in such a pipe."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'plan', '--config=bioptimus']
+    command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'plan', '--config=bioptimus']
     done = subprocess.run(command, stdout=writing, cwd=Path(cli.__file__).parents[1])
     os.close(writing)
     assert done.returncode == 128 + signal.SIGPIPE

@@ -274,7 +274,7 @@ ABORTED = """
 import os, sys
 import jax
 from bioptimus_jax.hosts import processes, rollcall
-from bioptimus_jax.schema import Runtime
+from bioptimus_jax.experiment.schema import Runtime
 jax.distributed.initialize = lambda *_, **__: (os.write(2, b'a trace of C++'), os.abort())
 processes.join(Runtime(distributed=sys.argv[1]))
 """

@@ -14,14 +14,19 @@ import pytest
 
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.files import write_json
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
-from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, sampling, subwords
-from bioptimus_jax.vocab.kinds import bytelevel, wordpiece
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.hosts.config import Runtime
+from bioptimus_jax.model.config import Source
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds import bytelevel, wordpiece
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.vocab import contexts, sampling
+from bioptimus_jax.vocab.config import Contexts
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
-from bioptimus_jax.vocab.subwords import Subwords
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')

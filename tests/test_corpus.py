@@ -15,15 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_prepared import prepare
 
-from bioptimus_jax import config
 from bioptimus_jax.corpus import audit, build, documents, readers
+from bioptimus_jax.corpus.config import Audit, Corpus
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json, read_jsonl
-from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import Audit, Corpus, Experiment, Finetune
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.sets.corpora import chosen_sets
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 LEAK = 'Torsade de pointes ventricular tachycardia during low dose intermittent dobutamine treatment .'
 TWELVE_WORDS = 'this document has twelve words so that no filter leaves it out'

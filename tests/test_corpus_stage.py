@@ -19,21 +19,23 @@ from hypothesis import strategies as st
 from toy_articles import article, note, noted, packed
 from toy_programs import environment
 
-from bioptimus_jax.config import defaults, override
 from bioptimus_jax.corpus import build, newest, resolve, sift
 from bioptimus_jax.corpus.audit import Auditor
+from bioptimus_jax.corpus.config import Audit, Corpus
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.corpus.newest import Identities
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.sift import CODE
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_jsonl
-from bioptimus_jax.hashing import hash64
+from bioptimus_jax.experiment.config import defaults, override
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import workers
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Audit, Corpus, Experiment
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_jsonl
+from bioptimus_jax.storage.hashing import hash64
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
 
 def experiment(inputs: list[str], **changes: object) -> Experiment:

@@ -4,14 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.plan import Assumptions, make_plan
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
+from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.units import number_of
-from bioptimus_jax.schema import Experiment, Phase
 
 
 def experiment(durations=(10, 20, 30, 40), **changes):

@@ -12,7 +12,7 @@ import pytest
 
 from bioptimus_jax.demo import general, generate, grammar
 from bioptimus_jax.demo.phrases import NEUTRAL, PLAIN, TITLES, TYPICAL
-from bioptimus_jax.files import sha256
+from bioptimus_jax.storage.files import sha256
 
 FILES = ['general.txt', 'pubmed.jsonl.gz'] + [
     f'ner/{name}/{split}.tsv' for name in ('drugs', 'diseases') for split in ('train', 'devel', 'test')

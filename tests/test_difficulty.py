@@ -21,25 +21,26 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from bioptimus_jax import cli, config
 from bioptimus_jax.analysis import difficulty, masked_lm
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import difficulty as shown
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = 'abcdeimnorst'
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), 'dose', 'rate', '.']
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()

@@ -47,7 +47,7 @@ def test_the_wheel_holds_package_and_configs_and_nothing_else(wheel):
     assert {
         'bioptimus_jax/py.typed',
         'bioptimus_jax/report/page.html.jinja',
-        'bioptimus_jax/cli.py',
+        'bioptimus_jax/cli/main.py',
     } <= modules
     assert files[f'{information}/licenses/LICENSE'] == (ROOT / 'LICENSE').read_bytes()
     assert b'bioptimus = bioptimus_jax.__main__:main' in files[f'{information}/entry_points.txt']

@@ -12,23 +12,23 @@ from toy_families import noisy, torch_inputs, torch_model
 from toy_objectives import LENGTHS, PIECES, example_of
 from toy_pretraining import experiment
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors, write_folder
-from bioptimus_jax.plan import Assumptions, check, make_plan
 from bioptimus_jax.pretrain import cross_entropy, curriculum
 from bioptimus_jax.pretrain.cross_entropy import Divergence, in_chunks
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.plan import Assumptions, check, make_plan
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS = len(LENGTHS)
 STUDENT = Bert(200, 32, 2, 4, 64, 40)

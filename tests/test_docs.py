@@ -24,12 +24,13 @@ import toy_programs
 from ml_collections import ConfigDict
 
 import bioptimus_jax
-from bioptimus_jax import cli, config
-from bioptimus_jax.arguments import PROGRAM_HELP, make_parser, take_overrides
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.arguments import PROGRAM_HELP, make_parser, take_overrides
+from bioptimus_jax.config.fields import begin
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import begin
-from bioptimus_jax.files import read_json, read_jsonl
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 # Two minutes of work on a free core, one of them for the tutorial, which a crowded machine draws out.
 pytestmark = pytest.mark.timeout(900)
@@ -127,12 +128,10 @@ def test_a_program_that_starts_warm_is_like_any_other(programs, tmp_path):
     The package of another checkout is imported anew, and flags of the compiler are those of the program.
     """
     shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'other' / 'bioptimus_jax')
-    with open(tmp_path / 'other' / 'bioptimus_jax' / 'cli.py', 'a') as file:
+    with open(tmp_path / 'other' / 'bioptimus_jax' / 'cli' / 'main.py', 'a') as file:
         file.write('OTHER = True\n')
     (tmp_path / 'other' / 'sitecustomize.py').write_text('import builtins\nbuiltins.customized = True\n')
-    looks = (
-        'import jax; from bioptimus_jax import cli; print(cli.OTHER, customized, jax.local_device_count())'
-    )
+    looks = 'import jax; from bioptimus_jax.cli import main; print(main.OTHER, customized, jax.local_device_count())'
     flags = {'XLA_FLAGS': '--xla_force_host_platform_device_count=3'}
     seen = subprocess.run(
         [programs / 'python', '-c', looks],
@@ -355,7 +354,9 @@ def test_the_index_and_the_list_for_language_models_name_every_page():
         assert not {str(page.relative_to(DOCS)) for page in PAGES} - {*linked, 'index.md'}, name
 
 
-VARIATIONS = 'finetune/tasks inference/kinds model/families pretrain/objectives trackers vocab/kinds'.split()
+VARIATIONS = (
+    'finetune/tasks inference/kinds model/families pretrain/objectives trackers tokenizer/kinds'.split()
+)
 
 
 def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
@@ -534,7 +535,7 @@ def test_the_reference_has_every_key_verb_and_module(site):
 
 
 def walk_names():
-    from bioptimus_jax.schema import walk
+    from bioptimus_jax.config.fields import walk
 
     for name, value, metadata in walk(Experiment()):
         yield re.sub(r'^phase\.0\.\d\.', 'phase.NAME.', name), value, metadata

@@ -8,15 +8,15 @@ import sys
 import pytest
 from toy_pretraining import copy_of
 
-from bioptimus_jax import doctor
-from bioptimus_jax.config import defaults
+from bioptimus_jax.cli.verbs.doctor import VERB
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts import devices, hardware
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
-from bioptimus_jax.manifests import write_manifest
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.verbs.doctor import VERB
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import write_manifest
+from bioptimus_jax.start import doctor
 
 H100 = 'NVIDIA H100 80GB HBM3, 81559 MiB, {driver}'
 
@@ -133,7 +133,7 @@ def test_little_disk_is_a_note_and_nothing_wrong(listing, tmp_path, monkeypatch,
 # Several verbs in one process: importing jax takes longer than they do.
 VERBS = """
 import sys
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 for verb in sys.argv[2:]:
     of_a_run = [] if verb.startswith('merge') else ['--config=tiny.py', f'--workdir={sys.argv[1]}']
     print(f'{verb}:', cli.main([*verb.split(), *of_a_run]), file=sys.stderr)

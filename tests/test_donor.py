@@ -17,12 +17,13 @@ from toy_spelling import NEW, SPELLING, WORDS, sentences
 
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import write_json
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model import tensors
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Surgery
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fasttext, graft, initialisations, pursuit
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.costs import Costs
 from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.material import Material

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus import download, fetch, pubmed
 from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
@@ -570,7 +570,14 @@ def test_progress_counts_every_byte_once_and_ends_at_all(server, tmp_path):
 
 
 def start(server, to):
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'download', f'--to={to}', f'--url={server.url}']
+    command = [
+        sys.executable,
+        '-m',
+        'bioptimus_jax.cli.main',
+        'download',
+        f'--to={to}',
+        f'--url={server.url}',
+    ]
     root = Path(cli.__file__).parents[1]
     return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

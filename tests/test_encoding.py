@@ -14,7 +14,7 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery import reading, source
 from bioptimus_jax.surgery.layout import ROW_LENGTHS, Layout
 from bioptimus_jax.surgery.reading import Reading
-from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.tokenizer.kinds import wordpiece
 
 VOCABULARY = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', *'abcdefgh', *(f'##{c}' for c in 'abcdefgh')]
 CLS, SEP = 2, 3

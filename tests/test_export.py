@@ -14,13 +14,15 @@ from huggingface_hub import ModelCard
 from toy_families import SMALL, noisy
 from transformers import pipeline
 
-from bioptimus_jax import config, manifests
+from bioptimus_jax.cli.push import parcel
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
 from bioptimus_jax.export.merge import merge
-from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.finetune.card import write_card
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.usage import EXAMPLE
 from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
@@ -28,15 +30,16 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import objectives
-from bioptimus_jax.push import parcel
+from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
 from bioptimus_jax.report.trained import phase_name
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import OBJECTIVES, PAPER_PHASES, Experiment, Finetune
+from bioptimus_jax.run import manifests
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.published import record_of
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.storage.files import sha256, write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 VOCABULARY = [
@@ -408,7 +411,7 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
 
 OWN_RATES = """
 import dataclasses
-from bioptimus_jax.fields import key
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 
 
@@ -601,7 +604,7 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
 
 def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path, capsys):
     """Weighted by hand; through the verb, which transformers agrees with."""
-    from bioptimus_jax import cli
+    from bioptimus_jax.cli import main as cli
 
     others = jax.tree.map(lambda leaf: leaf * -0.5 + 0.01, params)
     pooler = {'bert.pooler.dense.weight': np.eye(32, dtype=np.float32)}

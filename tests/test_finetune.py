@@ -19,10 +19,11 @@ import pytest
 import torch
 from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 
-from bioptimus_jax import config
-from bioptimus_jax.cli import main
+from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json, read_jsonl, remove_folder, whole_folder, write_json, write_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import cells, training
@@ -37,17 +38,25 @@ from bioptimus_jax.finetune.scoring import score
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.entities import crossed as crossed_table
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Runtime
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import columns
 from bioptimus_jax.sets.corpora import read_dataset, set_at
 from bioptimus_jax.sets.sentences import Sentence
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.storage.files import (
+    read_json,
+    read_jsonl,
+    remove_folder,
+    whole_folder,
+    write_json,
+    write_jsonl,
+)
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 
 @pytest.fixture(scope='module')
@@ -255,7 +264,7 @@ def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatc
     assert {h['devel_f1'] for h in other.history} == {0.0}
     assert (other.best_epoch, other.devel) == (1, predicted[0])  # of equal epochs the first
     assert predicted[0] != predicted[-2]
-    from bioptimus_jax.finetune.entities.score import score
+    from bioptimus_jax.scoring.score import score
 
     assert score([s.tags for s in dataset.test], first.test)['strict']['f1'] > 0.95
     assert first.history == again.history
@@ -844,7 +853,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all_and_removed_in_one_step(tmp_pa
         (hidden / 'b').write_text('3')
     assert [p.name for p in tmp_path.rglob('*')] == ['model', 'b']
     with monkeypatch.context() as patch:
-        patch.setattr('bioptimus_jax.files.shutil.rmtree', _stop)
+        patch.setattr('bioptimus_jax.storage.files.shutil.rmtree', _stop)
         with pytest.raises(Stopped):
             remove_folder(folder)
     assert not folder.exists()

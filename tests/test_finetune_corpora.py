@@ -14,9 +14,9 @@ from toy_prepared import prepare
 
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.inference.given import read_given
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, characters, columns, corpora, folders, standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions

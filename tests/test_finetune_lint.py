@@ -6,14 +6,14 @@ import shutil
 import pytest
 from toy_commands import document
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab.agreement import load_for_words
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 VOCABULARY = [*SPECIAL_TOKENS, 'drug', *LETTERS, *('##' + c for c in LETTERS)]

@@ -16,13 +16,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.entities.score import (
-    by_type,
-    counts,
-    overlapping_pairs,
-    score,
-    untyped,
-)
+from bioptimus_jax.scoring.score import by_type, counts, overlapping_pairs, score, untyped
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import spans
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.corpus.documents import FOLDER, Document, write_documents
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune import grams, overlap
-from bioptimus_jax.finetune.entities.score import by_type, score
 from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
     Classifier,
@@ -28,9 +28,9 @@ from bioptimus_jax.finetune.entities.slices import (
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import task_for, task_of
-from bioptimus_jax.manifests import write_manifest
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import write_manifest
+from bioptimus_jax.scoring.score import by_type, score
 from bioptimus_jax.sets.corpora import read_iob2, set_at
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.sets.texts import Text, Texts

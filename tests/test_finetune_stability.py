@@ -12,9 +12,8 @@ import pytest
 import torch
 from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.entities.align import align, piece_labels
 from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.files import read_predictions
@@ -32,6 +31,7 @@ from bioptimus_jax.finetune.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text, Texts
+from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.vocab.agreement import load_for_words
 
 

@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 
 from bioptimus_jax.finetune import statistics
-from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.overlap import overlap
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.statistics import (
@@ -26,6 +25,7 @@ from bioptimus_jax.finetune.statistics import (
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.scoring.score import METRICS
 
 ENTITY_F1 = METRICS['default']
 

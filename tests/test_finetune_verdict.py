@@ -9,19 +9,19 @@ import pytest
 from scipy import stats
 from toy_commands import document
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json, write_jsonl
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
-from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.report.gain import others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.score import score
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 
 def gold_sentences(seed, number=120, documents=0):

@@ -12,16 +12,17 @@ from toy_families import Model, torch_inputs, torch_model
 from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
-from bioptimus_jax.schema import Experiment, Surgery
+from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.surgery import distil, fit, graft, initialisations, probe
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import Aim
-from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import lists
 
 SENTENCES = [

@@ -11,9 +11,8 @@ import scipy.stats
 from toy_commands import call, document
 from toy_pretraining import copy_of, equal_programs, experiment, prepare, pretrained
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.forecast import curves as curves_module
 from bioptimus_jax.forecast import final, tables
 from bioptimus_jax.forecast.check import (
@@ -31,11 +30,12 @@ from bioptimus_jax.forecast.check import (
 from bioptimus_jax.forecast.curves import Curve, curve_of, late
 from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
 from bioptimus_jax.forecast.short import Shorts
+from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Phase
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_jsonl
 
 STEPS = 400
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from toy_articles import article, note, noted
 
 from bioptimus_jax.corpus import jsons, readers
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, InputError
-from bioptimus_jax.schema import Corpus
 
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'method' / 'corpus.md'
 BIBR = '<xref ref-type="bibr" rid="r{0}">{0}</xref>'

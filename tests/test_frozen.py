@@ -7,25 +7,28 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from bioptimus_jax.experiment.recorded import overlaid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from toy_families import SMALL, noisy
 from toy_measures import PHASES, fabricate
 
-from bioptimus_jax.analysis import discriminant, frozen
-from bioptimus_jax.config import defaults
-from bioptimus_jax.files import write_json
-from bioptimus_jax.finetune.entities.score import score
-from bioptimus_jax.manifests import differences
-from bioptimus_jax.recorded import overlaid
+from bioptimus_jax.analysis.config import Analysis
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.report import frozen as tables
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import check, measures_of, record_of
-from bioptimus_jax.schema import HALVES, UPPER, Analysis, Experiment, result_keys
+from bioptimus_jax.run.fingerprint import result_keys
+from bioptimus_jax.run.manifests import differences
+from bioptimus_jax.scoring import discriminant, frozen
+from bioptimus_jax.scoring.config import HALVES, UPPER
+from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import from_spans
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 MODELS = ('initial', *PHASES)
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.analysis import build, cloze, contexts, geometry, word_geometry
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents, write_metadata
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = list(string.ascii_lowercase)
 PIECES = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), '.']

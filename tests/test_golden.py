@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from toy_compiler import AS_USERS
 
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
-from bioptimus_jax.schema import FAMILIES, Experiment
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.rows.layouts import layout_of
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
 FEW = dict.fromkeys(PHASES, 2)

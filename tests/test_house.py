@@ -13,106 +13,25 @@ from pathlib import Path
 import pytest
 from toy_configs import shipped_configs
 
-from bioptimus_jax.config import load, override
+from bioptimus_jax.config.fields import walk
+from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import walk
-from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.schema import OBJECTIVES, PAPER_PHASES, TOKENIZERS, Experiment
-from bioptimus_jax.shipped import SHIPPED
+from bioptimus_jax.experiment.config import load, override
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
+from bioptimus_jax.run.shipped import SHIPPED
+from bioptimus_jax.tokenizer.config import TOKENIZERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
 
-# A module imports from its own floor or from floors with a smaller number; the longest matching name decides.
-FLOORS = {
-    'bioptimus_jax.errors': 0,
-    'bioptimus_jax.plugins': 0,
-    'bioptimus_jax.fields': 1,
-    'bioptimus_jax.pretrain.decay': 0,
-    'bioptimus_jax.finetune.texts.features': 0,
-    'bioptimus_jax.pretrain.layouts': 0,
-    'bioptimus_jax.pretrain.optimizers': 0,
-    'bioptimus_jax.pretrain.rates': 0,
-    'bioptimus_jax.pretrain.shares': 0,
-    'bioptimus_jax.pretrain.units': 0,
-    'bioptimus_jax.surgery.initialisations': 0,
-    'bioptimus_jax.surgery.pursuit': 0,
-    'bioptimus_jax.surgery.rows': 0,
-    'bioptimus_jax.schema': 1,
-    'bioptimus_jax.shipped': 2,
-    'bioptimus_jax.hosts': 1,
-    'bioptimus_jax.hosts.devices': 1,
-    'bioptimus_jax.hosts.hardware': 2,
-    'bioptimus_jax.student': 1,
-    'bioptimus_jax.config': 2,
-    'bioptimus_jax.files': 2,
-    'bioptimus_jax.progress': 1,
-    'bioptimus_jax.hosts.signals': 2,
-    'bioptimus_jax.hashing': 2,
-    'bioptimus_jax.hosts.remote': 2,
-    'bioptimus_jax.hosts.lifelines': 3,
-    'bioptimus_jax.hosts.clusters': 3,
-    'bioptimus_jax.hosts.settled': 3,
-    'bioptimus_jax.hosts.rollcall': 3,
-    'bioptimus_jax.tracker': 2,
-    'bioptimus_jax.trackers': 2,
-    'bioptimus_jax.manifests': 3,
-    'bioptimus_jax.run': 3,
-    'bioptimus_jax.recorded': 3,
-    'bioptimus_jax.hosts.workers': 3,
-    'bioptimus_jax.hosts.cards': 4,
-    'bioptimus_jax.tables': 3,
-    'bioptimus_jax.trees': 3,
-    'bioptimus_jax.packing': 3,
-    'bioptimus_jax.splitting': 3,
-    'bioptimus_jax.words': 3,
-    'bioptimus_jax.sets': 4,
-    'bioptimus_jax.sets.builders': 6,
-    'bioptimus_jax.sets.originals': 6,
-    'bioptimus_jax.sets.rebuild': 6,
-    'bioptimus_jax.hosts.disk': 3,
-    'bioptimus_jax.hosts.processes': 4,
-    'bioptimus_jax.hosts.remote.session': 4,
-    'bioptimus_jax.model': 5,
-    'bioptimus_jax.model.loaded': 6,
-    'bioptimus_jax.corpus': 5,
-    'bioptimus_jax.vocab': 6,
-    'bioptimus_jax.vocab.subwords': 5,
-    'bioptimus_jax.vocab.kinds': 5,
-    'bioptimus_jax.vocab.probes': 5,
-    'bioptimus_jax.vocab.quoted': 5,
-    'bioptimus_jax.vocab.tokenizer_files': 5,
-    'bioptimus_jax.vocab.training': 5,
-    'bioptimus_jax.surgery': 7,
-    'bioptimus_jax.pretrain': 8,
-    'bioptimus_jax.plan': 9,
-    'bioptimus_jax.export': 9,
-    'bioptimus_jax.finetune': 10,
-    'bioptimus_jax.finetune.metrics': 3,
-    'bioptimus_jax.finetune.entities.score': 5,
-    'bioptimus_jax.analysis': 11,
-    'bioptimus_jax.analysis.discriminant': 3,
-    'bioptimus_jax.analysis.frozen': 8,
-    'bioptimus_jax.analysis.frozen_sets': 8,
-    'bioptimus_jax.inference': 11,
-    'bioptimus_jax.report': 12,
-    'bioptimus_jax.forecast': 13,
-    'bioptimus_jax.stages': 13,
-    'bioptimus_jax.doctor': 14,
-    'bioptimus_jax.status': 14,
-    'bioptimus_jax.api': 14,
-    'bioptimus_jax.places': 4,
-    'bioptimus_jax.push': 12,
-    'bioptimus_jax.sweep': 14,
-    'bioptimus_jax.start': 15,
-    'bioptimus_jax.demo': 14,
-    'bioptimus_jax.command': 15,
-    'bioptimus_jax.verbs': 16,
-    'bioptimus_jax.arguments': 17,
-    'bioptimus_jax.cli': 18,
-    'bioptimus_jax.arm': 19,
-    'bioptimus_jax.__main__': 19,
-}
+# From the bottom to the top. A room imports from itself and from rooms below it, without exceptions.
+ROOMS = tuple(
+    'errors storage config progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery scoring '
+    'pretrain export finetune analysis experiment ext inference report forecast start api demo cli __main__'.split()
+)
+LOOSE = {'__init__', '__main__', 'errors', 'ext'}
+"""Files that stand beside the rooms."""
 # Who may import what: the package, and the modules of ours that may.
 CONFINED = {
     'flax': ('bioptimus_jax.model',),
@@ -140,9 +59,11 @@ WITHOUT_JAX = (
     'bioptimus_jax.corpus',
     'bioptimus_jax.vocab',
     'bioptimus_jax.demo',
-    'bioptimus_jax.config',
+    'bioptimus_jax.experiment.config',
+    'bioptimus_jax.tokenizer',
+    'bioptimus_jax.rebuild',
     'bioptimus_jax.pretrain.decay',
-    'bioptimus_jax.pretrain.layouts',
+    'bioptimus_jax.rows.layouts',
     'bioptimus_jax.pretrain.shares',
     'bioptimus_jax.pretrain.units',
     'bioptimus_jax.model.folder',
@@ -150,7 +71,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.surgery.initialisations',
     'bioptimus_jax.surgery.pursuit',
     'bioptimus_jax.surgery.rows',
-    'bioptimus_jax.plugins',
+    'bioptimus_jax.config.plugins',
 )
 
 
@@ -180,8 +101,9 @@ def within(name: str, folder: str) -> bool:
 
 
 def floor_of(name: str) -> int | None:
-    matching = [key for key in FLOORS if within(name, key)]
-    return FLOORS[max(matching, key=len)] if matching else None
+    """The floor of a module's room; None for the package itself, which imports nothing of its own at once."""
+    parts = name.split('.')
+    return ROOMS.index(parts[1]) if len(parts) > 1 and parts[1] in ROOMS else None
 
 
 def violations(module: str, imported: set[str]) -> list[str]:
@@ -191,7 +113,7 @@ def violations(module: str, imported: set[str]) -> list[str]:
         if within(name, 'bioptimus_jax'):
             above, own = floor_of(name), floor_of(module)
             if above is not None and own is not None and above > own:
-                wrong.append(f'{module} (floor {own}) imports {name} (floor {above})')
+                wrong.append(f'{module} imports {name}, which is in a room above it')
         for package, allowed in CONFINED.items():
             if within(name, package) and not any(within(module, place) for place in allowed):
                 wrong.append(f'{module} imports {name}; only {", ".join(allowed)} may')
@@ -216,9 +138,11 @@ def tracked_files() -> list[Path]:
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
-def test_every_module_has_a_floor():
-    missing = [module for module in MODULES if module != 'bioptimus_jax' and floor_of(module) is None]
-    assert not missing, f'add them to FLOORS: {missing}'
+def test_every_room_has_a_floor_and_few_files_are_loose():
+    places = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py'}
+    assert places == LOOSE
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / '__init__.py').is_file()}
+    assert rooms | places - {'__init__'} == set(ROOMS)
 
 
 @pytest.mark.parametrize('module', MODULES)
@@ -230,7 +154,7 @@ def test_imports_go_downward_and_stay_where_they_belong(module):
 @pytest.mark.parametrize(
     ('module', 'source'),
     [
-        ('bioptimus_jax.vocab.kinds.wordpiece', 'from bioptimus_jax.surgery import reading'),
+        ('bioptimus_jax.tokenizer.kinds.wordpiece', 'from bioptimus_jax.surgery import reading'),
         ('bioptimus_jax.corpus.audit', 'def f():\n    import bioptimus_jax.vocab.compare'),
         ('bioptimus_jax.run', 'from bioptimus_jax import cli'),
         ('bioptimus_jax.model.layers', 'from ..pretrain.loop import train'),
@@ -269,7 +193,7 @@ def tokens_named(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize('module', [m for m in MODULES if not within(m, 'bioptimus_jax.vocab.kinds')])
+@pytest.mark.parametrize('module', [m for m in MODULES if not within(m, 'bioptimus_jax.tokenizer.kinds')])
 def test_what_a_tokenizer_looks_like_is_known_in_its_own_file(module):
     """Tables of the report have [MASK] as a heading, a word of the field; in vocab/ there is more of BERT's format."""
     found = set(tokens_named(MODULES[module].read_text('utf-8')))
@@ -289,8 +213,8 @@ def test_what_a_tokenizer_looks_like_is_known_in_its_own_file(module):
         "if vocab.tokenizer == 'wordpiece': pass",
         "if vocab.tokenizer in ('wordpiece', 'other'): pass",
         "match kind:\n    case 'wordpiece': pass",
-        'from bioptimus_jax.vocab.kinds.wordpiece import make',
-        'def f():\n    from bioptimus_jax.vocab.kinds import wordpiece',
+        'from bioptimus_jax.tokenizer.kinds.wordpiece import make',
+        'def f():\n    from bioptimus_jax.tokenizer.kinds import wordpiece',
         "file = folder / 'vocab.txt'",
         "file = folder / 'merges.txt'",
         "begins = token.startswith('Ġ')",
@@ -348,7 +272,7 @@ def test_the_rule_sees_what_is_undocumented():
 VARIATIONS = {
     'masking': 'bioptimus_jax/pretrain/units.py',
     'objective': 'bioptimus_jax/pretrain/objectives/',
-    'layout': 'bioptimus_jax/pretrain/layouts.py',
+    'layout': 'bioptimus_jax/rows/layouts.py',
 }
 
 
@@ -397,7 +321,7 @@ def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
             for node in ast.walk(ast.parse(file.read_text('utf-8')))
             if isinstance(node, ast.Constant) and node.value == name
         }
-        assert naming <= {'schema.py', f'pretrain/objectives/{name}.py'}
+        assert naming <= {'pretrain/config.py', f'pretrain/objectives/{name}.py'}
 
 
 def test_no_test_module_imports_another():
@@ -430,7 +354,7 @@ def test_no_file_is_named_for_being_a_drawer():
 def test_importing_the_command_line_is_light():
     heavy = ('jax', 'torch', 'flax', 'pyarrow', 'transformers')
     code = (
-        'import sys, bioptimus_jax.cli; bioptimus_jax.cli.make_parser(); '
+        'import sys, bioptimus_jax.cli.main; bioptimus_jax.cli.main.make_parser(); '
         f'print([m for m in {heavy} if m in sys.modules])'
     )
     result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
@@ -559,5 +483,5 @@ def test_every_variation_that_decides_results_is_named_as_shipped_or_its_code_is
         ):
             tables[dotted.rpartition('.')[2]] = set(table)
     assert tables == {key: set(names) for key, names in SHIPPED.items()}, (
-        'name a variation that is to be shipped in bioptimus_jax/shipped.py; of any other runs compare the code'
+        'name a variation that is to be shipped in bioptimus_jax/run/shipped.py; of any other runs compare the code'
     )

@@ -13,13 +13,13 @@ from toy_commands import call
 from toy_sets import DRUGS, OTHER, save_encoder
 from toy_tables import TEXT, each, label, parquet, put
 
-from bioptimus_jax.cli import BAD_INPUT, USAGE
+from bioptimus_jax.cli.main import BAD_INPUT, USAGE
 from bioptimus_jax.export import card
-from bioptimus_jax.files import read_json
+from bioptimus_jax.storage.files import read_json
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config():
     c = defaults()
@@ -237,7 +237,7 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
 
 
 def shown(capsys, *arguments):
-    from bioptimus_jax import cli
+    from bioptimus_jax.cli import main as cli
 
     code, captured = cli.main(list(arguments)), capsys.readouterr()
     assert code == 0, captured.err

@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 from toy_source import OLD, SPECIAL, TABLE, WORD, built, contexts_of, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.surgery import bias, initialisations, linear, reading, rows, shared, source
+from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Inputs
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.contexts import Contexts
-from bioptimus_jax.vocab.kinds import wordpiece
 
 
 def seen(layers: tuple[int, ...], tokens, positions, slots) -> np.ndarray:

@@ -10,7 +10,7 @@ from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, fine_tuned
 from bioptimus_jax.report import last_models
 from bioptimus_jax.report.arms import grouped
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import Run
+from bioptimus_jax.run.folder import Run
 
 FOUND = {'plain': (100, 110, 120), 'better': (131, 140, 152)}
 

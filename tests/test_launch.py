@@ -17,10 +17,11 @@ from toy_pretraining import copy_of, experiment, write_vowels
 from toy_programs import environment
 
 from bioptimus_jax.errors import STOPPED
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ['a100x8.sh', 'local.sh', 'slurm.sh', 'slurm_array.sh', 'tpu_pod.sh', 'tpu_vm.sh']

@@ -19,13 +19,13 @@ from toy_articles import article as toy_article
 from toy_articles import packed
 from toy_tables import save_to_disk
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus import stored
-from bioptimus_jax.files import write_json
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config():
     c = defaults()

@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.pretrain.masking import (
-    MASKED,
-    REPLACED,
-    Masker,
-    Setting,
-    row_key,
-    slot_count,
-)
-from bioptimus_jax.schema import Phase
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.pretrain.config import Phase
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masker, Setting, row_key, slot_count
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 TOKENS = (
     ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]']

@@ -22,9 +22,9 @@ from lxml import etree
 from toy_articles import article, note, noted, packed
 
 from bioptimus_jax.corpus import dates, markup, readers
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.readers import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
-from bioptimus_jax.schema import Corpus
 
 DATED = '<Journal><JournalIssue><PubDate><Year>1999</Year></PubDate></JournalIssue></Journal>'
 
@@ -668,7 +668,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     code = (
         'import pathlib, re, sys\n'
         'from bioptimus_jax.corpus import readers\n'
-        'from bioptimus_jax.schema import Corpus\n'
+        'from bioptimus_jax.experiment.schema import Corpus\n'
         'for n, record in enumerate(readers.read_file(pathlib.Path(sys.argv[1]), "", Corpus())):\n'
         '    if n in (500, 4999):\n'
         '        print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])\n'

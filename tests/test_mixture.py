@@ -10,16 +10,17 @@ import pytest
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.plan import check
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
 PIECES, SIZES = 64, (37, 11, 23)
 LETTERS = {'own': 'abcdefghij', 'notes': 'klmnopqrst'}

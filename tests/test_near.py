@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax.corpus import near
+from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.near import HASHES, near_duplicates, ngram_hashes, rows_per_band, signatures
 from bioptimus_jax.corpus.records import squeezed
 from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.errors import Stopped
-from bioptimus_jax.schema import Near
-from bioptimus_jax.words import MARKS, count_words
+from bioptimus_jax.text.words import MARKS, count_words
 
 FIVE = Near(threshold=0.8, words=5)
 ABSTRACT = (
@@ -214,8 +214,8 @@ def test_words_of_scripts_with_blanks_are_between_blanks(text):
 
 
 def test_ngrams_of_real_abstracts_do_not_collide(data):
+    from bioptimus_jax.corpus.config import Corpus
     from bioptimus_jax.corpus.readers import read_inputs
-    from bioptimus_jax.schema import Corpus
 
     inputs = Corpus(inputs=(str(data / 'pubmed' / 'abstracts-00000-of-00004.jsonl.gz'),))
     texts = [document.text for document, _ in zip(read_inputs(inputs), range(1500))]

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_articles import COLUMNS, note, noted
 
-from bioptimus_jax import config
 from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus.config import NOTE_CATEGORIES, Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
-from bioptimus_jax.schema import NOTE_CATEGORIES, Corpus, Experiment
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 
 
 def read(path: Path, **changes) -> list[Record]:

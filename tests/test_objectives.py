@@ -33,14 +33,15 @@ from toy_pretraining import (
 )
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.plan import check
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain.checkpoint import load_phase
+from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.objective import objective_of
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import OBJECTIVES
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.pretrain.plan import check
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 
 # Run -> what it has other than the tiny one, {folder} being that of the latter; with noise large enough to be seen.
 CASES = {

@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bioptimus_jax import config
-from bioptimus_jax.files import atomic, write_json
-from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import atomic, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,12 +6,12 @@ import pytest
 
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.sharding import make_mesh, shardings_of, state_shardings
 from bioptimus_jax.pretrain.step import initial_state
-from bioptimus_jax.schema import Pretrain
-from bioptimus_jax.trees import flatten, unflatten
 
 RULES = (Rule('/kernel$', (None, None)), Rule('/bias$', (None,), decays=False))
 SHAPES = {

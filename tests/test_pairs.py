@@ -23,29 +23,30 @@ from toy_pretraining import (
 
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors
-from bioptimus_jax.plan import check
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.pretrain.layouts import LAYOUTS, PAIRED, make_pairs
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.rows import FOLLOWS, RANDOM, Pairs, Rows, pair_parts, sentence_bounds
+from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.corpus import documents as documents_table
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Rows as RowSettings
-from bioptimus_jax.schema import Vocab
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.rows.build import FOLLOWS, RANDOM, Pairs, Rows, pair_parts, sentence_bounds
+from bioptimus_jax.rows.config import Rows as RowSettings
+from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED, make_pairs
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery.graft import check_rows
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.kinds.bytelevel import KIND as BYTELEVEL
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
-from bioptimus_jax.vocab.subwords import load as load_subwords
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds.bytelevel import KIND as BYTELEVEL
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 SEED = 7
 PHASE = '0.2'  # whole words

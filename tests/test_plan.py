@@ -14,29 +14,39 @@ from toy_commands import document
 from toy_compiler import known_options, options
 from toy_measures import manifest
 
-from bioptimus_jax import cli, config
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.files import write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.devices import DEVICES
-from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.tensors import write_folder
-from bioptimus_jax.plan import Assumptions, architecture_of, make_plan, parameter_counts, planned_architecture
+from bioptimus_jax.model.trees import unflatten
 from bioptimus_jax.pretrain import backends, curriculum, sharding
-from bioptimus_jax.pretrain.layouts import layout_of
+from bioptimus_jax.pretrain.config import Phase, Pretrain
+from bioptimus_jax.pretrain.disk import disk_space
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives import distil
-from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
+from bioptimus_jax.pretrain.plan import (
+    Assumptions,
+    architecture_of,
+    make_plan,
+    parameter_counts,
+    planned_architecture,
+)
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Phase, Pretrain, Rows, Runtime
-from bioptimus_jax.trees import unflatten
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.rows.build import FIRSTS, LABELS
+from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.layouts import layout_of
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 

@@ -12,22 +12,25 @@ import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model import families
 from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.loaded import load
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
+from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import FAMILIES, TOKENIZERS, Experiment, Model, Vocab
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten, match_rules
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / 'docs' / 'howto' / 'add-model-family.md'
@@ -35,7 +38,7 @@ LETTERS = 'abcdeimnorst'
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + letter for letter in LETTERS), 'dose', 'rate', '.']
 WORDS = ['dose', 'rate', 'aster', 'mister', 'stone', 'condition', 'train', 'bacteria', 'order', 'it']
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()
@@ -212,7 +215,7 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
 
 def test_families_are_listed_without_being_imported():
     code = (
-        'import sys; from bioptimus_jax.model import folder; from bioptimus_jax.schema import FAMILIES; '
+        'import sys; from bioptimus_jax.model import folder; from bioptimus_jax.model.config import FAMILIES; '
         'print(*FAMILIES); '
         "print([m for m in sys.modules if m in ('jax', 'flax') or m.startswith('bioptimus_jax.model.families.')])"
     )
@@ -280,7 +283,8 @@ def family_words(source: str) -> list[str]:
 def test_no_other_module_knows_a_family_by_its_name():
     """But a default, conventions of decay, weights of a paper, and the search for a table of positions in torch."""
     allowed = {
-        'schema.py': ['bert', 'electra'],
+        'model/config.py': ['bert'],
+        'finetune/config.py': ['electra', 'electra'],
         'pretrain/decay.py': ['bert'],
         'pretrain/objectives/distil.py': ['distilbert'],
         'finetune/stability.py': ['electra'],
@@ -289,7 +293,7 @@ def test_no_other_module_knows_a_family_by_its_name():
     package = ROOT / 'bioptimus_jax'
     for file in sorted(package.rglob('*.py')):
         name = file.relative_to(package).as_posix()
-        if not name.startswith(('model/families/', 'vocab/', 'model/layers.py')):
+        if not name.startswith(('model/families/', 'tokenizer/', 'vocab/', 'model/layers.py')):
             found = family_words(file.read_text('utf-8'))
             assert not [w for w in found if w not in allowed.get(name, [])], name
 

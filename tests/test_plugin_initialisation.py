@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from toy_programs import environment
 
-from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.storage.files import read_json, read_jsonl
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / 'bioptimus_jax' / 'surgery' / 'initialisations.py'
@@ -36,7 +36,7 @@ INITIALISATIONS['nearest'] = Initialisation(
 """
 COMMANDS = """
 import json, sys
-from bioptimus_jax.cli import main
+from bioptimus_jax.cli.main import main
 for arguments in json.load(sys.stdin):
     print('exit code', main(arguments), flush=True)
 """
@@ -73,7 +73,7 @@ def made(programs, tmp_path_factory):
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': abstract}) + '\n')
     common = [f'--config={folder / "toy.py"}', f'--workdir={folder / "run"}']
     (folder / 'toy.py').write_text(f"""
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 
 def get_config(argument=''):

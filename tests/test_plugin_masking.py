@@ -13,13 +13,14 @@ import pytest
 from toy_pretraining import of_letters
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Phase, Pretrain
-from bioptimus_jax.shipped import plug_ins
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
 HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'

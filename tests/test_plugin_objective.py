@@ -12,27 +12,29 @@ import numpy as np
 import pytest
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import key
-from bioptimus_jax.manifests import write_manifest
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.plan import check
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum, objectives
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import load_phase
+from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
 from bioptimus_jax.report.trained import _of_objectives
-from bioptimus_jax.run import Run, bring_up_to_date, check_inputs, check_settings, execute
-from bioptimus_jax.schema import OBJECTIVES
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import bring_up_to_date, execute
+from bioptimus_jax.run.fingerprint import check_inputs, check_settings
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import write_manifest
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 PIECES, LETTERS = 64, 'abcdefghijklmnopqrst'
 # Two terms with denominators of their own, a head of its own, and arrays that nothing trains: the piece before from the
@@ -46,10 +48,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.fields import key
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.rows.build import Rows, positions_and_segments
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,18 +13,20 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import tasks
 from bioptimus_jax.finetune.build import build
-from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.statistics import bootstrap, paired
 from bioptimus_jax.finetune.units import Units, unpacked
 from bioptimus_jax.finetune.verdict import compare_models
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import TASKS, Experiment
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.metrics import Metric
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPICS = re.search(
@@ -52,7 +54,7 @@ def models(tmp_path_factory):
     import torch
     from transformers import BertConfig, BertForMaskedLM
 
-    from bioptimus_jax.vocab.kinds.wordpiece import make
+    from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
     names = [name for of_label in NAMES.values() for name in of_label]
     letters = 'abcdefghijklmnopqrstuvwxyz'

@@ -9,28 +9,31 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.analysis import cloze, contexts, entities
-from bioptimus_jax.config import defaults
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.summary import known_of
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_jsonl
 from bioptimus_jax.surgery import distil, reading
 from bioptimus_jax.surgery import source as sources
-from bioptimus_jax.vocab import frequency, kinds, subwords
+from bioptimus_jax.tokenizer import kinds, subwords
+from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.build import check
 from bioptimus_jax.vocab.contexts import load_contexts
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'add-tokenizer.md'
 WORDS = ('aspirin', 'naïve', 'kinase', '(p53)', 'drug-dose', 'of', 'the', 'and', 'cell', 'tumor')

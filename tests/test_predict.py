@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import bioptimus_jax as bx
-from bioptimus_jax.cli import main
+from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.inference.answer import Answer, Found
 from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
@@ -20,7 +19,8 @@ from bioptimus_jax.inference.model import ANSWERS, KINDS, Loaded, model_in
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import CUTS, lines, prose
 from bioptimus_jax.sets.standoff import read_brat
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.storage.files import read_json, write_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 WORDS = 'aspirin causes severe headache in no patient'.split()
 TEXT = 'Aspirin causes severe headache.\n No patient has it; aspirin!'

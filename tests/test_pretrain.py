@@ -30,36 +30,39 @@ from toy_pretraining import (
 )
 from toy_programs import environment
 
-from bioptimus_jax.analysis import frozen
-from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
-from bioptimus_jax.files import read_json, sha256
-from bioptimus_jax.manifests import write_manifest
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, loop, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import Run, check_ahead, execute
-from bioptimus_jax.schema import FAMILIES, Pretrain
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.fingerprint import check_ahead
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import write_manifest
+from bioptimus_jax.scoring import frozen
+from bioptimus_jax.scoring.frozen_sets import FrozenSets
 from bioptimus_jax.sets.corpora import read_split
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.storage.files import read_json, sha256
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 STEPS = 24
 

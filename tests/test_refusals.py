@@ -16,10 +16,12 @@ import pytest
 from toy_commands import call, stamps
 from toy_stages import experiment, make_stage
 
-from bioptimus_jax import cli, files, stages
-from bioptimus_jax.config import defaults
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.config.fields import field_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import field_of, walk
+from bioptimus_jax.experiment import stages
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.families.bert import Bert
@@ -28,14 +30,15 @@ from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.folder import name_of
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
-from bioptimus_jax.progress import in_units
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.progress.console import in_units
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage import files
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 SHAPE = dict(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_arms(argument=''):
     return {{'number': (1, 2), 'path': ('../x',), 'dots': ('.', '..'), 'text': 'abc', 'nothing': None,
@@ -584,7 +587,7 @@ def test_looking_for_devices_starts_none_in_this_process():
 def test_a_file_beyond_the_limit_of_a_user_is_one_line_and_the_stage_goes_on(world, tmp_path):
     """As on a full disk, which needs one: the system refuses to write (EFBIG); then the same command goes on."""
     code = (
-        'import sys, resource; from bioptimus_jax.cli import main; '
+        'import sys, resource; from bioptimus_jax.cli.main import main; '
         'resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); sys.exit(main(sys.argv[2:]))'
     )
     given = [f'--config={world}/odd.py', '--config.runtime.workers=1']

@@ -16,17 +16,18 @@ from pathlib import Path
 import pytest
 from toy_buckets import assert_whole, content_of, free_port
 
-from bioptimus_jax import config
-from bioptimus_jax.cli import BAD_INPUT, USAGE, main
+from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
+from bioptimus_jax.config.fields import walk
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.fields import walk
-from bioptimus_jax.files import atomic
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote import lease, store
 from bioptimus_jax.hosts.remote.inputs import READ_BY, local_place, with_local_inputs
-from bioptimus_jax.hosts.remote.session import open_run
 from bioptimus_jax.hosts.remote.store import Store, _matches
-from bioptimus_jax.run import Stage, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.session import open_run
+from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import atomic
 
 pytest.importorskip('obstore')
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'bucket.md'
@@ -62,9 +63,7 @@ def experiment(**changes):
 
 def plain_config(folder):
     """A config file of nothing but defaults."""
-    text = (
-        'from bioptimus_jax.config import defaults\n\ndef get_config(argument=""):\n    return defaults()\n'
-    )
+    text = 'from bioptimus_jax.ext import defaults\n\ndef get_config(argument=""):\n    return defaults()\n'
     (folder / 'plain.py').write_text(text)
     return folder / 'plain.py'
 

@@ -16,18 +16,18 @@ from toy_buckets import assert_whole, content_of, free_port
 from toy_pretraining import equal_programs
 from toy_programs import environment
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import DONE, STOPPED
-from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.hosts.remote import lease
 from bioptimus_jax.hosts.remote.inputs import local_place
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.storage.files import read_json, sha256
 
 pytest.importorskip('obstore')
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()

@@ -11,10 +11,10 @@ import shlex
 import pytest
 from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.files import digest, read_jsonl, write_json, write_jsonl
-from bioptimus_jax.manifests import STARTED, listed, write_manifest
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.report import arms, comparison, drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
@@ -30,8 +30,9 @@ from bioptimus_jax.report.sections import (
     training,
     vocabulary,
 )
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import STANDARD, Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import STARTED, listed, write_manifest
+from bioptimus_jax.storage.files import digest, read_jsonl, write_json, write_jsonl
 
 
 @pytest.fixture(scope='module')
@@ -388,7 +389,7 @@ def test_a_run_ends_with_its_table_what_it_brought_and_where_models_and_page_are
 
 def test_what_the_page_says_makes_it_again(tmp_path, capsys):
     config = tmp_path / 'a config.py'
-    config.write_text('from bioptimus_jax.config import defaults as get_config\n')
+    config.write_text('from bioptimus_jax.ext import defaults as get_config\n')
     fabricate(tmp_path / 'demo', finished=False)
     given = ['report', f'--config={config}', f'--workdir={tmp_path}/demo', '--config.runtime.devices=1']
     assert cli.main([*given, '--replace']) == 0
@@ -503,7 +504,7 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
         assert line in capsys.readouterr().err
     # No path of the config is read, so none need be there.
     (tmp_path / 'unset.py').write_text(
-        'from bioptimus_jax.config import defaults\n\n\ndef get_config(argument=""):\n    loaded = defaults()\n'
+        'from bioptimus_jax.ext import defaults\n\n\ndef get_config(argument=""):\n    loaded = defaults()\n'
         '    loaded.stages = ("corpus",)\n    loaded.corpus.inputs = ("$UNSET/*.txt",)\n    return loaded\n'
     )
     assert (

@@ -7,7 +7,8 @@ import pytest
 from toy_measures import MODELS, cell, labels_of, lint_record, measure, scores, statistics_of, write_scores
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_jsonl, write_json, write_jsonl
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
@@ -15,8 +16,8 @@ from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN, percents
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import entities, mentions, phases, sets
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_jsonl, write_json, write_jsonl
 
 
 @pytest.fixture

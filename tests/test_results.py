@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.forecast import tables
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,14 +10,15 @@ import pytest
 from toy_families import noisy
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, pretrained
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import HEAD, OutputLayer
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.tensors import load_folder, to_tensors
-from bioptimus_jax.plan import Assumptions, make_plan
+from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.cross_entropy import in_chunks
@@ -25,16 +26,16 @@ from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import make_objective, objective_of, planned_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED, auc, put_in, rates, targets_and_draws
+from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import measures_of, record_of
 from bioptimus_jax.report.sections import training
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS, PIECES, TOKENS = 8, 32, 200
 NAMES = [*SPECIAL_TOKENS, *(f't{n}' for n in range(TOKENS - len(SPECIAL_TOKENS)))]

@@ -9,12 +9,12 @@ import pytest
 from toy_commands import document
 from toy_sets import save_set
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
+from bioptimus_jax.storage.files import read_json
 
 DRUG = 'Drug'
 

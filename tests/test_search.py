@@ -1,21 +1,23 @@
-"""The search for a setting: keys of one set, BLURB's ranges, and cells that an earlier version has finished."""
+"""The search for a setting: keys of one set, BLURB's ranges."""
 
 import dataclasses
 
 import pytest
 from toy_sets import save_encoder, save_set, settings
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.files import digest, read_json, read_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build, cells
+from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import TASKS, Experiment, Finetune
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.blurb import MEMBERS
 from bioptimus_jax.sets.corpora import settings_on
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
 TEN = ('biosses', 'bioasq', 'pubmedqa')
@@ -95,18 +97,9 @@ def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):
     assert [removed.named(name).remove_layers for name in removed.settings] == [0, 2, 4, 6]
 
 
-def test_cells_finished_before_there_were_more_keys_are_still_finished():
-    """A digest that an earlier version has written."""
-    before = 'dd8b7b84dd459cad8429f59f060621f49e939a723ae4d1b95105ddb6fbd4d1f8'  # since batches are random
-    assert digest(build.deciding(Finetune().named('standard'))) == before
-    with_sets = Finetune(of_set={'a': {'epochs': 3}}, seeds=(1,))
-    assert digest(build.deciding(with_sets.on('b').named('standard'))) == before
-    assert digest(build.deciding(with_sets.on('a').named('standard'))) != before
-
-
 def test_cells_of_other_columns_are_other_cells(tmp_path):
     """Which columns are read decides what is learned; where none is named, cells are those of before."""
-    from bioptimus_jax.files import sha256
+    from bioptimus_jax.storage.files import sha256
 
     for split in ('train', 'devel', 'test'):
         (tmp_path / 'sets' / 'own').mkdir(parents=True, exist_ok=True)

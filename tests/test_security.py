@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.fetch import Patience
 from bioptimus_jax.errors import printable
 
@@ -44,9 +44,9 @@ LOADERS = ('exec_module', 'import_module')
 # it has sent, as multiprocessing does.
 ALLOWED = {
     ('bioptimus_jax/__init__.py', 'import_module'),
-    ('bioptimus_jax/config.py', 'exec_module'),
-    ('bioptimus_jax/plugins.py', 'import_module'),
-    ('bioptimus_jax/stages.py', 'import_module'),
+    ('bioptimus_jax/experiment/config.py', 'exec_module'),
+    ('bioptimus_jax/config/plugins.py', 'import_module'),
+    ('bioptimus_jax/experiment/stages.py', 'import_module'),
     ('benchmarks/operations.py', 'import_module'),
     ('bioptimus_jax/hosts/workers.py', 'ForkingPickler.loads'),
 }
@@ -186,11 +186,11 @@ def test_no_secret_of_the_environment_is_written_or_printed(tmp_path):
     )
     (tmp_path / 'ner').mkdir()
     program = (
-        'from bioptimus_jax.config import defaults\ndef get_config():\n    c = defaults()\n'
+        'from bioptimus_jax.ext import defaults\ndef get_config():\n    c = defaults()\n'
         "    c.stages = ('corpus', 'vocab')\n    c.runtime.workers = 1\n    return c\n"
     )
     (tmp_path / 'config.py').write_text(program)
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'run', f'--config={tmp_path / "config.py"}']
+    command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'run', f'--config={tmp_path / "config.py"}']
     command += [f'--workdir={tmp_path / "run"}', f'--config.corpus.inputs={tmp_path / "abstracts.txt"}']
     environment = {**os.environ, **SECRETS, 'TMPDIR': str(tmp_path), 'PYTHONPATH': f'{ROOT}'}
     result = subprocess.run(command, capture_output=True, text=True, env=environment)

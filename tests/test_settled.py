@@ -11,12 +11,13 @@ import pytest
 from toy_pretraining import copy_of, experiment
 from toy_programs import environment
 
-from bioptimus_jax.cli import main
+from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import USAGE
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import settled
 from bioptimus_jax.hosts.settled import SETTLED
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 
 SHELL = {
     'JAX_THREEFRY_PARTITIONABLE': '0',
@@ -141,7 +142,7 @@ def test_a_config_file_that_sets_one_is_refused(line, found, tmp_path, capsys, m
     monkeypatch.setenv('JAX_DEFAULT_PRNG_IMPL', 'threefry2x32')  # is put back
     before = values()
     file = tmp_path / 'own.py'
-    file.write_text(f'{line}\nfrom bioptimus_jax.config import defaults as get_config\n')
+    file.write_text(f'{line}\nfrom bioptimus_jax.ext import defaults as get_config\n')
     try:
         assert main(['plan', f'--config={file}']) == USAGE
     finally:

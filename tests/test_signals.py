@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, InputError, Stopped
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Pool, WorkerKilled, open_workers
-from bioptimus_jax.schema import Runtime
 
 ROOT = Path(__file__).resolve().parents[1]
 CODES = [(signal.SIGTERM, STOPPED), (signal.SIGHUP, STOPPED), (signal.SIGINT, INTERRUPTED)]
 ENDED = {STOPPED: 'bioptimus: stopped; ', INTERRUPTED: 'bioptimus: interrupted; '}
 GO_ON = 'rerun the same command to continue\n'
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()
@@ -75,9 +75,9 @@ def wait(run, folder):
 
 class Stages:
     def find_spec(self, name, path=None, target=None):
-        if name == 'bioptimus_jax.cli':
+        if name == 'bioptimus_jax.cli.main':
             sys.meta_path.remove(self)
-            from bioptimus_jax import stages
+            from bioptimus_jax.experiment import stages
             from bioptimus_jax.run import Stage
             stages.STAGES['corpus'] = Stage('corpus', 'waits', '', '', (), lambda run: (), wait)
 
@@ -148,7 +148,7 @@ def appears(file):
 
 @pytest.mark.parametrize(('number', 'code'), CODES)
 def test_the_group_is_signalled_before_the_program_is_imported(number, code, program):
-    process = program(AT_IMPORT.format(module='bioptimus_jax.cli', number=int(number)))
+    process = program(AT_IMPORT.format(module='bioptimus_jax.cli.main', number=int(number)))
     assert ended(process) == (code, ENDED[code] + GO_ON)
 
 

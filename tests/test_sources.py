@@ -14,24 +14,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
-from bioptimus_jax import config
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build as export
-from bioptimus_jax.files import read_json, read_jsonl, write_json
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.kinds import wordpiece
-from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.tokenizer_files import NAMES
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, read_jsonl, write_json
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.kinds import wordpiece
+from bioptimus_jax.tokenizer.probes import PROBES
+from bioptimus_jax.tokenizer.tokenizer_files import NAMES
 
 LOWER, CAPITALS = 'abcdefghijklmnopqrstuvwxyzéïßø', 'ABCDEFGHIJKLMNOPQRSTUVWXYZÉ'
 WORDS = [

@@ -10,8 +10,8 @@ from sklearn.linear_model import Ridge
 from toy_source import TABLE, WORD, built, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 
-from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import recovery, shared, spelling
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.source import sum_states
 from bioptimus_jax.surgery.synthesis import make

@@ -12,22 +12,23 @@ from toy_commands import call
 from toy_pretraining import copy_of, experiment
 from toy_start import WORDS, save_source, texts_of
 
-from bioptimus_jax import config
-from bioptimus_jax.files import write_json
+from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.modernbert import ModernBert
-from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.texts import CHARACTERS, look_into
-from bioptimus_jax.vocab.subwords import load
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer.subwords import load
 
 
 @pytest.fixture(scope='module')
@@ -279,7 +280,7 @@ def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
         '--pieces=5',
     )
     capsys.readouterr()
-    from bioptimus_jax import cli
+    from bioptimus_jax.cli import main as cli
 
     assert cli.main(list(arguments)) == 0
     out = capsys.readouterr().out

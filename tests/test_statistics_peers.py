@@ -11,11 +11,11 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
-from bioptimus_jax import student
-from bioptimus_jax.finetune.entities.score import METRICS
-from bioptimus_jax.finetune.metrics import rates
 from bioptimus_jax.finetune.statistics import bootstrap, holm, interval, mean_score, paired
 from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.scoring import student
+from bioptimus_jax.scoring.metrics import rates
+from bioptimus_jax.scoring.score import METRICS
 
 INPUTS = 1000
 ENTITY_F1 = METRICS['default']

@@ -10,14 +10,15 @@ import pytest
 from toy_commands import call, document, stamps
 from toy_stages import experiment, make_stage
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import Stopped
-from bioptimus_jax.files import alone, is_held, write_json
-from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import PAPER_PHASES
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.pretrain.config import PAPER_PHASES
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.storage.files import alone, is_held, write_json
 
 TRAINED = [(20, 2.0), (40, 3.0), (60, 4.0)]  # step, seconds since step 0
 SETS = ('drugs', 'genes')
@@ -127,7 +128,7 @@ def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phase
 HOLD = """
 import sys
 from pathlib import Path
-from bioptimus_jax.files import alone
+from bioptimus_jax.storage.files import alone
 with alone(Path(sys.argv[1]), 'here'):
     print('held', flush=True)
     sys.stdin.read()

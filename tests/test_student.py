@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.statistics import paired
-from bioptimus_jax.student import TwoWay, interval
+from bioptimus_jax.scoring.score import METRICS
+from bioptimus_jax.scoring.student import TwoWay, interval
 
 RESIDUAL = 0.46
 """Percent F1: how far one training of an arm lies from arm and seed, mean of two sets, in the sweep of orders."""

@@ -22,14 +22,14 @@ from toy_source import (
 )
 
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.untouched import untouched_in
-from bioptimus_jax.schema import PAPER_ROWS, Surgery
+from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery import graft, initialisations, reading, rows, source
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
+from bioptimus_jax.tokenizer import subwords
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ from toy_tables import TEXT, each, label, parquet, put, save_splits
 
 from bioptimus_jax.corpus import readers
 from bioptimus_jax.corpus.audit import searched_texts
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.schema import Corpus, Finetune
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, set_at, set_files
+from bioptimus_jax.storage.files import read_json, write_json
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug', 'I-Drug'))}
 SENTIMENT = {'text': TEXT, 'label': label('bad', 'good')}

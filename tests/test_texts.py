@@ -14,12 +14,15 @@ import transformers
 from huggingface_hub import ModelCard
 from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 
-from bioptimus_jax import cli, config
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune.batches import drawn
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.scoring import score as score_file
 from bioptimus_jax.finetune.statistics import bootstrap
@@ -29,13 +32,13 @@ from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text, Texts
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
 from bioptimus_jax.vocab.agreement import load_for_words
 
 AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.trees import flatten, match_rules, merge_strict, unflatten
+from bioptimus_jax.model.trees import flatten, match_rules, merge_strict, unflatten
 
 TREE = {'encoder': {'0': {'kernel': 1, 'bias': 2}}, 'LayerNorm': {'scale': 3}}
 

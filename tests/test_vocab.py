@@ -23,13 +23,17 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.corpus.documents import Document, document_key, write_documents
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import write_json
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
-from bioptimus_jax.progress import Console
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import agreement, build, compare, counting, frequency, sampling, subwords, training
-from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.model.config import Source
+from bioptimus_jax.progress.console import Console
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer import subwords, training
+from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.kinds import wordpiece
+from bioptimus_jax.vocab import agreement, build, compare, counting, frequency, sampling
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import goodput, throughput, watch
 from bioptimus_jax.pretrain.objectives.mlm import OBJECTIVE
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.goodput import goodput as table_of
 from bioptimus_jax.report.sections.goodput import starts
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 BASE = Bert(30522, 768, 12, 12, 3072, 512)
 LARGE = Bert(30522, 1024, 24, 16, 4096, 512)

@@ -6,15 +6,16 @@ import random
 import pytest
 from toy_sets import DRUGS, OTHER, save_encoder
 
-from bioptimus_jax import config
-from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.task import DEFAULT, task_for
 from bioptimus_jax.finetune.tasks.word_classes import MICRO, macro
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import words
 from bioptimus_jax.sets.corpora import read_split, set_at
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 TYPES = ('PAR', 'INT', 'OUT')
 

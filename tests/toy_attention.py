@@ -45,9 +45,9 @@ def main(told):
     """Prints what this process takes: of ways with other times and flaws than in the other one; of a run's attentions,
     where the first process alone has one on record.
     """
-    from bioptimus_jax.hosts import processes
+    from bioptimus_jax.hosts.config import Runtime
     from bioptimus_jax.pretrain.sharding import make_mesh
-    from bioptimus_jax.schema import Runtime
+    from bioptimus_jax.run import processes
 
     processes.join(Runtime(distributed=told))
     leads = jax.process_index() == 0

@@ -2,7 +2,7 @@
 
 import socket
 
-from bioptimus_jax.files import read_json, sha256
+from bioptimus_jax.storage.files import read_json, sha256
 
 
 def content_of(folder):

@@ -2,7 +2,7 @@
 
 import json
 
-from bioptimus_jax import cli
+from bioptimus_jax.cli import main as cli
 
 
 def call(capsys, *arguments):

@@ -14,7 +14,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.model.trees import flatten, unflatten
 
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)

@@ -4,17 +4,20 @@ import json
 
 import numpy as np
 
-from bioptimus_jax import config
 from bioptimus_jax.analysis.geometry import of_words
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.entities.files import write_predictions
-from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import geometry
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_PHASES, PAPER_ROWS, Experiment, result_keys
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.run.fingerprint import result_keys
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.score import score
+from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.surgery.config import PAPER_ROWS
 
 MODELS = ('models_one', 'models_two')
 

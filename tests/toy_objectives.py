@@ -8,17 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from toy_pretraining import experiment
 
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, write_folder
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer import subwords
 
 PIECES = 24
 LENGTHS = np.array([[17], [9], [24]], np.int32)

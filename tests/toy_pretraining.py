@@ -8,19 +8,21 @@ import shutil
 import numpy as np
 import pytest
 
-from bioptimus_jax import config
-from bioptimus_jax.fields import put
+from bioptimus_jax.config.fields import put
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts.config import Runtime
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import loop
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.step import sharded_steps
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Runtime
-from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 
 CONFIG = """
-from bioptimus_jax.config import defaults
+from bioptimus_jax.experiment.config import defaults
 
 def get_config(argument=''):
     c = defaults()

@@ -5,11 +5,11 @@ import random
 
 import torch
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.tags import labels_of
-from bioptimus_jax.vocab.kinds.wordpiece import make
+from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 

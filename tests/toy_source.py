@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bioptimus_jax import config
-from bioptimus_jax.files import read_json, read_jsonl, write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_ROWS, Experiment
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, read_jsonl, write_json
 from bioptimus_jax.surgery import graft, reading
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.surgery.config import PAPER_ROWS
+from bioptimus_jax.tokenizer.kinds import wordpiece
 
 SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 

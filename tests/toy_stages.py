@@ -1,9 +1,9 @@
 """A stage that counts its calls."""
 
-from bioptimus_jax import config
-from bioptimus_jax.files import atomic
-from bioptimus_jax.run import Stage
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import atomic
 
 CALLS = []
 

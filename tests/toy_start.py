@@ -7,7 +7,7 @@ import numpy as np
 from toy_source import LETTERS, SPECIAL, make_source
 
 from bioptimus_jax.model import tensors
-from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.tokenizer.kinds import wordpiece
 
 WORDS = [f'{a}{b}{c}' for a in ('nephro', 'cardio', 'hepato') for b in 'aeio' for c in ('pathy', 'toxin')]
 

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bioptimus_jax.files import write_json
+from bioptimus_jax.storage.files import write_json
 
 TEXT = {'dtype': 'string', '_type': 'Value'}
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from toy_pretraining import experiment
 
 from bioptimus_jax.errors import DONE, FAILED
-from bioptimus_jax.hosts import processes
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Runtime
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.run import processes
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 
 
 def main(file, told):

@@ -15,21 +15,23 @@ import jax
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_geometry
+from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
-from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.analysis.new_tokens import NewTokens
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL, SOURCE, Experiment, phase_of
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.frozen_sets import FrozenSets
+from bioptimus_jax.storage.files import read_jsonl, read_sealed, write_json, write_sealed
 from bioptimus_jax.surgery.account import TOKENS
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import lists, subwords
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.vocab import lists
 
 PARTS = '.models'
 """Finished models of an analysis that was cut off."""
@@ -45,7 +47,7 @@ class Candidate:
     snapshot: bool = False
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
     new_tokens.json and bad_tokens.txt.
 
@@ -131,7 +133,7 @@ def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: c
     write_json(folder / 'points.json', word_geometry.points(records, measured))
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
+def external_inputs(experiment: HasAnalysis) -> list[Path]:
     """The second vocabulary and the list of tokens, where the config names them, and the NER sets: their entities are
     cut into pieces. Raises ConfigError."""
     vocab = experiment.analysis.reference_vocab
@@ -147,7 +149,7 @@ def _analyse(
     spellers: Sequence[cloze.Speller],
     new: NewTokens,
     sets: FrozenSets,
-    e: Experiment,
+    e: HasAnalysis,
     on_rows: Any,
 ) -> dict[str, Any]:
     architecture, params, fresh = load_folder(candidate.folder)
@@ -177,7 +179,7 @@ def _analyse(
 
 
 def _snapshots(
-    e: Experiment, folder: Path, exported: Sequence[str], candidates: Sequence[Candidate]
+    e: HasAnalysis, folder: Path, exported: Sequence[str], candidates: Sequence[Candidate]
 ) -> list[Candidate]:
     """The models in `folder` that were `exported` within phases, in the order of training."""
     speller = next(c.speller for c in candidates if c.name == INITIAL)
@@ -185,7 +187,7 @@ def _snapshots(
     return [Candidate(name, folder / name, speller, snapshot=True) for name in names]
 
 
-def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:
+def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:
     """The models, and every vocabulary that the mask must suit: the run's, the source's, and the reference."""
     folders = model_folders(e, stage, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
     for folder in folders.values():
@@ -202,7 +204,7 @@ def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candi
     return candidates, list(own_first)
 
 
-def _passages(e: Experiment, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
+def _passages(e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
     """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
     source = open_documents(corpus, 'heldout')
     # By the hashes of their ids: the same for every run over the same corpus.

@@ -22,9 +22,9 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.storage.hashing import hash64
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH_PIECES = 4096
 NARROWEST = 32

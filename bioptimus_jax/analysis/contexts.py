@@ -19,8 +19,8 @@ import numpy as np
 
 from bioptimus_jax.analysis import cloze
 from bioptimus_jax.corpus.documents import BLOCK, Document, DocumentSource
-from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.storage.hashing import hash64
 
 LEAST_COUNT = 5
 LEAST_LETTERS = 3

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.analysis import masked_lm
+from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.folder import config_values, model_folders
 from bioptimus_jax.model.tensors import read_architecture
@@ -23,12 +23,12 @@ from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import in_words, make_mesh
-from bioptimus_jax.progress import clock, numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.progress.console import clock, numbered
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
 
 
-def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
+def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> dict[str, Any]:
     """Measure the models, write WORKDIR/difficulty.json, and return what was written.
 
     `models`: as in config.finetune.models: initial, source, phases of this run, folders, NAME=FOLDER; none:
@@ -65,7 +65,7 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _measured(
-    e: Experiment,
+    e: HasAnalysis,
     folder: Path,
     texts: Sequence[Document],
     advance: Callable[[float], None],

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 MANY_PIECES = 3
 EXAMPLES = 20

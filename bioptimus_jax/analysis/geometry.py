@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax import student
+from bioptimus_jax.scoring import student
 from bioptimus_jax.surgery.rows import unit
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 GROUPS = 20
 NEIGHBOURS = 10

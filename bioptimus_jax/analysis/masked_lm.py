@@ -14,9 +14,9 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts, word_cuts
+from bioptimus_jax.rows.build import Part, cut_points, one_a_row, white_space_starts, word_cuts
+from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by
-from bioptimus_jax.vocab.subwords import Vocabulary
 
 BATCH_ROWS = 8
 """The logits of all places of these rows are held at once."""

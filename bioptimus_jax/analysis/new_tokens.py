@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.vocab import frequency, lists
 
 RECORD, LIST = 'new_tokens.json', 'bad_tokens.txt'

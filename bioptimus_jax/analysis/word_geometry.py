@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, contexts, geometry
+from bioptimus_jax.analysis.config import Analysis, HasAnalysis
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.schema import Analysis, Experiment
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.vocab import frequency
 
 KINDS = ('embeddings', 'contextual')
@@ -18,7 +18,7 @@ SPLITS = ('heldout', 'train')
 """Held-out text where it holds every word often enough; else training text, for all words."""
 
 
-def choose(e: Experiment, vocab: Path, corpus: Path, spellers: Sequence[cloze.Speller]) -> contexts.Words:
+def choose(e: HasAnalysis, vocab: Path, corpus: Path, spellers: Sequence[cloze.Speller]) -> contexts.Words:
     """The words of a run, the same for every model: one piece in its own vocabulary, the first of `spellers`."""
     if not e.analysis.geometry_words:
         return contexts.Words((), (), (), (), 0, '')
@@ -46,7 +46,7 @@ def measure(
     architecture: Architecture,
     params: dict[str, Any],
     new: frozenset[str],
-    e: Experiment,
+    e: HasAnalysis,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, Any]:
     """`words`, the measures of one model with their intervals, and `points`, some of the words in the plane."""

@@ -14,11 +14,11 @@ import numpy as np
 from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.units import begins_of, limits, unit_starts
-from bioptimus_jax.schema import Phase
 from bioptimus_jax.surgery.rows import seeded
+from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
-from bioptimus_jax.vocab.subwords import Vocabulary
 
 if TYPE_CHECKING:
     import torch

@@ -19,9 +19,9 @@ from bioptimus_jax.api.objects import (
     write_texts,
 )
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_jsonl
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_jsonl
 
 
 def difficulty(

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bioptimus_jax import config
+from bioptimus_jax.config.fields import MOST
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import MOST
-from bioptimus_jax.files import write_jsonl
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab import agreement, subwords
-from bioptimus_jax.vocab.subwords import READY, SETTINGS, Subwords, kind_name
+from bioptimus_jax.storage.files import write_jsonl
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Subwords, kind_name
+from bioptimus_jax.vocab import agreement
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -28,9 +28,9 @@ from bioptimus_jax.api.objects import (
     write_texts,
 )
 from bioptimus_jax.errors import BAD_INPUT, USAGE, ConfigError, InputError
-from bioptimus_jax.files import atomic, sha256
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.storage.files import atomic, sha256
 
 if TYPE_CHECKING:
     import pyarrow

@@ -26,9 +26,12 @@ from bioptimus_jax.api.objects import (
     write_texts,
 )
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import TOKENIZERS
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.tokenizer.config import TOKENIZERS
+from bioptimus_jax.tokenizer.subwords import READY, Subwords
 from bioptimus_jax.vocab import agreement, frequency
 from bioptimus_jax.vocab.build import (
     tokenizers_of,
@@ -37,7 +40,6 @@ from bioptimus_jax.vocab.build import (
     unreached_tokens,
     write_new_tokens,
 )
-from bioptimus_jax.vocab.subwords import READY, Subwords
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -12,8 +12,8 @@ from typing import Any
 from lxml import etree
 
 from bioptimus_jax.corpus import citations, mathml, scripts
-from bioptimus_jax.schema import Corpus
-from bioptimus_jax.words import count_words
+from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.text.words import count_words
 
 LANGUAGE = '{http://www.w3.org/XML/1998/namespace}lang'
 # Their captions are read on request. They float: a sentence goes on behind a figure that is printed within it.

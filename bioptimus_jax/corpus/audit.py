@@ -13,8 +13,8 @@ from pathlib import Path
 
 import ahocorasick_rs
 
+from bioptimus_jax.corpus.config import Audit
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.schema import Audit
 from bioptimus_jax.sets import inputs, published, texts
 from bioptimus_jax.sets.corpora import (
     has_a_split,
@@ -26,7 +26,7 @@ from bioptimus_jax.sets.corpora import (
     texts_file,
 )
 from bioptimus_jax.sets.sentences import split_called
-from bioptimus_jax.splitting import split_sentences
+from bioptimus_jax.text.splitting import split_sentences
 
 OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
 ASCII_OTHER_THAN_LETTERS = bytes(i for i in range(128) if not chr(i).isalnum())

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
-from bioptimus_jax.schema import Corpus
 
 COLLECTION = 'collection'
 # Sections of which nothing is read, as of an article in JATS.

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.audit import Auditor, audit_files
+from bioptimus_jax.corpus.config import KINDS, Corpus, HasCorpus
 from bioptimus_jax.corpus.documents import (
     SPLITS,
     Document,
@@ -28,11 +29,10 @@ from bioptimus_jax.corpus.resolve import Verdicts, resolve
 from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.hosts.workers import open_workers
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import KINDS, Corpus, Experiment
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
@@ -40,7 +40,7 @@ FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
 DOCUMENTS_PER_WORKER = 10_000
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
+def external_inputs(experiment: HasCorpus) -> list[Path]:
     """The files outside the run that decide the corpus: the inputs, then the audited NER files.
 
     A checksum beside an input decides, too, where a file that disagrees with it is left out.
@@ -51,7 +51,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     return [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     """Write `documents/`, and lists of what was left out by the audit or could not be read; returns counts and the
     digest of the documents in order.
 
@@ -89,7 +89,7 @@ def _absolute(settings: Corpus) -> Corpus:
     return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
 
 
-def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
+def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
     """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
     settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
     sizes = [path.stat().st_size for path, _ in files]
@@ -124,7 +124,7 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
     return parts, broken
 
 
-def _say_forms(run: Run, parts: Sequence[Part], verdicts: Verdicts) -> None:
+def _say_forms(run: Run[HasCorpus], parts: Sequence[Part], verdicts: Verdicts) -> None:
     """Say how files were read where their form leaves a choice, one line for all that were read alike."""
     files: dict[str, list[str]] = {}
     for part, row in _rows(_left_out(parts, verdicts, 'form'), ('note',)):
@@ -157,7 +157,9 @@ class Shard:
     """Words of articles that are not in their texts, by what they stand in."""
 
 
-def _write_split(run: Run, folder: Path, parts: list[Part], verdicts: Verdicts, split: str) -> list[Shard]:
+def _write_split(
+    run: Run[HasCorpus], folder: Path, parts: list[Part], verdicts: Verdicts, split: str
+) -> list[Shard]:
     """Write the shards of a split in worker processes."""
     numbers, shards = verdicts.split(split), 1
     if split == 'train':

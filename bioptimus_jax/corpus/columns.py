@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.corpus import notes
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.lines import as_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
-from bioptimus_jax.schema import Corpus
-from bioptimus_jax.words import count_words
+from bioptimus_jax.text.words import count_words
 
 Cells = Iterable[tuple[int, list[str]]]
 # By these names a column is known, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of

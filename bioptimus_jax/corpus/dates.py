@@ -9,8 +9,8 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import Corpus
 
 Date = tuple[int, int, int]
 Span = tuple[Date, Date]

@@ -18,10 +18,10 @@ from array_record.python.array_record_module import ArrayRecordReader, ArrayReco
 from tensorflow_datasets.proto import tf_example_pb2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import complete, read_json
-from bioptimus_jax.hashing import hash64
-from bioptimus_jax.manifests import read_record
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.manifests import read_record
+from bioptimus_jax.storage.files import complete, read_json
+from bioptimus_jax.storage.hashing import hash64
 
 FOLDER = 'documents'
 SPLITS = ('train', 'heldout')

@@ -22,8 +22,8 @@ import httpx2
 from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
 from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
-from bioptimus_jax.files import alone, intact_jsonl
-from bioptimus_jax.progress import Progress, numbered
+from bioptimus_jax.progress.console import Progress, numbered
+from bioptimus_jax.storage.files import alone, intact_jsonl
 
 MOST_PARALLEL = 16
 FAILURES_IN_A_ROW = 8  # the server is gone: what has not begun is not tried

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from lxml import etree, html
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.medline import title_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
-from bioptimus_jax.schema import Corpus
 
 ANSWER, RESULT = 'responseWrapper', 'result'
 LABEL = re.compile(r'<h4>(.*?)</h4>', re.DOTALL)

@@ -14,8 +14,8 @@ from typing import TypeVar
 import httpx2
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress.console import clock
+from bioptimus_jax.storage.files import read_json, write_json
 
 TRY_AGAIN = (408, 425, 429)  # and everything from 500 on
 LONGEST_PAGE = 2**24  # a list of the whole baseline is a fiftieth of it

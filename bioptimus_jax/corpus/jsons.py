@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus import bioc
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.lines import BYTE_ORDER_MARK, byte_lines, undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.corpus.rows import Numbered, from_rows, parsed
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.schema import Corpus
 
 CHARACTERS_PER_READ, LONGEST_WORD = 2**16, 8
 BLANK = re.compile(r'[\s,]*')

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.schema import Corpus
-from bioptimus_jax.words import count_words
+from bioptimus_jax.text.words import count_words
 
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 LINES_PER_REPORT = 256

@@ -7,12 +7,12 @@ from typing import Any
 
 from lxml import etree
 
+from bioptimus_jax.corpus.config import KINDS, Corpus
 from bioptimus_jax.corpus.dates import Date, Span, cut_off, reason_of, span_in, span_of
 from bioptimus_jax.corpus.markup import plain_text
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance
-from bioptimus_jax.schema import KINDS, Corpus
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
 CITATIONS = ('MedlineCitation', 'BookDocument')

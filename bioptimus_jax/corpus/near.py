@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from rensa import RMinHash
 
+from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.sameness import ACCENTS, DASHES
-from bioptimus_jax.schema import Near
-from bioptimus_jax.words import MARKS, spaced
+from bioptimus_jax.text.words import MARKS, spaced
 
 HASHES = 120  # has many divisors, so that bands suit every threshold
 SEED = 1

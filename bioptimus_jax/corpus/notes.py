@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.schema import Corpus
 
 # Columns that are read, and those that tell a table of notes from another.
 ID, CATEGORY, ERROR, TEXT = 'ROW_ID', 'CATEGORY', 'ISERROR', 'TEXT'

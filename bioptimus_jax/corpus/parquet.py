@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow
 
-from bioptimus_jax import tables
 from bioptimus_jax.corpus.stored import unreadable
 from bioptimus_jax.errors import BrokenFile, InputError
+from bioptimus_jax.storage import tables
 
 
 def rows(

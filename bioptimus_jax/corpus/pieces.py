@@ -10,11 +10,11 @@ from pathlib import Path
 
 from lxml import etree
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, broken, reason
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.corpus.stored import Advance, Source, opened
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.schema import Corpus
 
 RECORDS_PER_REPORT = 256
 BYTES_PER_READ = 2**18

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus import tagged
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.lines import as_documents, lines, paragraphs, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.schema import Corpus
 
 PART = re.compile(r'==== (Front|Body|Refs|Back)\b.*')
 PMC_NAME = re.compile(r'PMC\d+')

@@ -11,8 +11,8 @@ from bioptimus_jax.corpus.download import Proof, Wanted
 from bioptimus_jax.corpus.fetch import LastingFailure, Server, check_address
 from bioptimus_jax.corpus.stored import md5_beside, md5_in
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, by_numbers
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.storage.files import atomic, by_numbers
 
 ADDRESS = 'https://ftp.ncbi.nlm.nih.gov/pubmed'
 FOLDERS = {'baseline': 'baseline', 'updates': 'updatefiles'}

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from lxml import etree
 
-from bioptimus_jax import tables
 from bioptimus_jax.corpus import (
     bioc,
     columns,
@@ -30,6 +29,7 @@ from bioptimus_jax.corpus import (
     stored,
     tagged,
 )
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.corpus.lines import lines, peeked
 from bioptimus_jax.corpus.newest import Identities, standing
@@ -37,8 +37,8 @@ from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record
 from bioptimus_jax.corpus.rows import from_rows
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
-from bioptimus_jax.files import by_numbers
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.storage import tables
+from bioptimus_jax.storage.files import by_numbers
 
 PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4,}\.xml(\.gz)?')
 # The records of a file in order, from its path, the prefix of ids that it does not give itself, and the settings.

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 
+from bioptimus_jax.corpus.config import Corpus, Near
 from bioptimus_jax.corpus.near import near_duplicates
 from bioptimus_jax.corpus.newest import Identities, groups, replaced
 from bioptimus_jax.corpus.sift import CODE, Part
-from bioptimus_jax.progress import Console
-from bioptimus_jax.schema import Corpus, Near
+from bioptimus_jax.progress.console import Console
 
 COLUMNS = ('reason', 'version', 'revised', 'kind', 'words', 'key', 'letters', 'draw', 'heldout')
 

@@ -5,10 +5,10 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.lines import undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.schema import Corpus
 
 Numbered = tuple[int, dict[str, Any] | BadRecord]
 

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from bioptimus_jax.config.fields import meant
 from bioptimus_jax.corpus.audit import Auditor
+from bioptimus_jax.corpus.config import KINDS, Corpus, HasCorpus
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
@@ -23,13 +25,11 @@ from bioptimus_jax.corpus.records import MADE_ID, Record
 from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile, ConfigError
-from bioptimus_jax.fields import meant
-from bioptimus_jax.files import atomic, digest
-from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import versions_of_packages
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import KINDS, Corpus
-from bioptimus_jax.words import count_words
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import atomic, digest
+from bioptimus_jax.storage.hashing import hash64
+from bioptimus_jax.text.words import count_words
 
 # Why a record is not a document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
@@ -269,7 +269,7 @@ def language(text: str) -> str:
     return py3langid.classify(text)[0]
 
 
-def check(run: Run) -> None:
+def check(run: Run[HasCorpus]) -> None:
     """Raise ConfigError for a language that no text can be in."""
     if not (asked := run.config.corpus.languages):
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.files import refuse_pointer
+from bioptimus_jax.storage.files import refuse_pointer
 
 # No text comes near these: PubMed's files unpack to 4 to 9 times their size, gzip's own limit is 1,032.
 MOST_UNPACKED = 200

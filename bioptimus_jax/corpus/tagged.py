@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
 from bioptimus_jax.corpus.medline import abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
-from bioptimus_jax.schema import Corpus
 
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')

@@ -10,7 +10,7 @@ from pathlib import Path
 from bioptimus_jax.demo.general import General
 from bioptimus_jax.demo.grammar import Lexicon, Sentence, Span, expand, iob2, lexicon, text
 from bioptimus_jax.demo.phrases import NEUTRAL, PLAIN, TITLES, TYPICAL
-from bioptimus_jax.files import atomic
+from bioptimus_jax.storage.files import atomic
 
 ABSTRACTS, PARAGRAPHS = 4500, 8000
 SENTENCES = {'train': 480, 'devel': 240, 'test': 480}

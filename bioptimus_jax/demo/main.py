@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax import config
 from bioptimus_jax.demo.generate import generate
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import run_all
 from bioptimus_jax.report.ending import ending
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.stages import run_all
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, write_json
 
 SEED = 0
 

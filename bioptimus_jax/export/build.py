@@ -15,25 +15,26 @@ from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
 from bioptimus_jax.export.gate import check
-from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.config import phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, read_architecture, write_folder
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import planned_objective
-from bioptimus_jax.run import Run, lost_metrics
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.run.folder import Run, lost_metrics
+from bioptimus_jax.run.manifests import MANIFEST, versions
+from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
 
 TEXTS = 4  # held-out documents that the gate compares on
 SUMS, CARD = 'sha256sums', card.NAME
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Export every finished phase to PHASE/, every snapshot to PHASE@PERCENT/, and what an objective has beside it.
 
     Raises InputError at the end if some phases are unfinished.
@@ -77,7 +78,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def _exported(
-    run: Run,
+    run: Run[HasTraining],
     folder: Path,
     phase: str,
     checkpoint: str,
@@ -110,7 +111,7 @@ def export(
     untouched: Mapping[str, np.ndarray] = NOTHING,
     *,
     threads: int = 1,
-    run: Run | None = None,
+    run: Run[HasTraining] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 

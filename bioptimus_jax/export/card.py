@@ -14,18 +14,21 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from bioptimus_jax.corpus.config import KINDS
 from bioptimus_jax.corpus.readers import PUBMED_NAME
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_of, words_of
 from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.recorded import as_made
-from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import KINDS, TOKENIZERS, Experiment, Source, Surgery, phase_of
-from bioptimus_jax.vocab.subwords import SETTINGS
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run, stage_folder, stage_metrics
+from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.surgery.config import Surgery
+from bioptimus_jax.tokenizer.config import TOKENIZERS
+from bioptimus_jax.tokenizer.subwords import SETTINGS
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
@@ -89,7 +92,7 @@ PURPOSES = {
 
 
 def model_card(
-    run: Run | None,
+    run: Run[HasTraining] | None,
     name: str,
     architecture: Architecture,
     about: Mapping[str, Any],
@@ -102,7 +105,7 @@ def model_card(
     of the model, for an example that its tokenizer can read.
     """
     if run:  # a card tells how it was made, also where something else is asked for since
-        made, run = as_made(run), copy.copy(run)
+        made, run = run.config.recorded_by(run.manifest), copy.copy(run)
         run.config = made
     # Of a model from scratch a source has at most given the tokenizer.
     adapted = run is not None and run.config.surgery.initialisation.source
@@ -138,7 +141,7 @@ def model_card(
     return '\n'.join(part for part in parts if part)
 
 
-def _tags(run: Run | None, from_scratch: bool) -> list[str]:
+def _tags(run: Run[HasTraining] | None, from_scratch: bool) -> list[str]:
     """Those of TAGS that hold: one phase is no curriculum, and what begins at random is not adapted."""
     lacking = [TAGS[0]] * (run is not None and len(run.config.phases) == 1) + [TAGS[1]] * from_scratch
     return [tag for tag in TAGS if tag not in lacking]
@@ -229,7 +232,7 @@ def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
+def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
     if run is None:
         return ['Not on record']
     surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
@@ -269,7 +272,7 @@ def _of_rows(settings: Surgery) -> str:
     return ''.join(f', {name} {value}' for name, value in named.items() if name not in paths)
 
 
-def _training(config: Experiment) -> str:
+def _training(config: HasTraining) -> str:
     """Optimiser, learning rates with their fall, of each phase where phases differ, batches, seed."""
     p, phases = config.pretrain, config.trained_phases
     rates = list(dict.fromkeys(f'{phase.learning_rate or p.learning_rate:g}' for phase in phases))
@@ -303,7 +306,7 @@ def _audit(corpus: Mapping[str, Any]) -> str:
     )
 
 
-def _curriculum(run: Run | None, name: str) -> str:
+def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
     """Phases up to this model with steps and held-out loss; later ones are not its history."""
     if run is None:
         return ''
@@ -343,7 +346,7 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 
 def _limits(
-    run: Run | None,
+    run: Run[HasTraining] | None,
     source: Mapping[str, Any],
     has_language: bool,
     scores: Sequence[EvalResult],
@@ -369,7 +372,7 @@ def _bullets(lines: Sequence[str]) -> str:
     return ''.join(f'- {line}\n' for line in lines)
 
 
-def _manifest(run: Run | None, stage: str) -> dict[str, Any]:
+def _manifest(run: Run[HasTraining] | None, stage: str) -> dict[str, Any]:
     with contextlib.suppress(InputError):
         return (run.manifest(stage) if run else None) or {}
     return {}

@@ -15,8 +15,8 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.untouched import untouched_in
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import agreement
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 TOLERANCE = 1e-4  # largest difference in float32 ...
 RELATIVE = 1e-5  # ... or this share of the largest value, where values are large

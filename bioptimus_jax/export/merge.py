@@ -9,12 +9,12 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export.build import export
-from bioptimus_jax.files import sha256
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.untouched import enumerated, untouched_in
-from bioptimus_jax.progress import complain
-from bioptimus_jax.vocab.subwords import load as load_subwords
+from bioptimus_jax.progress.console import complain
+from bioptimus_jax.storage.files import sha256
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 
 def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[str, float]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
+from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, Finetune, HasFinetune, own_models
 from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.finished import RESULTS
 from bioptimus_jax.finetune.grams import in_corpus
@@ -30,30 +30,19 @@ from bioptimus_jax.finetune.summary import (
     statistics_of,
 )
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
-from bioptimus_jax.manifests import add_to_claim
-from bioptimus_jax.model.folder import (
-    files_for_transformers,
-    is_computed_here,
-    model_folders,
-    named_model,
-)
+from bioptimus_jax.model.config import INITIAL
+from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
-from bioptimus_jax.plan import architecture_of
 from bioptimus_jax.pretrain.curriculum import kept_names
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import (
-    INITIAL,
-    LATER,
-    NOT_OF_A_SETTING,
-    Experiment,
-    Finetune,
-    own_models,
-)
+from bioptimus_jax.pretrain.plan import architecture_of
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import add_to_claim
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.storage.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
@@ -70,7 +59,7 @@ LAST = (
 Sets = Mapping[NamedSet, Any]
 
 
-def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
+def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
     """What decides the results outside the run: the files of the sets, and of models that it does not make.
 
     By set and by model, each of which may come and go without a change for the others.
@@ -89,7 +78,7 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
     return found
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
@@ -141,7 +130,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {'cells': len(cells), 'kept': done, 'failed': failed, **sums, 'content': content}
 
 
-def check(run: Run) -> None:
+def check(run: Run[HasFinetune]) -> None:
     """Raise what is wrong with models, with settings that a model's config.json does not allow, and with sets."""
     e, made = run.config, run.manifest('export')
     require_no_tpu(e.runtime)
@@ -182,7 +171,7 @@ def _result(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _search(
-    run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
 ) -> tuple[list[Cell], int, dict[str, Any]]:
     """Train what the search leaves of the cells, to the end; adds to the records.
 
@@ -231,7 +220,9 @@ def _search(
     return trained, done, {**searched, 'epochs': spent, 'epochs_of_all': every}
 
 
-def _keep_models(run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]) -> None:
+def _keep_models(
+    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+) -> None:
     """Leave the models that config.finetune.keep asks for, and only these; adds to the records."""
     keep = run.config.finetune.keep
     # Scored when no model was to be kept, or when another seed was the best.
@@ -247,7 +238,11 @@ def _keep_models(run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[
 
 
 def _train(
-    run: Run, cells: Sequence[Cell], waiting: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+    run: Run[HasFinetune],
+    cells: Sequence[Cell],
+    waiting: Sequence[Cell],
+    datasets: Sets,
+    records: dict[str, Any],
 ) -> None:
     """Fine-tune the cells that are waiting; adds to the records of all and keeps the models that are asked for."""
     progress = run.progress('finetune', len(cells), 'cells')
@@ -266,7 +261,11 @@ def _train(
 
 
 def _summarise(
-    run: Run, folder: Path, groups: Sequence[Group], datasets: Sets, tokenizers: Mapping[str, Any]
+    run: Run[HasFinetune],
+    folder: Path,
+    groups: Sequence[Group],
+    datasets: Sets,
+    tokenizers: Mapping[str, Any],
 ) -> int:
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
     own, known = own_models(run.config), Known()
@@ -297,7 +296,7 @@ def _summarise(
     return sum(len(record['failures']) for record in made)
 
 
-def _in_corpus(run: Run, folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
+def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
     """By set how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
     if not run.manifest('corpus'):
         return {}
@@ -353,8 +352,4 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 
 def deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
-    # A key that came later counts only where it is set, so that earlier cells keep their fingerprints.
-    unset = {key for key in LATER if getattr(settings, key) == getattr(Finetune, key)}
-    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in unset.union(NOT_OF_A_SETTING)}
-    # Earlier cells had batches of similar length: their scores do not belong in one table with these.
-    return found | {'batches': 'drawn'}
+    return {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}

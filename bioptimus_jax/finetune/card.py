@@ -7,10 +7,10 @@ from typing import Any
 from huggingface_hub import ModelCardData
 
 from bioptimus_jax.export.card import known_of, scored
-from bioptimus_jax.files import atomic
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import DEFAULT, Task, score_of
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
+from bioptimus_jax.storage.files import atomic
 
 NAME = 'README.md'
 PIPELINES = {

@@ -9,10 +9,10 @@ import torch
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.cards import Card, tell
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.workers import Cluster
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Runtime
+from bioptimus_jax.progress.console import numbered
 
 PACKAGES = ('torch', 'transformers')
 """Beside those of the corpus stages, what must be the same on all workers of a cluster for the same scores."""

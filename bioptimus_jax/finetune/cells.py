@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, Stopped, printable
-from bioptimus_jax.files import digest, read_sealed, remove_folder, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
+from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetune.finished import SCORES
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import NOT_OF_A_SETTING, Finetune, Runtime
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
 
 NOT_OF_MEMORY = frozenset(
     """

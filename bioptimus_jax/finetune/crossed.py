@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired, recorded
 from bioptimus_jax.finetune.task import Task, task_for
-from bioptimus_jax.progress import Console
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.sets.corpora import NamedSet
+from bioptimus_jax.storage.files import digest, read_sealed, sha256, write_sealed
 
 FOLDER = 'crossed'
 """In a cell's folder: a folder for each other set, with predictions as the cell has its own."""

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.fields import meant
-from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
-from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
-from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.sets.blurb import true_name
+from bioptimus_jax.storage.files import read_json, read_jsonl
 
 BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""

@@ -14,12 +14,13 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.corpus.near import ngram_hashes
-from bioptimus_jax.files import digest, read_json, write_json
+from bioptimus_jax.finetune.config import HasFinetune
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
-from bioptimus_jax.progress import Console
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Runtime
+from bioptimus_jax.progress.console import Console
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.inputs import searchable
+from bioptimus_jax.storage.files import digest, read_json, write_json
 
 WORD = re.compile(r'[^\W_]+')
 WORDS = 5
@@ -66,7 +67,9 @@ class Grams:
         return best_N
 
 
-def in_corpus(run: Run, folder: Path, tests: dict[str, Sequence[Any]]) -> dict[str, list[float | None]]:
+def in_corpus(
+    run: Run[HasFinetune], folder: Path, tests: dict[str, Sequence[Any]]
+) -> dict[str, list[float | None]]:
     """By set and test item the largest share of its 5-grams that a training document of the run's corpus has.
 
     Names that replace entities (`@GENE$`) cut a text into parts. None: no part has five words. What is known of a set

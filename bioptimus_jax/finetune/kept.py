@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.sets.cutting import CUTS, Cut, prose
+from bioptimus_jax.storage.files import read_json, write_json
 
 NAME = 'reading.json'
 

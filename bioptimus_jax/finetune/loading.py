@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
-from bioptimus_jax.files import whole_folder
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.model.weights import refuse_wrapped, weight_files
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.storage.files import whole_folder
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
 CANNOT = 'cannot be loaded by transformers ({})'

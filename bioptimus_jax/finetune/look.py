@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import no_set_in
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
-from bioptimus_jax.vocab.quoted import in_words, quotations
+from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.tokenizer.quoted import in_words, quotations
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.stability import parameter_groups
-from bioptimus_jax.schema import Finetune
 
 ORIGINAL_EPS = 1e-6
 LONG_AGO = 1e6  # so many updates leave nothing to correct: 0.999 to its power is 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.sentences import text_of
 
 JSON = ('.json', '.jsonl')

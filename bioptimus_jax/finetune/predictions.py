@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.scoring.metrics import Metric
 
 
 @dataclasses.dataclass(frozen=True)

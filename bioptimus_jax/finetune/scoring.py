@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import absolute, read_json, sha256, write_sealed
+from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.finished import OUTSIDE, SCORES, SEEDLESS
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.scoring.student import bracketed
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import refuse_unread
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
-from bioptimus_jax.student import bracketed
+from bioptimus_jax.storage.files import absolute, read_json, sha256, write_sealed
 
 
 @dataclasses.dataclass(frozen=True)

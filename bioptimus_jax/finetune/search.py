@@ -9,13 +9,13 @@ import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import meant
 from bioptimus_jax.finetune.cells import Cell
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import score_of, task_for
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.progress.console import numbered
 
 FILE = 'search.json'
 Train = Callable[[Sequence[Cell]], Mapping[str, dict[str, Any]]]

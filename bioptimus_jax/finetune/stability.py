@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.heads import Head
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.progress.console import numbered
 
 HEAD = 'head'
 EMBEDDINGS = -1

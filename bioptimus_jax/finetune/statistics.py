@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.task import ALIKE, score_of, task_of
-from bioptimus_jax.student import CONFIDENCE
+from bioptimus_jax.scoring.metrics import Metric
+from bioptimus_jax.scoring.student import CONFIDENCE
 
 RESAMPLES = 10_000
 # Numbers are drawn chunk by chunk: another size draws others, which moves the last digits of intervals.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import Task
-from bioptimus_jax.hashing import hash64
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.storage.hashing import hash64
 
 PURPOSE = b'ner subset'
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import read_jsonl, remove_folder
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
+from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, recorded, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
-from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.storage.files import read_jsonl, remove_folder
 from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 ENSEMBLE, MEAN = 'ensemble', 'mean_logits'
 """In statistics: what the seeds say together, where there are several; within it, from their mean logits."""

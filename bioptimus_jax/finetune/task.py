@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_jsonl, write_jsonl
+from bioptimus_jax.finetune.config import STANDARD, TASKS, Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
-from bioptimus_jax.schema import STANDARD, TASKS, Finetune
+from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.tags import Span
+from bioptimus_jax.storage.files import read_jsonl, write_jsonl
 
 if TYPE_CHECKING:  # reports read scores without torch
     from bioptimus_jax.finetune.heads import Head

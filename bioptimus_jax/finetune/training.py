@@ -15,10 +15,10 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import by_length, drawn, parts
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.hosts.workers import cores
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
 
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.storage.files import digest
 
 STORED: np.dtype[Any] = np.dtype('<u2')
 EXACT: np.dtype[Any] = np.dtype('<f8')

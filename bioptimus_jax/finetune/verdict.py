@@ -13,11 +13,11 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import Model, read_model
-from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units
-from bioptimus_jax.student import Effect, TwoWay, bracketed
+from bioptimus_jax.scoring.metrics import Metric
+from bioptimus_jax.scoring.student import Effect, TwoWay, bracketed
 
 ALPHA = 0.05
 ON_ITEMS = 'these fine-tuned models on other test items: B - A = '

@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern,
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
-from bioptimus_jax.student import reach
+from bioptimus_jax.scoring.student import reach
 
 FEWEST = 4
 """Finished runs that a forecast takes."""

@@ -8,7 +8,7 @@ from bioptimus_jax.forecast.check import GROUP, GROUPS, check, check_shorts
 from bioptimus_jax.forecast.curves import Curve, curves_of
 from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
 from bioptimus_jax.forecast.short import Shorts, shorts
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import USAGE, ConfigError, reason_of
-from bioptimus_jax.fields import meant
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT

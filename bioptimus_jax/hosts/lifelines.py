@@ -17,7 +17,7 @@ import time
 from typing import IO, NoReturn
 
 from bioptimus_jax.errors import DONE, LOST, SAVED, ConfigError
-from bioptimus_jax.progress import complain
+from bioptimus_jax.progress.console import complain
 
 GRACE_SECONDS = 10.0  # for the thread that knows more about an end to say it
 STOP_SECONDS = 60.0  # for everybody to save

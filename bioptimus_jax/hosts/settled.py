@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.progress import complain
+from bioptimus_jax.progress.console import complain
 
 SETTLED: dict[str, Any] = {
     'jax_threefry_partitionable': True,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from bioptimus_jax.errors import INTERRUPTED, STOPPED
-from bioptimus_jax.progress import complain
+from bioptimus_jax.progress.console import complain
 
 ASKING = {signal.SIGTERM: STOPPED, signal.SIGHUP: STOPPED, signal.SIGINT: INTERRUPTED}
 GRACE_SECONDS = 0.3  # from the end of who reads our output to the signal that may have ended it

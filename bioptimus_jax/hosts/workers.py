@@ -23,7 +23,7 @@ from typing import Any, Self, TypeAlias
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts import signals
-from bioptimus_jax.schema import Runtime
+from bioptimus_jax.hosts.config import Runtime
 
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.5

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
-from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.inference.answer import Answer, Found
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.progress import coloured
+from bioptimus_jax.progress.console import coloured
+from bioptimus_jax.storage.files import atomic
 
 COLOURS = (36, 35, 32, 33, 34, 31)
 """Of a terminal, for types of entities in the order in which they come."""

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.kept import Reads, read_reads
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.model.folder import ADAPTER, config_values
-from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
 """In a run folder: fine-tuned models that were kept, and exports."""

@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
 from bioptimus_jax.model.pointwise import gelu
-from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.model.trees import flatten, unflatten
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu': gelu,

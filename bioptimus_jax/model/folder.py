@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.fields import check_name, meant
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import check_name, meant
-from bioptimus_jax.files import read_json
+from bioptimus_jax.model.config import FAMILIES, INITIAL, SNAPSHOT, SOURCE, HasModel, Source, phase_of
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
-from bioptimus_jax.schema import FAMILIES, INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
 """Of an exported model: where it comes from."""
@@ -102,7 +102,7 @@ def source_folder(
 
 
 def model_folders(
-    experiment: Experiment, stage: Callable[[str], Path], entries: Sequence[str], named_in: str
+    experiment: HasModel, stage: Callable[[str], Path], entries: Sequence[str], named_in: str
 ) -> dict[str, Path]:
     """Name -> Hugging Face folder of models: phases, snapshots, 'initial', 'source', folders, NAME=FOLDER.
 
@@ -125,7 +125,7 @@ def folder_in_run(stage: Callable[[str], Path], name: str) -> Path:
     return stage('surgery') / 'model' if name == INITIAL else stage('export') / name
 
 
-def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str, Path | None]:
+def named_model(experiment: HasModel, entry: str, named_in: str) -> tuple[str, Path | None]:
     """The name of a model, and its folder unless the run makes it.
 
     Raises ConfigError for what is neither a name nor a folder, and for a name that cannot be that of a folder.

@@ -10,9 +10,9 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.tensors import check_family, check_vocabulary, load_folder, read_architecture
+from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import tensor_names
-from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.tokenizer import subwords
 
 
 @dataclasses.dataclass(frozen=True)

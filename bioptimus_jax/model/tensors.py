@@ -13,13 +13,13 @@ import numpy as np
 import safetensors.numpy
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, complete, write_json
 from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, refuse_wrapped, tensor_names
-from bioptimus_jax.schema import FAMILIES, Model
-from bioptimus_jax.trees import flatten, merge_strict, unflatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.storage.files import atomic, complete, write_json
+from bioptimus_jax.tokenizer import subwords
 
 NOTHING: Mapping[str, np.ndarray] = {}
 

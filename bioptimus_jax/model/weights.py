@@ -9,7 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.files import read_json, refuse_pointer
+from bioptimus_jax.storage.files import read_json, refuse_pointer
 
 WEIGHTS = (
     'model.safetensors',

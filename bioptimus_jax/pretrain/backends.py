@@ -20,14 +20,15 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, attend
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
+from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.fastest import Way, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
-from bioptimus_jax.schema import Experiment, Pretrain, Runtime
+from bioptimus_jax.storage.files import read_json, write_json
 
 PLAIN = 'xla'
 KERNELS: dict[str, Attend] = {
@@ -95,7 +96,7 @@ class Choices:
 
 
 def make_compute(
-    config: Experiment,
+    config: HasTraining,
     architecture: Architecture,
     mesh: Mesh,
     row_pieces: int,

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
-from bioptimus_jax.pretrain.rows import MORE, WIDE, Rows
+from bioptimus_jax.rows.build import MORE, WIDE, Rows
 
 
 class Batches:

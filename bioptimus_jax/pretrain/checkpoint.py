@@ -21,10 +21,10 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, sha256
-from bioptimus_jax.manifests import MANIFEST, again, read_record
 from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
+from bioptimus_jax.run.manifests import MANIFEST, again, read_record
+from bioptimus_jax.storage.files import read_json, sha256
 
 AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway

@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.manifests import again
+from bioptimus_jax.model.config import SNAPSHOT
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, HasTraining, Phase
 from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import BY_DIFFICULTY, ENTITIES, MOST_STEPS, SELF_PACED, SNAPSHOT, Experiment, Phase
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.manifests import again
+from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
@@ -80,7 +81,7 @@ class RowCounts:
 
 
 def make_schedule(
-    experiment: Experiment,
+    experiment: HasTraining,
     counts: RowCounts | Mapping[str, RowCounts],
     order: Sequence[str] = (),
     record: Collection[dict] = (),
@@ -119,7 +120,7 @@ def _consecutive(phases: Sequence[tuple[str, Phase, int]], total: int, ends: Map
     return tuple(schedule)
 
 
-def ordered(experiment: Experiment, difficulty: Mapping[str, float]) -> tuple[str, ...]:
+def ordered(experiment: HasTraining, difficulty: Mapping[str, float]) -> tuple[str, ...]:
     """The phases in the order of `config.curriculum.order`; equally difficult ones as given (paper, section 8)."""
     order, names = experiment.curriculum.order, experiment.phases
     if order in BY_DIFFICULTY:
@@ -131,14 +132,14 @@ def ordered(experiment: Experiment, difficulty: Mapping[str, float]) -> tuple[st
     return names
 
 
-def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[str, ...]:
+def recorded_order(experiment: HasTraining, record: Collection[dict]) -> tuple[str, ...]:
     """The order that the run began with; phases added since come last. Empty for a run that begins."""
     before = [r['name'] for r in record if r['name'] in experiment.phases]
     return (*before, *(name for name in experiment.phases if name not in before)) if record else ()
 
 
 def after_evaluation(
-    schedule: Schedule, done: int, losses: Mapping[int, float], experiment: Experiment
+    schedule: Schedule, done: int, losses: Mapping[int, float], experiment: HasTraining
 ) -> Schedule:
     """The phases after the evaluation at step `done`, given by step the `losses` that pacing goes by (`pace_value`).
 
@@ -167,7 +168,7 @@ PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
 """config.curriculum.pace -> what self-pacing goes by, of the record of an evaluation; the lower the better."""
 
 
-def pace_value(experiment: Experiment, evaluation: Mapping[str, Any]) -> float:
+def pace_value(experiment: HasTraining, evaluation: Mapping[str, Any]) -> float:
     """What self-pacing goes by in this run."""
     return PACE_VALUES[experiment.curriculum.pace](evaluation)
 
@@ -210,7 +211,7 @@ def snapshot_name(phase: str, number: int, per_phase: int) -> str:
     return phase if number == per_phase else f'{phase}{SNAPSHOT}{round(100 * number / per_phase)}'
 
 
-def kept_names(experiment: Experiment) -> list[str]:
+def kept_names(experiment: HasTraining) -> list[str]:
     """The names of `kept_steps`, before their steps are known."""
     per_phase = experiment.evaluation.snapshots_per_phase
     return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
@@ -265,7 +266,7 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
-def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> dict[str, Any]:
+def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
 
     Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting. With them the

@@ -16,17 +16,19 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
+from bioptimus_jax.model.config import INITIAL, Source
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, entities, mixture
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, MEASURES, SELF_PACED, HasTraining
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
-from bioptimus_jax.pretrain.rows import document_parts, one_a_row
-from bioptimus_jax.progress import Console, numbered
-from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, SELF_PACED, Corpus, Experiment, Source
+from bioptimus_jax.progress.console import Console, numbered
+from bioptimus_jax.rows.build import document_parts, one_a_row
+from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD = 'difficulty.json'
 HELDOUT = 'held-out documents of this run'
@@ -35,7 +37,7 @@ PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
 
 def phase_order(
     console: Console,
-    e: Experiment,
+    e: HasTraining,
     stage: Callable[[str], Path],
     folder: Path,
     objective: Objective,
@@ -71,7 +73,7 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
     return found
 
 
-def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
+def external_inputs(experiment: HasTraining) -> dict[str, Path | str]:
     """What outside the run decides the result: files of the objectives, sets of entities, rows of other corpora; of an
     order by difficulty also texts, and the probe's configuration, weights, tokenizer."""
     objectives = (objective_of(experiment, name) for name in experiment.all_objectives)
@@ -86,7 +88,7 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
 
 
 def perplexities(
-    console: Console, e: Experiment, stage: Callable[[str], Path], folder: Path, objective: Objective
+    console: Console, e: HasTraining, stage: Callable[[str], Path], folder: Path, objective: Objective
 ) -> dict[str, dict[str, Any]]:
     """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
@@ -108,7 +110,7 @@ def perplexities(
 
 
 def measure(
-    e: Experiment, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
+    e: HasTraining, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
@@ -127,7 +129,7 @@ def measure(
     }
 
 
-def facts(experiment: Experiment, count: int) -> dict[str, Any]:
+def facts(experiment: HasTraining, count: int) -> dict[str, Any]:
     """What was measured, for the record: texts, number of documents and of samples, settings of the phases."""
     asked = experiment.curriculum
     phases = {}
@@ -138,7 +140,7 @@ def facts(experiment: Experiment, count: int) -> dict[str, Any]:
     return dict(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
 
 
-def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> None:
+def check_samples(experiment: HasTraining, batch: Mapping[str, np.ndarray]) -> None:
     """Raise InputError where the texts, as rows, are too few for a document in every sample."""
     count, samples = len(np.unique(batch['documents'][:, :1])), experiment.curriculum.samples
     if count < samples:
@@ -149,7 +151,7 @@ def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> No
         )
 
 
-def progress(console: Console, e: Experiment, documents: int, models: int = 1) -> Advance:
+def progress(console: Console, e: HasTraining, documents: int, models: int = 1) -> Advance:
     """To be called with the share of a model's work that was done: shows how far it is, and raises Stopped."""
     of_a_model = documents * len(e.phases)
     shown = console.progress('difficulty', models * of_a_model, 'documents masked')
@@ -164,13 +166,13 @@ def progress(console: Console, e: Experiment, documents: int, models: int = 1) -
     return advance
 
 
-def probe_folders(e: Experiment, stage: Callable[[str], Path]) -> dict[str, Path]:
+def probe_folders(e: HasTraining, stage: Callable[[str], Path]) -> dict[str, Path]:
     """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
     name, folder = e.curriculum.probe, _probe_folder(e)
     return {name: folder_in_run(stage, INITIAL)} if folder is None else {Path(name).name: folder}
 
 
-def _probe_folder(experiment: Experiment) -> Path | None:
+def _probe_folder(experiment: HasTraining) -> Path | None:
     """The folder of a probe that is not this run's own model. Raises ConfigError, InputError."""
     settings = experiment.curriculum
     if settings.probe == INITIAL:
@@ -188,12 +190,12 @@ def load_probe(folder: Path) -> loaded.Loaded:
     return probe
 
 
-def _reading(experiment: Experiment) -> Corpus:
+def _reading(experiment: HasTraining) -> Corpus:
     """How texts are read: as the corpus is, from other files."""
     return dataclasses.replace(experiment.corpus, inputs=experiment.curriculum.texts)
 
 
-def documents(e: Experiment, stage: Callable[[str], Path]) -> list[Document]:
+def documents(e: HasTraining, stage: Callable[[str], Path]) -> list[Document]:
     """The documents scored, with the smallest hashes of their ids. Raises ConfigError for files trained on."""
     if e.curriculum.texts:
         refuse_training_text(e)
@@ -203,7 +205,7 @@ def documents(e: Experiment, stage: Callable[[str], Path]) -> list[Document]:
     return heapq.nsmallest(e.curriculum.documents, available, key=lambda d: document_key(d.id))
 
 
-def refuse_training_text(experiment: Experiment) -> None:
+def refuse_training_text(experiment: HasTraining) -> None:
     """Raise ConfigError where a text that difficulty is measured on is trained on."""
     trained: set[Path] = set()
     with contextlib.suppress(InputError, ConfigError):  # the corpus may be a base run's, its files elsewhere

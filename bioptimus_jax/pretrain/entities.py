@@ -1,7 +1,7 @@
 """F1 of entities at every evaluation, from frozen states: a measure of the task while a model still trains.
 
 The held-out loss tells how far a training is. Within a training F1 from frozen states follows F1 after fine-tuning with
-a correlation of 0.90 (docs/results.md, Masking). `analysis/frozen.py` says how it is measured.
+a correlation of 0.90 (docs/results.md, Masking). `scoring/frozen.py` says how it is measured.
 """
 
 import dataclasses
@@ -11,18 +11,19 @@ from typing import Any
 
 import jax
 
-from bioptimus_jax.analysis.frozen import parts_of
-from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.hosts.processes import of_first
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import OF_SET
 from bioptimus_jax.pretrain.objective import Evaluation, Objective
 from bioptimus_jax.pretrain.sharding import gathered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.processes import of_first
+from bioptimus_jax.scoring.frozen import parts_of
+from bioptimus_jax.scoring.frozen_sets import FrozenSets
+from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
 from bioptimus_jax.sets.corpora import chosen_sets, split_files
 from bioptimus_jax.sets.tags import OUTSIDE
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,9 @@ class WithEntities:
             yield f'{OF_SET}{name}', f1
 
 
-def with_entities(evaluation: Evaluation, run: Run, objective: Objective, subwords: Subwords) -> Evaluation:
+def with_entities(
+    evaluation: Evaluation, run: Run[HasTraining], objective: Objective, subwords: Subwords
+) -> Evaluation:
     """An evaluation that scores the sets of config.evaluation.entities as well, if there are any."""
     e = run.config
     if not e.evaluation.entities:
@@ -65,7 +68,7 @@ def with_entities(evaluation: Evaluation, run: Run, objective: Objective, subwor
     )
 
 
-def files(e: Experiment) -> list[Path]:
+def files(e: HasTraining) -> list[Path]:
     """The training splits that it reads. Raises ConfigError, InputError for sets that cannot be."""
     if not e.evaluation.entities:
         return []
@@ -76,14 +79,14 @@ def files(e: Experiment) -> list[Path]:
         )
     chosen = chosen_sets(_named(e))
     for one in chosen:
-        if one.task != Finetune.task:
+        if one.task != ENTITIES:
             raise ConfigError(
                 f'config.evaluation.entities: {one.name} has no entities, its task is {one.task}; leave it out'
             )
     return [file for one in chosen for file in split_files(one.folder, 'train')]
 
 
-def sets_of(e: Experiment) -> FrozenSets:
+def sets_of(e: HasTraining) -> FrozenSets:
     """The chosen sentences of every set. Raises InputError where F1 would be 0 whatever the model is."""
     sets = FrozenSets.of(_named(e), e.evaluation.entity_sentences)
     for name, sentences in sets.sentences.items():
@@ -100,11 +103,11 @@ def sets_of(e: Experiment) -> FrozenSets:
     return sets
 
 
-def check(e: Experiment) -> None:
+def check(e: HasTraining) -> None:
     """Raise InputError for sets that cannot be scored, before anything is trained."""
     if e.evaluation.entities:
         sets_of(e)
 
 
-def _named(e: Experiment) -> Finetune:
+def _named(e: HasTraining) -> ChoosesSets:
     return dataclasses.replace(e.finetune, datasets=e.evaluation.entities)

@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, slot_count
-from bioptimus_jax.pretrain.rows import Block, Pairs, Rows, positions_and_segments
-from bioptimus_jax.schema import Experiment, Phase
-from bioptimus_jax.vocab.subwords import Vocabulary
+from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
+from bioptimus_jax.storage.files import atomic
+from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
 
@@ -91,7 +91,7 @@ class Maskable:
 
 def freeze(
     rows: Rows,
-    experiment: Experiment,
+    experiment: HasTraining,
     scored: Sequence[str],
     vocabulary: Vocabulary,
     row_shards: int,

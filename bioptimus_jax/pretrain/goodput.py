@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.progress import clock as in_words
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run
+from bioptimus_jax.pretrain.config import HasTraining
+from bioptimus_jax.progress.console import clock as in_words
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run
 
 STAGE = 'clock'
 """What these lines of metrics.jsonl have for a stage: they are of processes, and no later one replaces them."""
@@ -28,7 +29,7 @@ class Clock:
     `anew`: records that are there are of an attempt that was replaced.
     """
 
-    def __init__(self, run: Run, anew: bool):
+    def __init__(self, run: Run[HasTraining], anew: bool):
         self.run, self.anew, self.step = run, anew, 0
         self.first: int | None = None  # the step that it goes on from, once that is known
         self.spans, self.span = dict.fromkeys(SPANS, 0.0), START

@@ -13,16 +13,15 @@ import jax
 from jax.sharding import Mesh
 
 from bioptimus_jax.errors import InputError, Paused, Stopped
-from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.hosts.processes import any_of, meet
-from bioptimus_jax.manifests import again
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
 from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.entities import with_entities
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
@@ -34,16 +33,18 @@ from bioptimus_jax.pretrain.objective import (
     most_places,
     planned_objective,
 )
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
-from bioptimus_jax.progress import Progress
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL, Experiment
+from bioptimus_jax.progress.console import Progress
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import again
+from bioptimus_jax.run.processes import any_of, meet
+from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
-from bioptimus_jax.vocab.subwords import Subwords
-from bioptimus_jax.vocab.subwords import load as load_subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
 """What the records count from step 0 on."""
@@ -53,7 +54,7 @@ SPENT = ('flops', 'seconds', 'joules')
 class Session:
     """What the loop works with, made once."""
 
-    run: Run
+    run: Run[HasTraining]
     folder: Path
     objectives: dict[str, Objective]
     train_steps: dict[str, TrainStep]
@@ -110,7 +111,7 @@ class Session:
         return self.run.config.objective_in(self.phase_at(done))
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
     clock = Clock(run, anew=not curriculum.read_record(folder))
     try:
@@ -135,7 +136,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     }
 
 
-def _trained(run: Run, folder: Path, clock: Clock) -> Session:
+def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     if jax.process_count() > 1:
         meet('pretrain')
     session, state = _open(run, folder, clock)
@@ -155,7 +156,7 @@ def _trained(run: Run, folder: Path, clock: Clock) -> Session:
     return session
 
 
-def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
+def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
     config, runtime = run.config, run.config.runtime
     rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
@@ -212,7 +213,12 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
 
 
 def _objectives(
-    run: Run, folder: Path, architecture: Architecture, subwords: Subwords, rows: Rows, mesh: Mesh
+    run: Run[HasTraining],
+    folder: Path,
+    architecture: Architecture,
+    subwords: Subwords,
+    rows: Rows,
+    mesh: Mesh,
 ) -> tuple[dict[str, Objective], Choices]:
     """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
     config, here = run.config, present()
@@ -233,7 +239,7 @@ def _objectives(
     return objectives, choices
 
 
-def _recorded(e: Experiment, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
+def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
     """What a session has behind it, up to the step that it goes on from: evaluations, tokens, what was spent."""
     # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
     records = [r for r in metrics if r['step'] <= step]
@@ -250,7 +256,7 @@ def _recorded(e: Experiment, metrics: Sequence[dict[str, Any]], step: int) -> di
     }
 
 
-def _kept(e: Experiment, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
+def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
     snapshots = e.evaluation.snapshots_per_phase
     return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder))
 
@@ -321,7 +327,7 @@ def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leav
         _record_ended(session.folder, kept, session.checkpoints, done)
 
 
-def _stopping(run: Run, done: int) -> bool:
+def _stopping(run: Run[HasTraining], done: int) -> bool:
     """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
     if jax.process_count() == 1:
         return run.stopping.is_set()

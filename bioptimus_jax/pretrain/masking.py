@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.pretrain.rows import CUTS
+from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.units import begins_of, in_order, limits, longest_unit, number_of, unit_starts
-from bioptimus_jax.schema import Phase, Pretrain
-from bioptimus_jax.vocab.subwords import Vocabulary
+from bioptimus_jax.rows.build import CUTS
+from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
 

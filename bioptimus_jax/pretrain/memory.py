@@ -17,11 +17,11 @@ from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
 from bioptimus_jax.pretrain.backends import PLAIN, WITHOUT_WINDOWS, dtype_of, remat_of, scans
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import most_places, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
-from bioptimus_jax.progress import in_units
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.progress.console import in_units
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 # By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
@@ -56,7 +56,7 @@ class Memory:
         return self.parameters + self.optimizer + max(turn, self.update)
 
 
-def step_memory(experiment: Experiment, architecture: Architecture, platform: str, devices: int) -> Memory:
+def step_memory(experiment: HasTraining, architecture: Architecture, platform: str, devices: int) -> Memory:
     """The memory of each of so many devices of a platform (cpu, gpu, tpu).
 
     Parameters and encoders that the objective adds are counted, and arrays that it keeps as they are. Raises
@@ -91,7 +91,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     )
 
 
-def check_memory(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> None:
+def check_memory(experiment: HasTraining, architecture: Architecture, here: Present, devices: int) -> None:
     """Raise ConfigError, which says what to change, where the step on so many of the devices here needs more memory.
 
     On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused.
@@ -113,7 +113,7 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
 
 
 def parts_that_fit(
-    experiment: Experiment, architecture: Architecture, here: Present, devices: int, bound: float = 0
+    experiment: HasTraining, architecture: Architecture, here: Present, devices: int, bound: float = 0
 ) -> int | None:
     """The fewest micro-batches, no fewer than are set, whose step fits `bound` bytes; None where one row does not.
 
@@ -131,20 +131,20 @@ def parts_that_fit(
     return next((n for n in numbers if not parts % n and fits(n)), None)
 
 
-def _needed(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> float:
+def _needed(experiment: HasTraining, architecture: Architecture, here: Present, devices: int) -> float:
     """Bytes of a step on one device, and of CPUs that share the memory on all of them."""
     # What is called a device of a CPU is a share of the host: all of them have one memory.
     shared = min(devices, here.local) if here.platform == 'cpu' else 1
     return step_memory(experiment, architecture, here.platform, devices).peak * shared
 
 
-def plain_fits(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> bool:
+def plain_fits(experiment: HasTraining, architecture: Architecture, here: Present, devices: int) -> bool:
     """Whether an accelerator has memory for a step whose attention holds all scores, as far as the estimate goes."""
     plain = dataclasses.replace(experiment, runtime=dataclasses.replace(experiment.runtime, attention='xla'))
     return step_memory(plain, architecture, here.platform, devices).peak <= (here.memory_bytes or math.inf)
 
 
-def rows_of_a_device(experiment: Experiment, devices: int) -> int:
+def rows_of_a_device(experiment: HasTraining, devices: int) -> int:
     """Rows of one micro-batch on one of so many devices. Raises ConfigError where they do not come out even."""
     runtime, settings = experiment.runtime, experiment.pretrain
     mesh = planned_mesh(devices, 0, runtime.fsdp, runtime.tensor)
@@ -158,7 +158,7 @@ def _bytes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rule
     return sum(math.prod(shape) / parts[path] for path, shape in shapes.items()) * FLOAT
 
 
-def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
+def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: int) -> float:
     """What the layers keep for the backward pass, and what that has of a layer at once."""
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
     length, split = experiment.rows.row_pieces, runtime.tensor
@@ -185,7 +185,7 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     return a.layers * kept + at_once * anew
 
 
-def _fused(experiment: Experiment, a: Architecture, platform: str, window: int | None) -> bool:
+def _fused(experiment: HasTraining, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
     name = experiment.runtime.attention
     if name == PLAIN or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
@@ -198,7 +198,7 @@ def _fused(experiment: Experiment, a: Architecture, platform: str, window: int |
     return name not in WITHOUT_WINDOWS and experiment.rows.row_pieces <= LONGEST_MASK
 
 
-def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
+def _output_layer(experiment: HasTraining, a: Architecture, platform: str, rows: int) -> float:
     """Logits of a chunk of slots and what is made of them."""
     slots = most_places(experiment)
     columns = a.padded_vocab_size / experiment.runtime.tensor

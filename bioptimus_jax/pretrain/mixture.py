@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.manifests import place_of, read_record
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
 from bioptimus_jax.pretrain.order import Pattern
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
-from bioptimus_jax.schema import Experiment, value_before
-from bioptimus_jax.vocab.subwords import READY
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.run.manifests import place_of, read_record
+from bioptimus_jax.tokenizer.subwords import READY
 
 
-def open_rows(e: Experiment, own: Path, vocab: Mapping[str, Any] | None) -> Rows:
+def open_rows(e: HasTraining, own: Path, vocab: Mapping[str, Any] | None) -> Rows:
     """A run's own rows, in the folder `own`, and behind them those of the corpora that its phases name.
 
     `vocab` and errors: as of `check`.
@@ -27,12 +28,12 @@ def open_rows(e: Experiment, own: Path, vocab: Mapping[str, Any] | None) -> Rows
     return Rows(own, 'train').followed_by(others)
 
 
-def patterns_of(experiment: Experiment, schedule: Schedule) -> list[Pattern]:
+def patterns_of(experiment: HasTraining, schedule: Schedule) -> list[Pattern]:
     """How the phases of a schedule mix those rows."""
     return [Pattern.of(s.start, list(_quotas(experiment, s.name).values())) for s in schedule]
 
 
-def counts_of(experiment: Experiment, rows: Rows) -> dict[str, RowCounts]:
+def counts_of(experiment: HasTraining, rows: Rows) -> dict[str, RowCounts]:
     """Phase -> what its duration is measured against: the rows, tokens and words of one pattern, where it mixes."""
     found = {}
     for name in experiment.phases:
@@ -47,19 +48,19 @@ def counts_of(experiment: Experiment, rows: Rows) -> dict[str, RowCounts]:
     return found
 
 
-def names(experiment: Experiment) -> list[str]:
+def names(experiment: HasTraining) -> list[str]:
     """The other corpora that the phases take rows from."""
     used = {name for phase in experiment.trained_phases for name in quotas(phase.corpora)}
     return sorted(used - {OWN})
 
 
-def contents(experiment: Experiment) -> dict[str, str]:
+def contents(experiment: HasTraining) -> dict[str, str]:
     """Which rows those are, for the fingerprint of the stage."""
     records = {name: read_record(_rows_of(experiment, name)) for name in names(experiment)}
     return {f'corpora:{name}': record['content'] if record else '' for name, record in records.items()}
 
 
-def check(e: Experiment, vocab: Mapping[str, Any] | None) -> None:
+def check(e: HasTraining, vocab: Mapping[str, Any] | None) -> None:
     """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary.
 
     `vocab`: the manifest of the run's own stage, where that is finished.
@@ -74,7 +75,7 @@ def check(e: Experiment, vocab: Mapping[str, Any] | None) -> None:
                 "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
             )
         for kept in ('rows.row_pieces', 'rows.layout'):
-            theirs = manifest['config'].get(kept, value_before(kept))
+            theirs = manifest['config'].get(kept, default_of(type(e), kept))
             ours = getattr(rows, kept.rpartition('.')[2])
             if theirs != ours:
                 raise ConfigError(
@@ -87,7 +88,7 @@ def check(e: Experiment, vocab: Mapping[str, Any] | None) -> None:
             )
 
 
-def _quotas(experiment: Experiment, phase: str) -> dict[str, int]:
+def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:
     """Rows of every corpus, the run's own first, in a pattern of the phase."""
     asked = quotas(experiment.phase[phase].corpora)
     return {name: asked.get(name, 0) for name in (OWN, *names(experiment))}
@@ -98,5 +99,5 @@ def _tokenizer(manifest: Mapping[str, Any] | None) -> str:
     return str(manifest['files'][READY]['sha256']) if manifest else ''
 
 
-def _rows_of(experiment: Experiment, name: str) -> Path:
+def _rows_of(experiment: HasTraining, name: str) -> Path:
     return Path(experiment.corpora[name].run) / 'rows'

@@ -15,17 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from bioptimus_jax.config.fields import walk
+from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import walk
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
-from bioptimus_jax.plugins import NoSettings
+from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.backends import Choices, make_compute
-from bioptimus_jax.pretrain.rows import Block, Rows
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase, Pretrain
-from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab.subwords import Vocabulary
+from bioptimus_jax.rows.build import Block, Rows
+from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 Tensors: TypeAlias = dict[str, jax.Array]
 """Arrays by name: of a batch, a setting, the terms of a loss, sums or metrics."""
@@ -91,7 +91,7 @@ class Objective(abc.ABC):
     in `loss`) and causal models (another `attend` in `compute`).
     """
 
-    config: Experiment
+    config: HasTraining
     architecture: Architecture
     vocabulary: Vocabulary
     row_pieces: int
@@ -123,17 +123,17 @@ class Objective(abc.ABC):
         return cls.__module__.rpartition('.')[2]
 
     @classmethod
-    def settings_of(cls, config: Experiment) -> Any:
+    def settings_of(cls, config: HasTraining) -> Any:
         """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
         return config.objective.get(cls.name()) or cls.Settings()
 
     @classmethod
-    def phases_of(cls, config: Experiment) -> tuple[Phase, ...]:
+    def phases_of(cls, config: HasTraining) -> tuple[Phase, ...]:
         """The phases that it is trained in; all of them for what is a part of another objective."""
         return tuple(config.phase[name] for name in config.phases if cls.trains(config, name))
 
     @classmethod
-    def trains(cls, config: Experiment, phase: str) -> bool:
+    def trains(cls, config: HasTraining, phase: str) -> bool:
         """Whether that is a phase of this objective, or of one that this is a part of."""
         return config.objective_in(phase) == cls.name() or not config.phases_under(cls.name())
 
@@ -148,7 +148,7 @@ class Objective(abc.ABC):
         return (*self.rules, *self.architecture.rules)
 
     @classmethod
-    def check(cls, config: Experiment) -> None:
+    def check(cls, config: HasTraining) -> None:
         """Raise ConfigError for settings that this objective cannot do."""
         if config.curriculum.order in BY_DIFFICULTY and cls.difficulty is Objective.difficulty:
             raise ConfigError(
@@ -157,7 +157,7 @@ class Objective(abc.ABC):
             )
 
     @staticmethod
-    def files(config: Experiment) -> list[Path]:
+    def files(config: HasTraining) -> list[Path]:
         """Files outside the run that decide the result (those of a teacher, say), for the fingerprint of the stage."""
         return []
 
@@ -180,7 +180,7 @@ class Objective(abc.ABC):
         return place(statement) <= min(map(place, STATEMENTS[statement]))
 
     @staticmethod
-    def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
+    def columns(phase: Phase, config: HasTraining) -> dict[str, Any]:
         """What its table of the curriculum holds of a phase: numpy scalars by name, the same names for every phase."""
         return {}
 
@@ -190,7 +190,7 @@ class Objective(abc.ABC):
         return 1.0
 
     @staticmethod
-    def places(config: Experiment) -> int:
+    def places(config: HasTraining) -> int:
         """Places of a row that the output layer is computed for, at most, to estimate memory."""
         return config.rows.row_pieces
 
@@ -262,18 +262,18 @@ class Objective(abc.ABC):
         )
 
 
-def objective_of(config: Experiment, name: str = '') -> type[Objective]:
+def objective_of(config: HasTraining, name: str = '') -> type[Objective]:
     """The class of that name, or the one that `config.pretrain.objective` names."""
     return cast(type[Objective], OBJECTIVES.load(name or config.pretrain.objective))
 
 
-def masking_of(config: Experiment, phase: str) -> tuple[str, ...]:
+def masking_of(config: HasTraining, phase: str) -> tuple[str, ...]:
     """How a phase masks, in words, as its objective says; empty where it does not mask, or does not say how."""
     kind = objective_of(config, config.objective_in(phase))
     return kind.masking(config.phase[phase]) if kind.says('masking') else ()
 
 
-def words_of(config: Experiment, name: str) -> str:
+def words_of(config: HasTraining, name: str) -> str:
     """What an objective does and its settings, in words: `causal: every next piece; strength 0.5`."""
     kind = objective_of(config, name)
     does = kind.does if kind.says('does') else ''
@@ -284,29 +284,29 @@ def words_of(config: Experiment, name: str) -> str:
     )
 
 
-def words_of_phase(config: Experiment, phase: str) -> str:
+def words_of_phase(config: HasTraining, phase: str) -> str:
     """Objective and masking of a phase, in few words: the name of the usual objective goes without saying."""
     return ': '.join(filter(None, (unusual_objective(config, phase), ', '.join(masking_of(config, phase)))))
 
 
-def unusual_objective(config: Experiment, phase: str) -> str:
+def unusual_objective(config: HasTraining, phase: str) -> str:
     """The name of a phase's objective; '' of the one that is the default."""
     name = config.objective_in(phase)
     return '' if name == USUAL else name
 
 
-def heldout_loss_of(config: Experiment) -> str:
+def heldout_loss_of(config: HasTraining) -> str:
     """What the held-out loss of a run is, in words."""
     kind = objective_of(config)
     return (kind.says('heldout_loss') and kind.heldout_loss) or f'as objective {kind.name()} scores them'
 
 
-def most_places(config: Experiment) -> int:
+def most_places(config: HasTraining) -> int:
     """Places of a row that the output layer is computed for, at most, under any objective that is trained."""
     return max(objective_of(config, name).places(config) for name in config.trained_objectives)
 
 
-def planned_objective(config: Experiment, architecture: Architecture, name: str = '') -> Objective:
+def planned_objective(config: HasTraining, architecture: Architecture, name: str = '') -> Objective:
     """That of a configuration, for what can be known of it before there is a vocabulary."""
     nothing = np.zeros(0, np.int32)
     vocabulary = Vocabulary(0, nothing > 0, nothing > 0, nothing)
@@ -325,7 +325,7 @@ def _shapes_in(tree: Any) -> dict[str, tuple[int, ...]]:
     return {path: leaf.shape for path, leaf in flatten(tree).items()}
 
 
-def check_objectives(config: Experiment, architecture: Architecture) -> None:
+def check_objectives(config: HasTraining, architecture: Architecture) -> None:
     """Raise ConfigError for what one of the objectives cannot do, and where they train different parameters."""
     own, *others = config.all_objectives
     for name in (own, *others):
@@ -341,7 +341,7 @@ def check_objectives(config: Experiment, architecture: Architecture) -> None:
 
 
 def make_objective(
-    config: Experiment,
+    config: HasTraining,
     architecture: Architecture,
     vocabulary: Vocabulary,
     row_pieces: int,

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import optax
 
 from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.trees import match_rules
+from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
-from bioptimus_jax.schema import Pretrain
-from bioptimus_jax.trees import match_rules
 
 MATRIX = r'^encoder/.*/kernel$'
 

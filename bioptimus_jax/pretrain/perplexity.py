@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bioptimus_jax import student
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, Setting
-from bioptimus_jax.pretrain.rows import Block
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.rows.build import Block
+from bioptimus_jax.scoring import student
 
 BATCH_ROWS = 64
 KINDS = {'masked': MASKED, 'replaced': REPLACED, 'kept': UNCHANGED}
@@ -34,7 +34,7 @@ def by_setting(
     losses: SlotLosses,
     batch: Block,
     masker: Masker,
-    experiment: Experiment,
+    experiment: HasTraining,
     advance: Callable[[float], None] = lambda share: None,
     batch_rows: int = BATCH_ROWS,
     row_shards: int = 1,
@@ -63,7 +63,7 @@ def by_setting(
 
 
 def masks_and_samples(
-    batch: Block, masker: Masker, experiment: Experiment, batch_rows: int = BATCH_ROWS, row_shards: int = 1
+    batch: Block, masker: Masker, experiment: HasTraining, batch_rows: int = BATCH_ROWS, row_shards: int = 1
 ) -> tuple[evaluate.FrozenMasks, np.ndarray]:
     """Masks of the rows under every phase, keyed by (evaluation seed, document), and the sample of each row, [N, B].
 

@@ -16,7 +16,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.trees import flatten, match_rules, unflatten
+from bioptimus_jax.model.trees import flatten, match_rules, unflatten
 
 AXES = ('data', 'fsdp', 'tensor')
 ROWS_OF_A_STEP = 'config.pretrain.batch_rows / config.pretrain.micro_batches'

@@ -16,10 +16,10 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import curriculum, sharding
 from bioptimus_jax.pretrain.backends import options_here
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
+from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
-from bioptimus_jax.schema import Pretrain
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 

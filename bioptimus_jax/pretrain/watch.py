@@ -11,7 +11,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain.objective import Objective
 from bioptimus_jax.pretrain.throughput import peak_flops
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 
 
 @dataclasses.dataclass

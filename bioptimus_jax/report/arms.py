@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
-from bioptimus_jax.schema import SOURCE
-from bioptimus_jax.student import interval
+from bioptimus_jax.scoring.student import interval
 
 SEED = '.seed-'
 OfRun = TypeVar('OfRun')

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.fields import walk
-from bioptimus_jax.files import atomic, write_jsonl
+from bioptimus_jax.config.fields import walk
 from bioptimus_jax.report import arms, blurb, comparison_figures, paper_tables
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.frozen import followed
@@ -34,6 +33,7 @@ from bioptimus_jax.report.trained import (
     trained_models,
     words_per_step,
 )
+from bioptimus_jax.storage.files import atomic, write_jsonl
 
 FOLDER = 'tables'
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
-from bioptimus_jax.schema import SOURCE, phase_of
+from bioptimus_jax.storage.files import atomic
 
 # Colours that nothing else has: `_inline` looks for them in the text of the SVG.
 INK, GRID = '#010203', '#0a0b0c'

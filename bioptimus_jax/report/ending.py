@@ -1,10 +1,10 @@
 """How `run` and `demo` end: the table of the phases, what adaptation brought, and where models and page are."""
 
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress.console import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.phases import phases
-from bioptimus_jax.run import Run, stage_folder
+from bioptimus_jax.run.folder import Run, stage_folder
 
 
 def ending(run: Run, seconds: float) -> str:

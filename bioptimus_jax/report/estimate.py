@@ -6,11 +6,11 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
-from bioptimus_jax.hosts.disk import Space, disk_space
-from bioptimus_jax.plan import Plan
 from bioptimus_jax.pretrain.backends import remat_of, scans
+from bioptimus_jax.pretrain.disk import Space, disk_space
 from bioptimus_jax.pretrain.memory import Memory, step_memory
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.pretrain.plan import Plan
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
 # Of a GPU's memory JAX takes three quarters at once unless XLA_CLIENT_MEM_FRACTION says otherwise.

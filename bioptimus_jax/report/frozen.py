@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import Metric, divided
 from bioptimus_jax.finetune.statistics import interval
 from bioptimus_jax.finetune.texts.measures import pearson, spearman
+from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.schema import INITIAL, SOURCE
+from bioptimus_jax.scoring.metrics import Metric, divided
 
 LEAST = 4
 """Models that a correlation needs."""

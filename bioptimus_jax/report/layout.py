@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import atomic
-from bioptimus_jax.student import bracketed, interval
+from bioptimus_jax.scoring.student import bracketed, interval
+from bioptimus_jax.storage.files import atomic
 
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""

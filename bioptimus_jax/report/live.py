@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.report import page
 from bioptimus_jax.report.resolved import STAGES
-from bioptimus_jax.run import Run
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import STARTED, read_record
 
 FOLDER = 'live'
 

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune import search
+from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.finished import CELLS, RESULTS, claimed
 from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
-from bioptimus_jax.manifests import MANIFEST, STARTED, read_record, require_whole
+from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
-from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
-from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
+from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
+from bioptimus_jax.storage.files import read_json, read_jsonl
 from bioptimus_jax.surgery.account import TOKENS
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 

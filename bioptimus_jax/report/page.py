@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bioptimus_jax.config.fields import walk
+from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
-from bioptimus_jax.fields import walk
-from bioptimus_jax.files import atomic, read_json
-from bioptimus_jax.manifests import versions
+from bioptimus_jax.model.config import FAMILIES, phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
-from bioptimus_jax.progress import clock, numbered
+from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.run import Run, stage_folder
-from bioptimus_jax.schema import FAMILIES, phase_of
+from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.manifests import versions
+from bioptimus_jax.storage.files import atomic, read_json
 
 CARDS = 'cards'
 NAMED = 6

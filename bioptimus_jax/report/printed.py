@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.sets.blurb import GROUPS
 
 WAY = ' / '

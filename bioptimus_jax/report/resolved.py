@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import numbered_jsonl
-from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
-from bioptimus_jax.recorded import overlaid
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.storage.files import numbered_jsonl
 
 STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
 
@@ -59,7 +58,7 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
         found.append(recorded)
     try:
-        return overlaid(resolved, found)
+        return Experiment.overlaid(resolved, found)
     except ConfigError as error:
         raise InputError(
             f'{folder}: its manifests do not belong together ({error}); run its stages again under one configuration'

@@ -17,7 +17,7 @@ from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import ALPHA, Pairing, corrected, differences_of
 from bioptimus_jax.report.questions import Row
 from bioptimus_jax.report.trained import units_of
-from bioptimus_jax.student import Effect, TwoWay
+from bioptimus_jax.scoring.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'
 Pairs = Sequence[tuple[Row, Row]]

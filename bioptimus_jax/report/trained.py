@@ -11,15 +11,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bioptimus_jax import schema
+from bioptimus_jax.config.fields import walk
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.fields import walk
-from bioptimus_jax.files import digest
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units, unpacked
+from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
+from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
-from bioptimus_jax.run import stage_folder
+from bioptimus_jax.run.folder import stage_folder
+from bioptimus_jax.storage.files import digest
+from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
 
 OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
@@ -33,7 +37,7 @@ T = TypeVar('T')
 read_once = functools.lru_cache(256)(read_units)
 
 
-def setting_name(phase: schema.Phase) -> str:
+def setting_name(phase: Phase) -> str:
     """What a phase masks, as 'words 20 %, all [MASK]'; 80-10-10 goes without saying."""
     name = f'{phase.masking} {100 * phase.rate:.3g} %'
     if tuple(phase.corruption) == (1.0, 0.0, 0.0):
@@ -42,7 +46,7 @@ def setting_name(phase: schema.Phase) -> str:
     return name if shares == '80-10-10' else f'{name}, {shares}'
 
 
-def phase_name(config: schema.Experiment, name: str) -> str:
+def phase_name(config: Experiment, name: str) -> str:
     """What a phase trains on: what it masks; with an objective that is not the usual one also the name of that."""
     setting = setting_name(config.phase[name])
     if not (own := unusual_objective(config, name)):
@@ -50,7 +54,7 @@ def phase_name(config: schema.Experiment, name: str) -> str:
     return f'{own}, {setting}' if masking_of(config, name) else own
 
 
-PAPER_SETTINGS = tuple(setting_name(phase) for phase in schema.PAPER_PHASES.values())
+PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
 
 
 def losses_under(m: Measures, model: str) -> dict[str, float]:
@@ -78,7 +82,7 @@ class Trained:
         return bool(self.path) or self.partial
 
     @property
-    def config(self) -> schema.Experiment:
+    def config(self) -> Experiment:
         return self.measures.run.config
 
     @property
@@ -97,7 +101,7 @@ class Trained:
         parts = [surgery.strategy]
         if surgery.initialisation.scaled:
             parts.append(surgery.scale)
-        different = surgery.different(schema.Surgery(**schema.PAPER_ROWS))
+        different = surgery.different(Surgery(**PAPER_ROWS))
         parts += [_in_words(name, value) for name, value in different.items() if name not in OF_THE_ROW]
         return ', '.join(parts)
 
@@ -211,15 +215,15 @@ def words_per_step(m: Measures) -> float:
 
 def _trained(m: Measures, model: str) -> Trained:
     if model not in m.on_the_way or not m.phases:
-        of_source = _source_weights(m) if model == schema.SOURCE else {}
+        of_source = _source_weights(m) if model == SOURCE else {}
         return Trained(m, model, conditions=of_source | _of_fine_tuning(m, model))
     config = m.run.config
-    at = m.phases.index(schema.phase_of(model)) + 1 if schema.phase_of(model) in m.phases else 0
+    at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
     names = m.phases[:at]
     rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
     conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
     path = tuple(phase_name(config, name) for name in names)
-    return Trained(m, model, path, not at or schema.SNAPSHOT in model, rates[0], conditions)
+    return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
 
 
 def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
@@ -240,7 +244,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
     }
 
 
-def _of_objectives(config: schema.Experiment, names: Sequence[str]) -> dict[str, str]:
+def _of_objectives(config: Experiment, names: Sequence[str]) -> dict[str, str]:
     """Settings of the objectives of these phases; paths, which no manifest has, are left out."""
     resolved = config.resolved.objective
     return {
@@ -315,7 +319,7 @@ def _planned(m: Measures) -> list[float]:
 def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
     per_step = words_per_step(m)
-    if m.run.config.curriculum.order != schema.SELF_PACED or not per_step:
+    if m.run.config.curriculum.order != SELF_PACED or not per_step:
         return list(planned)
     steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
     taken = []
@@ -326,7 +330,7 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     return taken
 
 
-def _words(phase: schema.Phase, total: Mapping[str, float], batch_rows: int) -> float:
+def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
     if phase.duration_unit == 'words' or not total:
         return phase.duration
     per_row = total['words'] / total['rows']
@@ -339,7 +343,7 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     if not any(r['model'] == model for r in m.finetuned):
         return {}
     settings = m.run.config.finetune
-    found = _keys('finetune', settings, schema.NOT_OF_A_SETTING)
+    found = _keys('finetune', settings, NOT_OF_A_SETTING)
     tried = {name: settings.setting.get(name, {}) for name in settings.settings}
     found['finetune.settings'] = json.dumps(tried, sort_keys=True)
     for key in ('of_set', 'halving', 'tuned_on'):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bioptimus_jax.finetune.overlap import SLICINGS
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, missing, percents, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
-from bioptimus_jax.student import NO_INTERVAL
+from bioptimus_jax.scoring.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
 """Of columns, by the slicings of `finetune.overlap`."""

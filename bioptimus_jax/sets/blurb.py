@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 
 from bioptimus_jax.sets import texts, words
+from bioptimus_jax.sets.config import ENTITIES
 
 COMMIT = 'df0df02fae6dbb87d88ffcf323b9096528f06f84'
 SOURCE = f'https://raw.githubusercontent.com/cambridgeltl/MTL-Bioinformatics-2016/{COMMIT}/data'
 
 # Ends of names: jnlpba-typed keeps types apart, NAME-merged is any set with one type.
 TYPED, ONE_TYPE = 'typed', 'merged'
-TASK = 'entities'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Published:
     in_files: Mapping[str, int] = dataclasses.field(default_factory=dict)
     merged: bool = False
     corpus: str = ''
-    task: str = TASK
+    task: str = ENTITIES
 
 
 RECORDS = (

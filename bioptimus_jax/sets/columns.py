@@ -13,15 +13,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.quoting import unquoted
-from bioptimus_jax.sets.roles import (
-    FOUND,
-    Columns,
-    Held,
-    Roles,
-    roles_of,
-    unknown_tag,
-    words_and_blanks,
-)
+from bioptimus_jax.sets.roles import FOUND, Columns, Held, Roles, roles_of, unknown_tag, words_and_blanks
 from bioptimus_jax.sets.sentences import Reading, Sentence, of_devel, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 

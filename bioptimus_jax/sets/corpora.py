@@ -15,16 +15,15 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from bioptimus_jax import tables
+from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import meant
-from bioptimus_jax.files import absolute
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split
 from bioptimus_jax.sets.columns import first_lines, read_columns
+from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
 from bioptimus_jax.sets.cutting import cut_of_columns, prose
 from bioptimus_jax.sets.folders import (
     COLUMNS,
@@ -41,6 +40,8 @@ from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
+from bioptimus_jax.storage import tables
+from bioptimus_jax.storage.files import absolute
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +76,7 @@ FORMS = {
     NOTES: Form(lambda folder, split, _: read_notes(folder, split), note_files),
     'TFDS': Form(lambda folder, split, _: read_prepared(folder, split), prepared_files),
 }
+Chooser = TypeVar('Chooser', bound=ChoosesSets)
 MARKED = (*MARKS, 'PubTator', NOTES)
 """Forms of texts with mentions by characters."""
 MERGED = 'merged into one'
@@ -90,13 +92,13 @@ class NamedSet:
     name: str
     folder: Path
     reading: str = ''
-    task: str = Finetune.task
+    task: str = ENTITIES
     columns: Columns = FOUND
 
     @property
     def kind(self) -> dict[str, str]:
         """What records say of its task: nothing of the first one there was."""
-        return {} if self.task == Finetune.task else {'task': self.task}
+        return {} if self.task == ENTITIES else {'task': self.task}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Dataset:
         return tuple(dict.fromkeys(label[2:] for label in self.labels if label != OUTSIDE))
 
 
-def set_at(folder: Path, task: str = Finetune.task, columns: Columns = FOUND) -> NamedSet:
+def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> NamedSet:
     """The set in a folder under the folder's name, read and learned as its record says; others by `task`.
 
     `columns`: those of its files that are read, where it is one of entities or of words.
@@ -297,7 +299,7 @@ def has_a_split(folder: Path) -> bool:
 
 
 def sets_in(
-    root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset, task: str = Finetune.task
+    root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset, task: str = ENTITIES
 ) -> list[NamedSet]:
     """The sets of these names, or all of them, among the folders that are one; or the one whose tables are in `root`.
 
@@ -322,7 +324,7 @@ def sets_in(
     return [every[name] for name in names or known]
 
 
-def chosen_sets(settings: Finetune) -> list[NamedSet]:
+def chosen_sets(settings: ChoosesSets) -> list[NamedSet]:
     """The chosen sets, or all of them. Errors name the key or the folder."""
     if not settings.folder:
         raise ConfigError(
@@ -338,11 +340,11 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
     ]
 
 
-def _columns_of(settings: Finetune) -> Columns:
+def _columns_of(settings: ChoosesSets) -> Columns:
     return Columns(settings.word_column, settings.tag_column)
 
 
-def settings_on(settings: Finetune, dataset: str) -> Finetune:
+def settings_on(settings: Chooser, dataset: str) -> Chooser:
     """config.finetune as it is for a set: `of_set` knows it by its folder, as a public set, or as a form of one."""
     known = published.record_of(dataset)
     public = known.name if known else dataset
@@ -350,7 +352,7 @@ def settings_on(settings: Finetune, dataset: str) -> Finetune:
     return settings.on(next((name for name in names if name in settings.of_set), ''))
 
 
-def check_names_of_sets(settings: Finetune) -> None:
+def check_names_of_sets(settings: ChoosesSets) -> None:
     """Raise ConfigError where `of_set` names what is neither a chosen nor a public set."""
     chosen = [one.name for one in chosen_sets(settings)]
     for name in settings.of_set:
@@ -361,9 +363,9 @@ def check_names_of_sets(settings: Finetune) -> None:
             )
 
 
-def entity_sets(settings: Finetune) -> list[NamedSet]:
+def entity_sets(settings: ChoosesSets) -> list[NamedSet]:
     """Those of the chosen sets whose entities are to be found."""
-    return [chosen for chosen in chosen_sets(settings) if chosen.task == blurb.TASK]
+    return [chosen for chosen in chosen_sets(settings) if chosen.task == ENTITIES]
 
 
 def split_files(folder: Path, split: str) -> list[Path]:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
-from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.words import MARKS, UNSPACED, UNSPACED_SCRIPT
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.text.words import MARKS, UNSPACED, UNSPACED_SCRIPT
 
 Place = tuple[int, int]
 """First character of a word, and the one behind its last."""

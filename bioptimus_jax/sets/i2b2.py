@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import absolute
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.cutting import lines, notes
 from bioptimus_jax.sets.sentences import Reading, text_of
 from bioptimus_jax.sets.standoff import OFFSET, are_offsets, mention
+from bioptimus_jax.storage.files import absolute
 
 SEED = 1
 DEVEL = 10

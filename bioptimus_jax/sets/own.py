@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.quoting import count_quoted, is_open, unquoted
 from bioptimus_jax.sets.sentences import text_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.columns import count_beginnings
 from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence, of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
+from bioptimus_jax.storage.files import read_json
 
 TOKENS = ('tokens', 'words')
 TAGS = ('tags', 'ner_tags', 'ner', 'ner_labels', 'labels', 'label')

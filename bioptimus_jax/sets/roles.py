@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.sentences import of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import refuse_pointer
+from bioptimus_jax.storage.files import refuse_pointer
 
 SPLITS = ('train', 'devel', 'test')
 NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}

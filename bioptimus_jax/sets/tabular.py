@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow
 
-from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered
 from bioptimus_jax.sets.sentences import NAMES, Reading
+from bioptimus_jax.storage import tables
 
 DATA = 'data'
 """The folder of a data set of the hub that holds its Parquet files, mostly."""

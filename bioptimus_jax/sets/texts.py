@@ -13,9 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
@@ -24,6 +23,7 @@ from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
+from bioptimus_jax.storage import tables
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.finished import Model, read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import Task, task_of
-from bioptimus_jax.run import Run, stage_folder
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.student import reach
-from bioptimus_jax.vocab.subwords import Subwords
-from bioptimus_jax.vocab.subwords import load as load_subwords
+from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ALL, RESPELLED, SAME = 'all', 'respelled', 'same'
 FEWEST_SETS = 3

@@ -8,22 +8,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import config
-from bioptimus_jax.doctor import product_rate
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind, present
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.plan import Assumptions, fill_of, make_plan, planned_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Experiment, Finetune, Source
+from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned_architecture
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
+from bioptimus_jax.start.doctor import product_rate
 from bioptimus_jax.start.texts import Texts, look_into
 from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
-from bioptimus_jax.vocab.subwords import Subwords, kind_name
-from bioptimus_jax.vocab.subwords import load as load_subwords
+from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 PHASE = 'words'
 """The one that `recommended` has."""
@@ -252,7 +254,7 @@ def written(base: str, choices: Sequence[Choice], command: str, name: str) -> st
         f'Run it: bioptimus run --config={name} --workdir=DIR. What each setting means: bioptimus run --help.',
         '"""',
         '',
-        f'from bioptimus_jax.config import load{", override" * any("override(" in c.line for c in choices)}',
+        f'from bioptimus_jax.ext import load{", override" * any("override(" in c.line for c in choices)}',
         '',
         '',
         'def get_config():',

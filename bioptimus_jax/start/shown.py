@@ -13,11 +13,11 @@ from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys, seed_key
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.order import Order
-from bioptimus_jax.pretrain.rows import positions_and_segments
-from bioptimus_jax.run import Run
+from bioptimus_jax.rows.build import positions_and_segments
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab.build import read_new_tokens
-from bioptimus_jax.vocab.subwords import Subwords
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 HIDDEN, RANDOM, KEPT, NEW = 'hidden', 'random', 'kept', 'new'
 LEGEND = {

@@ -5,12 +5,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.schema import Corpus
-from bioptimus_jax.words import count_words
+from bioptimus_jax.text.words import count_words
 
 FILES = 4
 """Files that are looked into, evenly chosen of all."""

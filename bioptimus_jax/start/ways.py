@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import divided
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.statistics import interval, resampled
-from bioptimus_jax.plan import Assumptions, Plan, make_plan
-from bioptimus_jax.schema import Experiment, Vocab
+from bioptimus_jax.pretrain.plan import Assumptions, Plan, make_plan
+from bioptimus_jax.scoring.metrics import divided
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.build import trained
 from bioptimus_jax.vocab.compare import measure, new_tokens
-from bioptimus_jax.vocab.subwords import Subwords, kind_name
 
 KEEP, APPEND, REPLACE = 'keep', 'append', 'replace'
 VOCABULARIES = {KEEP: 'source', APPEND: 'append', REPLACE: 'train'}

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Surgery
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.surgery import rows
-from bioptimus_jax.trees import flatten
+from bioptimus_jax.surgery.config import Surgery
 
 COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
 NEIGHBOURS = 10

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bioptimus_jax.surgery.initialisations import Spellings
+from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.subwords import Subwords
 
 BATCH = 10_000
 

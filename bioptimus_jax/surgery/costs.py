@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.schema import Surgery
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.material import Material, Sums
 from bioptimus_jax.surgery.reading import Reading
 

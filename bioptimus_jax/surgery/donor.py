@@ -18,18 +18,19 @@ import numpy as np
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.workers import ranges
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.loaded import load
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Source, Surgery
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import fasttext, partial
+from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import watched
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 KEYS = ('config.surgery.donor', 'config.surgery.donor_revision')
 MOST_PIECES = 10_000_000  # of the corpus: minutes, whatever its size
@@ -75,7 +76,7 @@ def check(surgery: Surgery) -> None:
         )
 
 
-def donate(run: Run, source: Subwords, tokens: Sequence[str]) -> Donated:
+def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Donated:
     """What the donor of a run knows of tokens of its vocabulary, which count as new; anchors are the other shared ones.
 
     Raises InputError where it knows none of the tokens, or no anchor.
@@ -116,7 +117,7 @@ def _of_model(folder: Path, known: Subwords, seed: int) -> np.ndarray:
     return np.where((shared_W >= 0)[:, None], table_VxE[np.maximum(shared_W, 0)], np.nan)
 
 
-def _of_corpus(run: Run, known: Subwords) -> tuple[np.ndarray, float]:
+def _of_corpus(run: Run[HasSurgery], known: Subwords) -> tuple[np.ndarray, float]:
     """Word vectors of the corpus, [W, E], and the seconds that they took; trained once, even if the run is killed."""
     contents = [(run.manifest(stage) or {}).get('content') for stage in ('corpus', 'vocab')]
     constants = fasttext.facts(), MOST_PIECES, LONGEST, DOCUMENTS

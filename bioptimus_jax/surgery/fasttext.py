@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.hashing import hash64
+from bioptimus_jax.storage.hashing import hash64
 
 DIMENSIONS, EPOCHS, LEAST_COUNT = 300, 3, 10
 """Of the paper's word vectors."""

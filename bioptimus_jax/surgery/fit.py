@@ -16,10 +16,10 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Surgery
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.surgery import distil
 from bioptimus_jax.surgery.account import Fit, NewRows
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
 from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
 from bioptimus_jax.vocab import lists

@@ -12,29 +12,31 @@ import jax
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, whole_folder, write_json, write_jsonl
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
+from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
-from bioptimus_jax.pretrain.layouts import layout_of
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Rows, Surgery
+from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.layouts import layout_of
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json, whole_folder, write_json, write_jsonl
 from bioptimus_jax.surgery import account, bias, donor, fit, rows
+from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import written
 from bioptimus_jax.surgery.synthesis import synthesise
-from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import agreement, lists, subwords
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.vocab import agreement, lists
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     """Write `folder`/model (a Hugging Face folder with the run's tokenizer), tokens.jsonl and report.json.
 
     Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
@@ -71,7 +73,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
 
 
-def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
+def _untouched(run: Run[HasSurgery], source: Loaded) -> dict[str, np.ndarray]:
     """What the source has beside the parameters; a line says what becomes of it."""
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
@@ -87,7 +89,7 @@ def _untouched(run: Run, source: Loaded) -> dict[str, np.ndarray]:
     return found
 
 
-def check(run: Run) -> None:
+def check(run: Run[HasSurgery]) -> None:
     """Raise what `build` would find wrong with the settings and the source's config.json."""
     experiment, surgery = run.config, run.config.surgery
     folder = source_folder(experiment.source)
@@ -121,7 +123,7 @@ def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
     return shape.width == shape.hidden or mapped or not surgery.initialisation.states
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
+def external_inputs(experiment: HasSurgery) -> list[Path]:
     """The files that decide the result: of the source and of a donor config.json, weights, tokenizer; the list of the
     tokens that are fitted alone. Raises ConfigError."""
     folder, settings = source_folder(experiment.source), experiment.surgery
@@ -134,13 +136,13 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ()), *listed]
 
 
-def _shape(experiment: Experiment, entries: int) -> Architecture:
+def _shape(experiment: HasSurgery, entries: int) -> Architecture:
     """That of the source or, without one, that of config.model with so many entries."""
     folder = source_folder(experiment.source)
     return read_architecture(folder) if folder else own_architecture(experiment.model, entries)
 
 
-def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
+def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int) -> Architecture:
     """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
     check_rows(experiment.rows, architecture)
     model = experiment.model
@@ -169,7 +171,7 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
 
 
 def _scratch(
-    experiment: Experiment, known: subwords.Subwords
+    experiment: HasSurgery, known: subwords.Subwords
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
     entries = len(known.tokens)
@@ -189,7 +191,7 @@ def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], acco
 
 
 def graft(
-    run: Run, source: Loaded, known: subwords.Subwords, architecture: Architecture
+    run: Run[HasSurgery], source: Loaded, known: subwords.Subwords, architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
     """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
 

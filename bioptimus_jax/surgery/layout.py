@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from bioptimus_jax.packing import best_fit
+from bioptimus_jax.rows.packing import best_fit
 from bioptimus_jax.surgery.reading import Reading
 
 ROW_LENGTHS = (128, 256, 512)

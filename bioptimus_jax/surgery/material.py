@@ -11,9 +11,9 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Surgery
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.surgery import shared, spelling
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts

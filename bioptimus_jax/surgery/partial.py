@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.surgery.reading import Reading
 
 

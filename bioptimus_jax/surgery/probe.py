@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import Console, clock
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_ROWS, Surgery
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.progress.console import Console, clock
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fit, recovery
 from bioptimus_jax.surgery.bias import token_counts
+from bioptimus_jax.surgery.config import PAPER_ROWS, HasSurgery, Surgery
 from bioptimus_jax.surgery.costs import Costs
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.graft import rows_fit
@@ -30,10 +31,9 @@ from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import computing, load_source, watched
 from bioptimus_jax.surgery.spelling import likeness, written
 from bioptimus_jax.surgery.synthesis import make, summing
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
-from bioptimus_jax.vocab.subwords import Subwords
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 FILE = 'probe.json'
 PAPER = Surgery(**PAPER_ROWS)
@@ -43,7 +43,7 @@ MOST_COMPARED = 2000  # of the new tokens, compared with the source's in likenes
 AGAIN = 0.1  # share of the tokens that one of the fits goes on with
 
 
-def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
+def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
     """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json.
 
     With `fit_steps` the gradient fit of so many steps is among the variants; it takes longest by far.
@@ -140,7 +140,7 @@ def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
 
 
 def _with_donor(
-    run: Run, wanted: Sequence[Surgery], source: Loaded, hidden: Sequence[str]
+    run: Run[HasSurgery], wanted: Sequence[Surgery], source: Loaded, hidden: Sequence[str]
 ) -> tuple[list[Surgery], Donated | None]:
     """The variants with the settings of the run's donor, and what it knows; without those that need a donor where word
     vectors cannot be trained. Raises what is wrong with a donor that was named.

@@ -12,9 +12,9 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.hashing import hash64
+from bioptimus_jax.storage.hashing import hash64
+from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab.contexts import Contexts
-from bioptimus_jax.vocab.subwords import Subwords
 
 TOKENIZER_BATCH = 500
 POOLINGS = ('mean', 'first', 'last')

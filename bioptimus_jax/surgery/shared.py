@@ -10,7 +10,7 @@ import numpy as np
 
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 CONTEXTS_EACH = 10
 TOKENS = 8192

@@ -19,14 +19,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import Loaded, load
-from bioptimus_jax.progress import Progress
-from bioptimus_jax.schema import Source
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.surgery import partial
 from bioptimus_jax.surgery.layout import Batch, Layout
 from bioptimus_jax.surgery.reading import Reading
-from bioptimus_jax.trees import flatten
 
 SECONDS_BETWEEN_SAVES = 60
 CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece

@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 LONGEST = 6
 GRAMS = 8192

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Surgery
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
+from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
 from bioptimus_jax.surgery.reading import Reading
@@ -26,7 +26,11 @@ Mapping = Callable[[np.ndarray], np.ndarray]
 
 
 def synthesise(
-    run: Run, source: Loaded, tokens: list[str], spellings: list[list[int]], written: Sequence[str]
+    run: Run[HasSurgery],
+    source: Loaded,
+    tokens: list[str],
+    spellings: list[list[int]],
+    written: Sequence[str],
 ) -> NewRows:
     """Rows for tokens that the source does not have but can spell, as the configuration wants them.
 
@@ -54,7 +58,7 @@ def synthesise(
     return dataclasses.replace(made, rows=rows.dealt(made.rows, seed)) if settings.dealt else made
 
 
-def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
+def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
     """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
 
     def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:

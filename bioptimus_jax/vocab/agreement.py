@@ -15,10 +15,10 @@ from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import refuse_pointer, write_json
-from bioptimus_jax.vocab.probes import PROBES
-from bioptimus_jax.vocab.quoted import reader_of_texts
-from bioptimus_jax.vocab.subwords import (
+from bioptimus_jax.storage.files import refuse_pointer, write_json
+from bioptimus_jax.tokenizer.probes import PROBES
+from bioptimus_jax.tokenizer.quoted import reader_of_texts
+from bioptimus_jax.tokenizer.subwords import (
     READY,
     Subwords,
     Vocabulary,
@@ -26,7 +26,7 @@ from bioptimus_jax.vocab.subwords import (
     deciding_file,
     file_names,
 )
-from bioptimus_jax.vocab.tokenizer_files import ENDS, NAMES, SWITCHES, plain_steps, unsaid_type
+from bioptimus_jax.tokenizer.tokenizer_files import ENDS, NAMES, SWITCHES, plain_steps, unsaid_type
 
 UNKNOWN = ('unk_token', 'fuse_unk')
 """Settings of a model that decide what becomes of characters that it lacks."""

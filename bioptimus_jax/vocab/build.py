@@ -9,22 +9,31 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.model.folder import source_folder
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
+from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.subwords import (
+    LEGACY_FILES,
+    READY,
+    SETTINGS,
+    Subwords,
+    kind_name,
+    load,
+    main_files,
+)
 from bioptimus_jax.vocab import agreement, frequency
 from bioptimus_jax.vocab.compare import compare, new_tokens
+from bioptimus_jax.vocab.config import HasVocab
 from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
-from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Subwords, kind_name, load, main_files
 
 MEASURED_DOCUMENTS = 2000
 SHOWN = 8
 """Tokens of a list that a line names."""
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
+def external_inputs(experiment: HasVocab) -> list[Path]:
     """The files outside the run that decide the result: `vocab.file`, the source's tokenizer, the general corpus."""
     files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
     together = TOKENIZERS.load(experiment.vocab.tokenizer).files
@@ -38,7 +47,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     return files + general_files(experiment) + [file for file in beside if file.is_file()]
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids), comparison.json and word counts.
 
     Raises ConfigError where `vocab.lowercase` contradicts the source or the file, InputError for bad files and for a
@@ -78,20 +87,18 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {**counts, 'words_counted': sum(domain.values()), 'content': content}
 
 
-def check(run: Run) -> None:
+def check(run: Run[HasVocab]) -> None:
     """Raise what `build` would find wrong with the source's tokenizer and with the one that is taken as it is."""
     tokenizers_of(run.config, source_folder(run.config.source))
 
 
-def tokenizers_of(
-    experiment: Experiment, source_place: Path | None
-) -> tuple[Subwords | None, Subwords | None]:
+def tokenizers_of(experiment: HasVocab, source_place: Path | None) -> tuple[Subwords | None, Subwords | None]:
     """The source's, and the one that is taken as it is; None where there is none or one is trained."""
     source = _source_tokenizer(experiment, source_place) if source_place else None
     return source, _given(experiment.vocab, source)
 
 
-def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
+def _source_tokenizer(experiment: HasVocab, folder: Path) -> Subwords:
     """The source's tokenizer, if it can be kept. ConfigError for another casing, or a kind that has to be this one."""
     subwords = load(folder)
     subwords.kind.check(subwords, folder)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH = 100
 EXAMPLES = 10

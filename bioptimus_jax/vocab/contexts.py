@@ -19,15 +19,16 @@ import pyarrow.parquet
 
 from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.workers import Workers, open_workers, ranges
-from bioptimus_jax.progress import Console, numbered
-from bioptimus_jax.run import Run
-from bioptimus_jax.splitting import split_sentences
+from bioptimus_jax.progress.console import Console, numbered
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import atomic
+from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.tokenizer.subwords import load
 from bioptimus_jax.vocab.build import read_new_tokens
+from bioptimus_jax.vocab.config import HasVocab
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities, ranks
-from bioptimus_jax.vocab.subwords import load
 
 BLOCK = 2048  # documents a worker takes at a time
 PARTIAL = '.partial.npz'
@@ -96,7 +97,7 @@ def _read(path: Path) -> pyarrow.Table:
         raise InputError(f'{path}: cannot be read ({error}); run `bioptimus contexts --replace`') from error
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     """Write sentences.parquet and occurrences.parquet (both empty where no token is new); return counts."""
     vocab_folder = run.folder('vocab')
     tokens = read_new_tokens(vocab_folder)
@@ -143,7 +144,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return counts
 
 
-def sample_contexts(run: Run, tokens: list[str], k: int, most_documents: int) -> Contexts:
+def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> Contexts:
     """Up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
 
     At most about `most_documents` training documents are searched, in blocks spread over the corpus.

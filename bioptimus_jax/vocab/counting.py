@@ -13,27 +13,29 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.readers import documents_in, identities_in, input_files
-from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import open_workers, ranges
-from bioptimus_jax.progress import Console, Progress
-from bioptimus_jax.schema import TOKENIZERS, Corpus, Experiment
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.progress.console import Console, Progress
+from bioptimus_jax.storage.hashing import hash64
+from bioptimus_jax.tokenizer.config import TOKENIZERS
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.vocab.config import HasVocab
 
 BLOCK = 8192  # documents
 
 _state: dict[str, Any] = {}
 
 
-def general_files(experiment: Experiment) -> list[Path]:
+def general_files(experiment: HasVocab) -> list[Path]:
     """The files of `vocab.general`, in order; none where it is empty. Raises InputError."""
     return input_files(_general(experiment), 'vocab.general') if experiment.vocab.general else []
 
 
 def count_corpora(
-    console: Console, e: Experiment, documents: DocumentSource, share: float, like: Subwords | None = None
+    console: Console, e: HasVocab, documents: DocumentSource, share: float, like: Subwords | None = None
 ) -> tuple[Counter[str], Counter[str]]:
     """Counts of words in a `share` of `documents`, and in the general corpus (all of it; empty without one).
 
@@ -71,7 +73,7 @@ def is_counted(id: str, share: float, seed: int) -> bool:
     return hash64(id, key=key, purpose=b'vocab') < share * 2**64
 
 
-def _general(experiment: Experiment) -> Corpus:
+def _general(experiment: HasVocab) -> Corpus:
     return dataclasses.replace(experiment.corpus, inputs=experiment.vocab.general)
 
 

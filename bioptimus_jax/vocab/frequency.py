@@ -15,7 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, write_json
+from bioptimus_jax.storage.files import atomic, write_json
 
 FILE = 'frequency.json'
 PER_MILLION = (100, 10, 1)

@@ -9,8 +9,8 @@ import itertools
 
 import numpy as np
 
+from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab.sampling import ranks
-from bioptimus_jax.vocab.subwords import Subwords
 
 CACHED_CHUNKS = 1_000_000  # about 150 MB
 BATCH = 500

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bioptimus_jax.files import atomic
-from bioptimus_jax.hashing import hash64
+from bioptimus_jax.storage.files import atomic
+from bioptimus_jax.storage.hashing import hash64
 
 LARGEST = np.uint64(2**64 - 1)
 

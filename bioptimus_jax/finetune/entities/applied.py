@@ -4,11 +4,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.outside import laid_on
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.finetune.training import predict
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.cutting import CUTS, bare_text, count_cut_otherwise

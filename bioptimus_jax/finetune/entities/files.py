@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.columns import DOCUMENT
 from bioptimus_jax.sets.tags import BESIDE, beside, spans
+from bioptimus_jax.storage.files import atomic
 
 PREDICTIONS = 'predictions.tsv'
 COLUMNS = 'token TAB gold TAB predicted'

@@ -5,9 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.hosts.workers import ranges
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.cutting import count_cut_otherwise

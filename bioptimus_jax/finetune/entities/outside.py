@@ -24,7 +24,7 @@ from bioptimus_jax.finetune.outside import (
     listed,
     words_of,
 )
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import form_of, read_iob2

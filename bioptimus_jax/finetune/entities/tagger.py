@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.align import IGNORED
 from bioptimus_jax.finetune.entities.batches import Batch, collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words
 from bioptimus_jax.finetune.entities.segments import Segments
 from bioptimus_jax.finetune.heads import Head, read_both_ways
-from bioptimus_jax.schema import Finetune
 
 
 class Tagger(Head):

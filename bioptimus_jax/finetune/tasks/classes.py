@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.predictions import majority
 from bioptimus_jax.finetune.texts.task import TextTask, expected, shares
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Texts
+from bioptimus_jax.storage.files import atomic
 
 LOGITS = 'logits.npy'
 """In a cell's folder, of the test texts."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.config import ENTITY_HEADS, Finetune
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
 from bioptimus_jax.finetune.entities.files import (
@@ -15,7 +16,6 @@ from bioptimus_jax.finetune.entities.files import (
     write_standoff,
 )
 from bioptimus_jax.finetune.entities.outside import read_tags
-from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
 from bioptimus_jax.finetune.entities.usage import usage_of
 from bioptimus_jax.finetune.kept import Reads
@@ -23,7 +23,7 @@ from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
-from bioptimus_jax.schema import ENTITY_HEADS, Finetune
+from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence

@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.texts.task import TextTask
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Text, Texts
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.metrics import Answers, Metric, macro_f1, micro_f1, rates
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.scoring.metrics import Answers, Metric, macro_f1, micro_f1, rates
 from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet

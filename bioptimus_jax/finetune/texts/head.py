@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from bioptimus_jax.finetune.batches import padded
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.heads import Head, read_both_ways
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.windows import Window
-from bioptimus_jax.schema import Finetune
 
 
 @dataclasses.dataclass(frozen=True)

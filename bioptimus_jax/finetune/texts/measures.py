@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bioptimus_jax.finetune import metrics
-from bioptimus_jax.finetune.metrics import Answers, Metric
+from bioptimus_jax.scoring import metrics
+from bioptimus_jax.scoring.metrics import Answers, Metric
 
 ROUNDING = 1e-12
 """Of a variance, by the mean square: below it all values are one."""

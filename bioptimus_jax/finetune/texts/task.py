@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
@@ -19,8 +19,8 @@ from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
-from bioptimus_jax.progress import numbered
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts
 from bioptimus_jax.sets.sentences import SPLITS

@@ -2,8 +2,8 @@
 
 import json
 
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import Usage
-from bioptimus_jax.schema import Finetune
 
 EXAMPLE = 'Torsade de pointes was induced by metoclopramide.'
 PAIR = ('Is torsade de pointes induced by metoclopramide?', EXAMPLE)

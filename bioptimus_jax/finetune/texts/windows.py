@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import Encoded
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.inputs import mentions_in
 from bioptimus_jax.sets.texts import Text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import Checksums
+from bioptimus_jax.storage.files import Checksums
 
 Files: TypeAlias = 'dict[str, dict[str, Any]]'
 INDEX = '.remote/index.json'

@@ -5,15 +5,15 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import by_numbers, locks, read_json, write_json
 from bioptimus_jax.hosts.remote import hub
 from bioptimus_jax.hosts.remote.store import Store, in_bucket, is_pattern, is_remote, on_disk
-from bioptimus_jax.progress import Progress
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.progress.console import Progress
+from bioptimus_jax.storage.files import by_numbers, locks, read_json, write_json
 
+ConfigT = TypeVar('ConfigT')
 READ_BY = {
     # Where difficulty is measured, its texts must not be among them.
     'corpus.inputs': ('corpus', 'pretrain', 'difficulty'),
@@ -42,13 +42,13 @@ CHECKSUM = '.md5'  # beside an input, as PubMed has it
 
 
 def with_local_inputs(
-    experiment: Experiment,
+    experiment: ConfigT,
     stages: tuple[str, ...],
     staging: Path,
     quiet: bool = False,
     check: Callable[[], None] = lambda: None,
     said: Callable[[str, str], None] = lambda key, url: None,
-) -> Experiment:
+) -> ConfigT:
     """The experiment with local paths for all that its stages read from a bucket or the hub, fetched below `staging`.
 
     The content decides a run, never the path: inputs in a bucket and the same files here give the same run. `said` is
@@ -66,18 +66,19 @@ def with_local_inputs(
     return experiment
 
 
-def remote_inputs(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def remote_inputs(experiment: ConfigT, stages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Keys that these stages read, and what of them is in a bucket."""
     for key, value in _read_by(experiment, stages):
         places = (value,) if isinstance(value, str) else value
         yield from ((key, place) for place in places if is_remote(place.rpartition('=')[2]))
 
 
-def _read_by(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _read_by(experiment: ConfigT, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     asked = set(stages)
     unread = {
-        'corpus.inputs': 'corpus' not in asked and not experiment.curriculum.texts,
-        'finetune.folder': asked.isdisjoint(('finetune', 'analyze')) and not experiment.evaluation.entities,
+        'corpus.inputs': 'corpus' not in asked and not operator.attrgetter('curriculum.texts')(experiment),
+        'finetune.folder': asked.isdisjoint(('finetune', 'analyze'))
+        and not operator.attrgetter('evaluation.entities')(experiment),
     }
     for key, stages_of_key in READ_BY.items():
         if asked & set(stages_of_key) and not unread.get(key):

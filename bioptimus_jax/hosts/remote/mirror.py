@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import alone, read_json, write_json
 from bioptimus_jax.hosts.remote.contents import (
     INDEX,
     RECORDS,
@@ -32,7 +31,8 @@ from bioptimus_jax.hosts.remote.contents import (
 )
 from bioptimus_jax.hosts.remote.lease import Lease, Taken
 from bioptimus_jax.hosts.remote.store import Store
-from bioptimus_jax.progress import Progress
+from bioptimus_jax.progress.console import Progress
+from bioptimus_jax.storage.files import alone, read_json, write_json
 
 BESIDE = '.remote/changed'
 OWN = '.remote'  # objects below it are no files of the run

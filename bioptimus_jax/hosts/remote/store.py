@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import FULL_DISK, ConfigError, InputError, Stopped
-from bioptimus_jax.files import sha256, temporary
+from bioptimus_jax.storage.files import sha256, temporary
 
 SCHEME = re.compile(r'[a-z][a-z0-9+.-]*://', re.IGNORECASE)
 BATCH_FILES, BATCH_BYTES = 64, 2**30  # transferred at once: progress is told, and a stop is seen, in between

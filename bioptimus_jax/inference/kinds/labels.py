@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
 from bioptimus_jax.finetune.texts.windows import windows
@@ -13,7 +14,6 @@ from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import Loaded, Settings
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Text
 
 AT_ONCE = 1024

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.align import align, of_words
 from bioptimus_jax.finetune.entities.batches import Batch
 from bioptimus_jax.finetune.entities.tagger import Tagger
@@ -14,7 +15,6 @@ from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer, Found
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import Loaded, Settings
-from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.cutting import Cut, lines
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2

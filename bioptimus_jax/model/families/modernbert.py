@@ -22,7 +22,7 @@ from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, Part, at_slots
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.model.trees import flatten, unflatten
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}

@@ -14,7 +14,7 @@ import numpy as np
 
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.layers import LikeBert
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.model.trees import flatten, unflatten
 
 POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
 

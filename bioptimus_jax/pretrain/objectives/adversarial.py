@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
 from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means

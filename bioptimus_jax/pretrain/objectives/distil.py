@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.config.bounds import LARGEST_SIZE
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import key
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.attention import attend
@@ -24,13 +25,13 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.backends import scans
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
 from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
-from bioptimus_jax.schema import LARGEST_SIZE, Experiment
-from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.subwords import Subwords
 
 MAP = 'map'  # the parameters that lead from the student's width to the teacher's
 SHORTEST = 1e-12  # a vector with a smaller sum of squares has no direction
@@ -136,7 +137,7 @@ class Distillation(MaskedLM):
     )
 
     @classmethod
-    def check(cls, config: Experiment) -> None:
+    def check(cls, config: HasTraining) -> None:
         """Also the weights and the teacher: its folder and, where that of the run is known, its vocabulary."""
         super().check(config)
         settings: Settings = cls.settings_of(config)
@@ -162,12 +163,12 @@ class Distillation(MaskedLM):
             check_tokens(subwords.load(where), theirs, folder)
 
     @classmethod
-    def files(cls, config: Experiment) -> list[Path]:
+    def files(cls, config: HasTraining) -> list[Path]:
         """Those of the teacher."""
         return deciding_files(cls.settings_of(config).folder())
 
     @classmethod
-    def places(cls, config: Experiment) -> int:
+    def places(cls, config: HasTraining) -> int:
         """The slots, or all of a row."""
         settings: Settings = cls.settings_of(config)
         whole = settings.counts.kl and POSITIONS[settings.kl_positions].all_pieces

@@ -15,13 +15,13 @@ import numpy as np
 
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
+from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import Moving
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
-from bioptimus_jax.pretrain.rows import Block, Pairs, Rows, positions_and_segments
-from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -68,7 +68,7 @@ class MaskedLM(Objective):
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
-    def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
+    def columns(phase: Phase, config: HasTraining) -> dict[str, Any]:
         """The masking setting; its rate may move."""
         first, last = phase.rates
         rate = Moving(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
@@ -80,7 +80,7 @@ class MaskedLM(Objective):
         return sum(phase.rates) / 2
 
     @classmethod
-    def places(cls, config: Experiment) -> int:
+    def places(cls, config: HasTraining) -> int:
         """The slots."""
         return slots_of(config.pretrain, cls.phases_of(config), config.rows.row_pieces)
 

@@ -15,12 +15,12 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Paired
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
-from bioptimus_jax.pretrain.layouts import LAYOUTS, layout_of
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
-from bioptimus_jax.pretrain.rows import FOLLOWS, UNTOLD
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.rows.build import FOLLOWS, UNTOLD
+from bioptimus_jax.rows.layouts import LAYOUTS, layout_of
 
 
 class NextSentence(MaskedLM):
@@ -31,7 +31,7 @@ class NextSentence(MaskedLM):
     heldout_loss = MaskedLM.heldout_loss
 
     @classmethod
-    def check(cls, config: Experiment) -> None:
+    def check(cls, config: HasTraining) -> None:
         """Also refuse rows without pairs, and pairs that all follow."""
         super().check(config)
         if not layout_of(config.rows.layout).labelled:

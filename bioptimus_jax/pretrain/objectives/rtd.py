@@ -16,22 +16,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import COLUMN_MULTIPLE, HEAD, Architecture, Rule
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.tensors import load_folder, read_architecture
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
 from bioptimus_jax.pretrain.evaluate import FROZEN, totals_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Params, Records, Tensors
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
-from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.tokenizer import subwords
 
 GENERATOR = 'generator'
 DRAWS = 5  # folded into a row's key: masking uses those before
@@ -130,7 +130,7 @@ class ReplacedTokens(Objective):
             raise ConfigError(f'config.objective.rtd.heads: of the generator, {error}') from error
 
     @classmethod
-    def check(cls, config: Experiment) -> None:
+    def check(cls, config: HasTraining) -> None:
         """Also the folder of the generator, as far as its config.json and its tokenizer tell."""
         super().check(config)
         given = cls.settings_of(config).generator
@@ -162,7 +162,7 @@ class ReplacedTokens(Objective):
             raise ConfigError(f'{where} has another vocabulary than {source}; take both from one training')
 
     @classmethod
-    def files(cls, config: Experiment) -> list[Path]:
+    def files(cls, config: HasTraining) -> list[Path]:
         """Of the source, of which the head is read, and of the generator."""
         given, source = cls.settings_of(config).generator, _source(config)
         folders = [folder for folder in (source, given and Path(given)) if folder]
@@ -455,6 +455,6 @@ def _generator(architecture: Architecture, settings: Settings) -> tuple[Architec
     )
 
 
-def _source(config: Experiment) -> Path | None:
+def _source(config: HasTraining) -> Path | None:
     """The folder of the source whose weights are taken."""
     return source_folder(config.source) if config.surgery.initialisation.source else None

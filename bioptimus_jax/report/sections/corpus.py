@@ -2,10 +2,10 @@
 
 from collections import Counter, defaultdict
 
+from bioptimus_jax.corpus.config import KINDS
 from bioptimus_jax.report.layout import Column, Table, count, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.schema import KINDS
 
 SHOWN = 20
 NOT_RUN = 'stage corpus has not been run.'

@@ -5,13 +5,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax.progress import numbered
+from bioptimus_jax.pretrain.config import MEASURES
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.schema import MEASURES
-from bioptimus_jax.student import interval
+from bioptimus_jax.scoring.student import interval
 
 KINDS = {'masked': '[MASK]', 'perplexity': 'all selected', 'replaced': 'replaced', 'kept': 'kept'}
 DRAWN_KINDS = ('masked', 'perplexity', 'replaced')

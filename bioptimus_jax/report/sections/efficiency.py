@@ -14,7 +14,7 @@ from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, Measures, scored_sets
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.run import stage_folder
+from bioptimus_jax.run.folder import stage_folder
 
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'

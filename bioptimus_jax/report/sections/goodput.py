@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.pretrain.goodput import IDLE, account, processes, ran
-from bioptimus_jax.progress import clock, numbered
+from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, missing, percent
 from bioptimus_jax.report.measures import NO_PHASES, Measures
 from bioptimus_jax.report.section import Section

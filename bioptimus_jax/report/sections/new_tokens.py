@@ -9,7 +9,7 @@ from typing import Any
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.schema import TOKENIZERS
+from bioptimus_jax.tokenizer.config import TOKENIZERS
 
 EXAMPLES = 10
 NOT_RUN = 'stage surgery has not been run.'

@@ -1,5 +1,6 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
+from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import heldout_loss_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
@@ -13,7 +14,6 @@ from bioptimus_jax.report.measures import (
     scored_sets,
 )
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.schema import SOURCE
 
 NOT_TRAINED = 'stage pretrain has not been run.'
 

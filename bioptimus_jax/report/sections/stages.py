@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress.console import clock
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.report.measures import Measures, flat
 from bioptimus_jax.report.section import Section

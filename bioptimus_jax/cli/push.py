@@ -1,0 +1,176 @@
+"""What `bioptimus push` sends to the Hugging Face hub: which files, why not, and one commit of them.
+
+A folder is sent as its stage left it: what no stage wrote, or somebody changed since, is refused. The card alone may be
+edited.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
+from bioptimus_jax.inference.model import model_in
+from bioptimus_jax.model.folder import ABOUT
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.storage.files import read_json, sha256
+
+CARD, CARDS, SUMS = 'README.md', 'cards', 'sha256sums'
+DEPTH = 5  # of a fine-tuned model below its stage
+SECRET = re.compile(
+    rb'\bhf_[A-Za-z0-9]{30,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|-----BEGIN [A-Z ]*PRIVATE KEY-----'
+)
+BINARY = ('.safetensors', '.bin')
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a stage makes: the `kind` of repository for it, and `form`, how that is named. `sdk`: of a Space."""
+
+    kind: str
+    form: str
+    sdk: str | None = None
+
+
+MODEL, PAGE = Kind('model', 'hf://OWNER/NAME'), Kind('space', 'hf://spaces/OWNER/NAME', 'static')
+KINDS = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
+"""By the stage. A report is a static Space, which shows its index.html."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parcel:
+    """What is sent: name there -> a file, or bytes that were made for it."""
+
+    folder: Path
+    kind: Kind
+    files: Mapping[str, Path | bytes]
+    licence: str
+
+    def lines(self, to: str, private: bool) -> list[str]:
+        """What would be sent, in words."""
+        sizes = {n: f.stat().st_size if isinstance(f, Path) else len(f) for n, f in self.files.items()}
+        seen = 'private' if private else 'public, unless it is there and private'
+        width = max(map(len, sizes))
+        return [
+            f'push: {self.folder} -> {to} ({self.kind.kind}, {seen})',
+            *(f'  {name:{width}}  {size:>15,} bytes' for name, size in sizes.items()),
+            f'push: {len(sizes)} files, {sum(sizes.values()):,} bytes; licence on the card: {self.licence or "none"}',
+        ]
+
+
+def parcel(what: Path) -> Parcel:
+    """The files of a model or report, each as its stage wrote it, or a card. Raises InputError for anything else."""
+    alone = what.is_file() and (what.name == CARD or what.parent.name == CARDS)
+    if not alone and not (what / 'index.html').is_file():
+        what = model_in(what)
+    stage, listed = _listed(what.parent if alone else what)
+    if stage not in KINDS or not (what.name in listed if alone else listed):
+        raise InputError(
+            f'{what}: is not an export, kept model or report of this program; give RUN/export/PHASE, a model that '
+            '--config.finetune.keep=best has kept, RUN/report, or a card of RUN/report/cards'
+        )
+    if alone:
+        _check_secrets(what)
+        return _with_card(Parcel(what, MODEL, {CARD: what}, ''))
+    return _with_card(Parcel(what, KINDS[stage], _checked(what, listed), ''))
+
+
+def _listed(what: Path) -> tuple[str, dict[str, str]]:
+    """The stage that has made a folder, and its files with their SHA-256. Raises InputError for an unfinished one."""
+    here = what.resolve()
+    for place in (here, *here.parents[:DEPTH]):
+        finished = (place / MANIFEST).is_file()
+        if (place / STARTED).is_file() and not finished:
+            raise InputError(
+                f'{place}: is not finished (no {MANIFEST}); run `bioptimus {place.name}` again first'
+            )
+        if finished and (record := read_record(place)):
+            below = '' if place == here else f'{here.relative_to(place)}/'
+            files = record.get('files', {}).items()
+            return str(record.get('stage')), {
+                name[len(below) :]: entry['sha256'] for name, entry in files if name.startswith(below)
+            }
+    if (what / SUMS).is_file() and read_json(what / ABOUT):  # merged, or copied
+        rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())
+        return 'export', {name: value for value, _, name in rows} | {SUMS: sha256(what / SUMS)}
+    return '', {}
+
+
+def _checked(folder: Path, listed: Mapping[str, str]) -> dict[str, Path | bytes]:
+    """The files of a folder, all of which are listed with that checksum, and none of which tells a secret."""
+    found: dict[str, Path | bytes] = {}
+    for place, folders, names in os.walk(folder):
+        # `os.walk` lists a link to a folder among the folders, and does not go into it.
+        for name in sorted([*names, *(f for f in folders if Path(place, f).is_symlink())]):
+            file = Path(place, name)
+            known = str(file.relative_to(folder))
+            if file.is_symlink():
+                raise InputError(f'{file}: is a link; only what a stage wrote is sent: remove it')
+            if known == MANIFEST and known not in listed:
+                continue
+            if known not in listed:
+                raise InputError(f'{file}: no stage wrote it; only what a stage wrote is sent: remove it')
+            if known != CARD and sha256(file) != listed[known]:
+                raise InputError(f'{file}: is not what its stage wrote; rebuild it, or restore it')
+            _check_secrets(file)
+            found[known] = file
+    if missing := sorted(set(listed) - set(found) - {CARD}):
+        raise InputError(f'{folder / missing[0]}: is missing; restore it, or make the folder again')
+    return dict(sorted(found.items()))
+
+
+def _check_secrets(file: Path) -> None:
+    if file.suffix not in BINARY and (secret := SECRET.search(file.read_bytes())):
+        raise InputError(f'{file}: seems to hold a secret ({secret[0][:4].decode()}...); take it out')
+
+
+def _with_card(made: Parcel) -> Parcel:
+    """With what its card says of a licence; a report gets a card, which says how the hub shows it."""
+    from huggingface_hub import ModelCard, SpaceCardData
+
+    if made.kind.sdk:
+        title = f'{made.folder.resolve().parent.name}: report'
+        data = SpaceCardData(title=title, sdk=made.kind.sdk, app_file='index.html', tags=['bioptimus-jax'])
+        text = f'---\n{data.to_yaml()}\n---\n\n# {title}\n\nOf a run of bioptimus-jax.\n'
+        return dataclasses.replace(made, files={CARD: text.encode(), **made.files})
+    card = made.files.get(CARD)
+    if not isinstance(card, Path):
+        raise InputError(f'{made.folder}: has no card ({CARD}); restore it, a model is not sent without one')
+    try:
+        said: Any = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict().get('license')
+    except Exception as error:  # of YAML, and of what a card may hold
+        raise InputError(
+            f'{card}: its first lines are not metadata ({str(error).splitlines()[0]})'
+        ) from error
+    return dataclasses.replace(made, licence=str(said or ''))
+
+
+def destination(to: str, kind: Kind) -> str:
+    """OWNER/NAME of an hf:// URL for this kind. Raises ConfigError."""
+    found = parsed(to, kind.form) if to.startswith('hf://') else None
+    if not found or found.type != kind.kind or found.revision or found.path_in_repo:
+        raise ConfigError(f'--to={to}: give {kind.form} for a {kind.kind}')
+    return str(found.id)
+
+
+def send(made: Parcel, name: str, private: bool) -> str:
+    """Make the repository if it is not there, and put the files in it by one commit; where they are then.
+
+    Other files that are there stay. Raises InputError, also where it is public and should be private.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    api, kind = HfApi(), made.kind.kind
+    with plain_errors(f'{made.kind.form.replace("OWNER/NAME", name)}'):
+        url = api.create_repo(
+            name, repo_type=kind, private=private or None, exist_ok=True, space_sdk=made.kind.sdk
+        )
+        if private and not api.repo_info(name, repo_type=kind).private:
+            raise InputError(f'{url}: is there and public; make it private there, or leave out --private')
+        files = [CommitOperationAdd(there, file) for there, file in made.files.items()]
+        message = f'{made.kind.kind} of bioptimus-jax'
+        done = api.create_commit(name, files, commit_message=message, repo_type=kind)
+    return f'{url} (commit {done.oid})'

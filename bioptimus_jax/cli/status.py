@@ -1,0 +1,165 @@
+"""What a run has done and what it is at, read from its folder alone, also while a process works in it."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetune.finished import CELLS
+from bioptimus_jax.model.config import SNAPSHOT
+from bioptimus_jax.pretrain import goodput
+from bioptimus_jax.progress.console import clock, in_units, numbered
+from bioptimus_jax.report.layout import Column, Table, missing
+from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.manifests import STARTED, read_record
+from bioptimus_jax.sets.corpora import settings_on
+from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held, read_json
+
+DONE, AT_WORK, UNFINISHED, NOT_BEGUN = 'done', 'at work', 'unfinished', 'not begun'
+RATED = 10
+"""The newest records of pre-training, which its rate is taken from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """`stages`: of each its `state`, `seconds` and `bytes`, and the `folder` of another run that it was taken from.
+
+    `pretrain`: where it is, while it is not done. `finetune`: cells that are finished, of all that were asked for (None
+    where that is not known). `last`: the newest record of metrics.jsonl, with its age in seconds.
+    """
+
+    run: str
+    stages: list[dict[str, Any]]
+    pretrain: dict[str, Any] | None
+    finetune: dict[str, Any] | None
+    bytes: int
+    last: dict[str, Any] | None
+
+    def text(self) -> str:
+        """The same for a terminal."""
+        columns = [
+            Column('stage', lambda s: s['stage']),
+            Column('state', lambda s: s['state']),
+            Column('time', lambda s: missing() if s['seconds'] is None else clock(s['seconds'])),
+            Column('size', lambda s: in_units(s['bytes']) if s['bytes'] else missing()),
+            Column('taken from', lambda s: s['folder'] or '', when=any(s['folder'] for s in self.stages)),
+        ]
+        said = [Table.of(self.run, columns, self.stages).text(), '']
+        if at := self.pretrain:
+            of = f' of {at["steps"]:,}' if at['steps'] else ''
+            parts = [f'step {at["step"]:,}{of}', f'phase {at["phase"]}', f'loss {at["loss"]:.3f}']
+            parts.append(f'{at["tokens_per_second"]:,.0f} tokens/s')
+            parts += [f'about {clock(at["seconds_left"])} left'] * (at['seconds_left'] is not None)
+            said.append(f'pretrain: {", ".join(parts)}')
+        if cells := self.finetune:
+            of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
+            said.append(f'finetune: {cells["cells_done"]:,} of {of}')
+        said.append(f'disk: {in_units(self.bytes)}')
+        if self.last:
+            line = ', '.join(
+                f'{name} {value:.4g}' if isinstance(value, float) else f'{name} {value}'
+                for name, value in self.last['record'].items()
+                if name != 'time'
+            )
+            said.append(f'last record, {clock(self.last["seconds_ago"])} ago: {line[:200]}')
+        return '\n'.join(said)
+
+
+def status_of(folder: Path) -> Status:
+    """The status of the run in a folder, of which nothing is changed. Raises InputError where there is none."""
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such run folder')
+    run = Run(folder, Experiment(), quiet=True)
+    stages = [_stage(run, name) for name in STAGES]
+    if all(stage['state'] == NOT_BEGUN for stage in stages):
+        raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
+    unfinished = [stage['stage'] for stage in stages if stage['state'] in (AT_WORK, UNFINISHED)]
+    return Status(
+        str(folder),
+        stages,
+        _pretraining(run) if 'pretrain' in unfinished else None,
+        _cells(run) if (folder / 'finetune').is_dir() else None,
+        bytes_below(folder),
+        _last(folder / 'metrics.jsonl'),
+    )
+
+
+def _stage(run: Run, name: str) -> dict[str, Any]:
+    manifest, held = run.manifest(name), is_held(run.lock(name))
+    begun = held or read_record(run.workdir / name, STARTED)
+    state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
+    of_stage = manifest or {}
+    return {
+        'stage': name,
+        'state': state,
+        'seconds': of_stage.get('seconds'),
+        'bytes': bytes_below(run.workdir / name) + bytes_below(run.scratch(name)),
+        'folder': of_stage.get('folder'),
+    }
+
+
+def _pretraining(run: Run) -> dict[str, Any] | None:
+    records = [r for r in run.metrics('pretrain') if r.get('kind') == 'train']
+    if not records:
+        return None
+    last = records[-1]
+    schedule = read_json(run.workdir / 'pretrain' / 'curriculum.json')
+    steps = schedule[-1]['stop'] if schedule else None
+    # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
+    before = records[-RATED - 1] if len(records) > RATED else {'step': 0, 'seconds': 0.0}
+    known = None not in (steps, last['seconds'], before['seconds'])
+    seconds = (last['seconds'] - before['seconds']) / (last['step'] - before['step']) if known else 0.0
+    return {
+        **{name: last[name] for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')},
+        'steps': steps,
+        'seconds_left': round((steps - last['step']) * seconds) if known else None,
+    }
+
+
+def _cells(run: Run) -> dict[str, Any]:
+    """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
+    manifest, folder = run.manifest('finetune'), stage_folder(run, 'finetune')
+    asked = manifest or read_record(folder, STARTED) or {}
+    settings, done = _settings(asked), sum(1 for _ in folder.glob(CELLS))
+    if settings.halving or settings.tuned_on:
+        return {'cells_done': done, 'cells': done if manifest else None}
+    return {'cells_done': done, 'cells': _asked_for(run, settings, asked)}
+
+
+def _settings(asked: Mapping[str, Any]) -> Finetune:
+    config, known = asked.get('config', {}), {field.name for field in dataclasses.fields(Finetune)}
+    given = {name.removeprefix('finetune.'): value for name, value in config.items()}
+    return Finetune(**{name: value for name, value in given.items() if name in known})
+
+
+def _asked_for(run: Run, settings: Finetune, asked: Mapping[str, Any]) -> int | None:
+    """Models times the seeds of every setting of every set; None where the record does not tell."""
+    sets = {
+        name.removeprefix('set ').partition(':')[0]
+        for name in asked.get('inputs', {})
+        if name.startswith('set ')
+    }
+    # Not by the folders: an objective may have models of its own beside those of the phases.
+    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+    models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
+    of_sets = [settings_on(settings, name) for name in sets]
+    seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)
+    return models * seeds or None
+
+
+def _last(metrics: Path) -> dict[str, Any] | None:
+    with contextlib.suppress(OSError):
+        for record in reversed(intact_jsonl(metrics)):
+            with contextlib.suppress(TypeError, KeyError):
+                if (
+                    record['stage'] == goodput.STAGE
+                ):  # seconds by what they were spent on: nothing for a person
+                    continue
+                return {'seconds_ago': round(max(time.time() - record['time'], 0)), 'record': record}
+    return None

@@ -1,0 +1,171 @@
+r"""`bioptimus init`: write a config for your model, texts and machine.
+
+A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,
+append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says
+what our measurements recommend. What is not given is asked for on a terminal.
+Keys (--config.KEY=VALUE) are copied into the file, all but phases: it has one, words.
+
+reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts
+writes: FILE (default mine.py)
+
+examples:
+  bioptimus init
+  bioptimus init mine.py --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \
+      --device=a100-80 --devices=8 --hours=10
+"""
+
+import argparse
+import dataclasses
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.cli.command import Command, Verb, count, described, flag, positive, switch
+from bioptimus_jax.errors import ConfigError, InputError, printable
+from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.hosts.devices import DEVICES, device_named
+from bioptimus_jax.storage.files import atomic
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked on a terminal where the flag is missing; `check` raises for an answer that cannot be right."""
+
+    flag: str
+    text: str
+    check: Callable[[str], Any]
+    needed: bool = False
+
+
+def _texts(given: str) -> str:
+    from bioptimus_jax.start.texts import local_texts  # imports the readers of all forms
+
+    local_texts(given)
+    return given
+
+
+def _folder(given: str) -> str:
+    if given and not Path(given).is_dir():
+        raise InputError(f'{given}: no such folder')
+    return given
+
+
+def _source(given: str) -> str:
+    if not Path(given).is_dir():
+        raise InputError(f'{given}: no such folder; for a hub model give --source and --revision')
+    return given
+
+
+def _device(given: str) -> str:
+    return device_named(given).name if given else given
+
+
+QUESTIONS = (
+    Question('source', 'Hugging Face folder of the model to adapt', _source, needed=True),
+    Question('texts', 'Texts of the domain, files or globs with spaces between', _texts, needed=True),
+    Question('sets', 'Folder of sets to score on, which stay out of the texts (empty: none)', _folder),
+    Question('device', f'Where it will train: {", ".join(DEVICES)} (empty: here)', _device),
+    Question('hours', 'Hours that it may take', positive, needed=True),
+)
+
+
+def _call(command: Command) -> None:
+    options = command.options
+    to = Path(options.file)
+    if to.suffix != '.py':
+        raise ConfigError(f'{to}: a config is Python; name a file that ends in .py')
+    if to.exists() and not options.replace:
+        raise ConfigError(f'{to}: already exists; name another file, or give --replace')
+    _ask(options)
+    from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+    from bioptimus_jax.start.texts import local_texts
+
+    asked = Asked(
+        options.source,
+        local_texts(options.texts),
+        options.hours,
+        options.revision,
+        options.sets,
+        options.task,
+        options.device,
+        options.devices,
+        options.vocabulary,
+        command.overrides,
+    )
+    base, choices = recommend(asked)
+    with atomic(to) as file:
+        file.write(written(base, choices, _command_of(asked, options.file), options.file))
+    print(printable('\n'.join(map(str, choices))))
+    device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
+    print(
+        printable(
+            f'\nwritten: {to}. Next:\n'
+            f'  bioptimus plan --config={to}{device}\n'
+            f'  bioptimus run --config={to} --workdir=runs/{to.stem}'
+        )
+    )
+
+
+def _command_of(asked: Any, file: str) -> str:
+    """The command that gives the same without a question."""
+    given = dataclasses.asdict(asked) | {'texts': ' '.join(asked.texts), 'hours': f'{asked.hours:g}'}
+    keys = [f'--config.{key}={value}' for key, value in given.pop('keys')]
+    usual = {field.name: field.default for field in dataclasses.fields(asked)}
+    flags = [f'--{name}={value}' for name, value in given.items() if value != usual[name]]
+    return shlex.join(['bioptimus', 'init', file, *flags, *keys])
+
+
+def _ask(options: Any) -> None:
+    """Ask on a terminal for what the flags do not say; elsewhere what is needed must be given."""
+    for question in QUESTIONS:
+        if getattr(options, question.flag):
+            continue
+        if sys.stdin.isatty():
+            setattr(options, question.flag, _answer(question))
+        elif question.needed:
+            raise ConfigError(f'--{question.flag} is missing: {question.text}')
+
+
+def _answer(question: Question) -> Any:
+    """What is typed, asked for again as long as it cannot be right."""
+    while True:
+        try:
+            given = input(f'{question.text}: ').strip()
+        except EOFError as error:
+            raise ConfigError(f'no answer; give --{question.flag}') from error
+        try:
+            if given or not question.needed:
+                return question.check(given)
+        except (ConfigError, InputError, argparse.ArgumentTypeError) as error:
+            print(printable(f'  {error}'))
+
+
+VERB = Verb(
+    *described(__doc__),
+    (
+        flag(
+            'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'
+        ),
+        flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
+        flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
+        flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
+        flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
+        flag(
+            '--task',
+            'of sets that are not public ones (default: %(default)s)',
+            Finetune.task,
+            choices=tuple(TASKS),
+        ),
+        flag(
+            '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
+        ),
+        count('--devices', 'how many (default: all that are here, or 1)', 0),
+        flag('--hours', 'that it may take', None, type=positive, metavar='N'),
+        flag('--vocabulary', 'keep, append or replace (default: as the texts say)', metavar='WHAT'),
+        switch('--replace', 'overwrite FILE'),
+    ),
+    _call,
+    ('corpus',),
+)

@@ -1,0 +1,105 @@
+"""How a run is carried out: the section `runtime`. Nothing here changes a result."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+from bioptimus_jax.config.fields import key
+from bioptimus_jax.progress.tracker import TRACKERS
+
+MOST_WORKERS = 4096  # processes or threads of one machine
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """How a run is carried out. Nothing here changes a result."""
+
+    base_run: tuple[str, ...] = key(
+        (), 'runs, or folders of runs, whose finished stages are used if they match', path=True
+    )
+    devices: int = key(0, 'accelerators used for training; 0: all', low=0)
+    distributed: str = key(
+        '', 'several processes: auto (SLURM, TPU, Open MPI 4, Kubernetes), or HOST:PORT,PROCESSES,INDEX'
+    )
+    lost_after_seconds: int = key(
+        60, 'several processes: a host silent for this long is gone, and all others end', low=6, high=86_400
+    )
+    fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
+    tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
+    attention: str = key(
+        'auto',
+        'attention; auto: the fastest that passes a check, measured once in a run; xla where something is dropped',
+        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
+    )
+    remat: str = key(
+        'auto',
+        'what the backward pass computes again; auto: dots beyond 12 layers',
+        one_of=('auto', 'none', 'dots', 'full'),
+    )
+    scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))
+    profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
+    workers: int = key(
+        0,
+        'processes of corpus, vocab, contexts, rows, and cores of fine-tuning; 0: all cores',
+        low=0,
+        high=MOST_WORKERS,
+    )
+    cluster: str = key(
+        '',
+        'HOST:PORT of a dask scheduler instead, for fine-tuning and arms of a sweep, too; workers see the same files',
+    )
+    torch_threads: int = key(
+        1, 'threads of PyTorch in fine-tuning, at most one per core', low=1, high=MOST_WORKERS
+    )
+    deterministic: bool = key(
+        False,
+        'GPU: deterministic kernels, for bit-identical resuming; slower: no cuDNN attention, no autotuning',
+    )
+    log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
+    until: float = key(
+        1.0,
+        'pre-training saves and ends the command after this share of its steps, for `bioptimus forecast`; with a '
+        'larger one the same command continues',
+        low=0.0001,
+        high=1,
+    )
+    checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
+    keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
+    trackers: tuple[str, ...] = key(
+        (), 'where else the numbers of metrics.jsonl go: files of trackers/', one_of=TRACKERS
+    )
+    tensorboard: bool = key(False, 'the same as trackers=tensorboard')
+    staging: str = key(
+        '',
+        "local folder that mirrors a --workdir and inputs in a bucket; empty: bioptimus in the user's cache",
+        path=True,
+    )
+    push_seconds: float = key(
+        60.0,
+        'a --workdir in a bucket: unfinished work is put there no more often, and in no more than 5 % of the time; 0: '
+        'whenever there is something new',
+        low=0,
+    )
+
+    @property
+    def tracked(self) -> tuple[str, ...]:
+        """Names of all trackers."""
+        return tuple(dict.fromkeys((*self.trackers, *('tensorboard',) * self.tensorboard)))
+
+
+class Configuration(Protocol):
+    """What a run reads of its configuration, whatever its stages are; a frozen record."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    @property
+    def resolved(self) -> Self:
+        """The same with every setting of its objectives."""
+        ...
+
+    def recorded_by(self, manifest: Callable[[str], Mapping[str, Any] | None]) -> Self:
+        """The same with every key that the manifests of stages record."""
+        ...

@@ -1,0 +1,55 @@
+"""The sections `source` and `model`, and how models are named."""
+
+import dataclasses
+from typing import Protocol
+
+from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
+from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import Plugins
+
+FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The encoder that is adapted. An empty path means: none, every weight starts at random."""
+
+    path: str = key('', 'local Hugging Face folder, or a hub id', path=True)
+    revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Shape of a model without a source. With a source, only the dropout rates are read."""
+
+    family: str = key('bert', 'as model_type in config.json: a file of model/families', one_of=FAMILIES)
+    layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
+    hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
+    heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)
+    intermediate: int = key(3072, 'feed-forward size', low=8, high=LARGEST_SIZE)
+    max_positions: int = key(512, 'rows of the position table', low=8, high=LARGEST_SIZE)
+    dropout: float = key(0.1, 'of embeddings and layer outputs', low=0, high=0.9)
+    attention_dropout: float = key(0.1, 'of attention probabilities', low=0, high=0.9)
+    initializer_range: float = key(0.02, 'standard deviation of random weights', low=0, high=1)
+
+
+INITIAL, SOURCE = 'initial', 'source'  # models that are no phases
+SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
+
+
+def phase_of(model: str) -> str:
+    """The phase of an exported model: '0.1' for its end, '0.1', and for a snapshot on the way, '0.1@25'."""
+    return model.partition(SNAPSHOT)[0]
+
+
+class HasModel(Protocol):
+    """A configuration with a source, the shape of a model without one, and names of models."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def phases(self) -> tuple[str, ...]: ...

@@ -1,0 +1,259 @@
+"""The sections of pre-training: `phase`, `corpora`, `curriculum`, `pretrain`, `evaluation`."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
+from bioptimus_jax.config.fields import MOST, NOT_EMPTY, key
+from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
+from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.pretrain.units import MASKINGS
+from bioptimus_jax.sets.config import ChoosesSets
+from bioptimus_jax.surgery.config import HasSurgery
+
+OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
+OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
+MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
+LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpora:
+    """Rows of another corpus, for phases that read several: those of another run with the same vocabulary."""
+
+    run: str = key('', 'run folder with stages vocab and rows', path=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One masking setting of the curriculum (paper, Table 4 and section 8)."""
+
+    masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
+    rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
+    corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'shares of the mask token, random token, unchanged')
+    corruption_unit: str = key('piece', 'drawn per piece (BERT) or word (fairseq)', one_of=('piece', 'word'))
+    duration: float = key(1.0, 'length of the phase, in its unit', low=0)
+    duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
+    learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
+    schedule: str = key(
+        'continue', 'the learning rate continues, or warms up again', one_of=('continue', 'restart')
+    )
+    fall: str = key(
+        'linear',
+        'after its warm-up the learning rate falls '
+        + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
+        + '. Phases that continue fall as the one that they continue',
+        one_of=FALLS,
+    )
+    optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
+    corpora: tuple[str, ...] = key(
+        (),
+        'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the corpus of this run',
+    )
+    warmup_fraction: float = key(
+        -1.0, 'as pretrain.warmup_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    end_fraction: float = key(
+        -1.0, 'as pretrain.end_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    rate_end: float = key(
+        0.0, 'the rate moves to this one within the phase, in a straight line; 0: it stays', low=0, high=0.9
+    )
+    rate_parts: int = key(
+        0,
+        'the moving rate is constant in each of this many equal parts of the phase; 0: none',
+        low=0,
+        high=1000,
+    )
+    objective: str = key(
+        '', 'what is minimised in this phase; empty: pretrain.objective', one_of=OBJECTIVE_OR_NONE
+    )
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The masking rate at the first step and at the last one."""
+        return self.rate, self.rate_end or self.rate
+
+
+PAPER_PHASES = types.MappingProxyType(
+    {
+        '0.1': Phase('tokens', 0.15),
+        '0.2': Phase('words', 0.15),
+        '0.3': Phase('words', 0.20),
+        '0.4': Phase('words', 0.20, (1.0, 0.0, 0.0)),
+    }
+)
+
+
+SELF_PACED = 'self_paced'
+ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', SELF_PACED)
+BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
+ENTITIES = 'entities'
+PACES = ('heldout', ENTITIES)
+"""What self-pacing goes by (`pretrain.curriculum.PACE_VALUES`)."""
+MEASURES = {'masked': 'masked', 'all': 'perplexity'}
+"""curriculum.measure -> the name of what it goes by in difficulty.json."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curriculum:
+    """Order of the phases, the difficulty that it is computed from, and phases that end early (paper, section 8)."""
+
+    order: str = key(
+        'given',
+        'of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
+        'self_paced: as given, and a phase ends once what `pace` names is flat',
+        one_of=ORDERS,
+    )
+    probe: str = key(
+        'initial',
+        "by difficulty: whose perplexity; initial: this run's step 0, else a folder or hub id",
+        path=True,
+    )
+    probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    texts: tuple[str, ...] = key(
+        (),
+        'by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
+        "empty: this run's held-out documents",
+        path=True,
+    )
+    measure: str = key(
+        'masked',
+        'by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept under '
+        '80-10-10 and nearly free',
+        one_of=tuple(MEASURES),
+        only_with=('curriculum.order', BY_DIFFICULTY),
+    )
+    samples: int = key(
+        10, 'by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
+    )
+    documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
+    pace: str = key(
+        'heldout',
+        'self_paced: heldout: the held-out loss; entities: 1 - F1 from frozen states, mean of evaluation.entities',
+        one_of=PACES,
+        only_with=('curriculum.order', (SELF_PACED,)),
+    )
+    patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
+    min_improvement: float = key(0.005, 'self_paced: enough, as a share of what `pace` names', low=0, high=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrain:
+    """Pre-training: objective, batch, optimiser, word rule."""
+
+    objective: str = key(
+        'mlm',
+        'what is minimised, except in phases that name another: a file of pretrain/objectives/. Held-out documents are '
+        'scored by it in all phases, and it decides what is exported',
+        one_of=OBJECTIVES,
+    )
+    batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
+    micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
+    word: str = key(
+        'wordpiece',
+        'what a word is: what the tokenizer takes for one (of WordPiece, punctuation is apart), or white space',
+        one_of=('wordpiece', 'whitespace'),
+    )
+    max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
+    optimizer: str = key(
+        'adamw', '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items()), one_of=OPTIMIZERS
+    )
+    ema: float = key(
+        0.0,
+        'decay of an exponential moving average of the weights by step, from those at step 0, which is scored and '
+        'exported in their place; 0: none',
+        low=0,
+        high=LARGEST_BETA,
+    )
+    learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
+    warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
+    end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
+    weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)
+    decay: str = key(
+        'bert', '; '.join(f'{name}: on {one.meaning}' for name, one in DECAYS.items()), one_of=DECAYS
+    )
+    beta1: float = key(0.9, 'Adam', low=0, high=LARGEST_BETA)
+    beta2: float = key(0.999, 'Adam', low=0, high=LARGEST_BETA)
+    epsilon: float = key(1e-6, 'Adam', low=0, high=1)
+    clip_norm: float = key(1.0, 'global gradient norm; 0: no clipping', low=0)
+    not_finite: str = key(
+        'stop',
+        'a loss or gradient that is not finite stops the run, or is skipped and counted',
+        one_of=('stop', 'skip'),
+    )
+    dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Frozen-mask evaluation on the held-out documents."""
+
+    seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
+    rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
+    rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
+    settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
+    per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
+    entities: tuple[str, ...] = key(
+        (),
+        'sets of entities in finetune.folder: each evaluation scores them from frozen states, without fine-tuning',
+    )
+    entity_sentences: int = key(
+        5000,
+        'training sentences of each of them, chosen by hash; devel and test are never read',
+        low=2,
+        high=LARGEST_SIZE,
+        only_with=('evaluation.entities', NOT_EMPTY),
+    )
+    snapshots_per_phase: int = key(
+        1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100
+    )
+
+
+class HasTraining(HasSurgery, Protocol):
+    """What pre-training reads of a configuration."""
+
+    @property
+    def phase(self) -> Mapping[str, Phase]: ...
+
+    @property
+    def corpora(self) -> Mapping[str, Corpora]: ...
+
+    @property
+    def curriculum(self) -> Curriculum: ...
+
+    @property
+    def pretrain(self) -> Pretrain: ...
+
+    @property
+    def objective(self) -> Mapping[str, Any]: ...
+
+    @property
+    def evaluation(self) -> Evaluation: ...
+
+    @property
+    def finetune(self) -> ChoosesSets: ...
+
+    @property
+    def stages(self) -> tuple[str, ...]: ...
+
+    @property
+    def trained_phases(self) -> tuple[Phase, ...]: ...
+
+    @property
+    def trained_objectives(self) -> tuple[str, ...]: ...
+
+    @property
+    def all_objectives(self) -> tuple[str, ...]: ...
+
+    def objective_in(self, phase: str) -> str:
+        """The objective of the phase of that name."""
+        ...
+
+    def phases_under(self, name: str) -> tuple[str, ...]:
+        """The names among `phases` of those with that objective."""
+        ...

@@ -1,0 +1,245 @@
+"""Verb `plan`: what a run will take before it is begun: parameters, steps, FLOPs, memory, hours, cost, disk.
+
+An estimate from the config alone, by one formula for FLOPs (pretrain/throughput.py) and the steps of the run itself
+(pretrain/curriculum.py). What the corpus would tell is assumed, and said.
+"""
+
+import dataclasses
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.devices import MFU, Device, look
+from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.config import Source
+from bioptimus_jax.model.folder import source_folder
+from bioptimus_jax.model.tensors import own_architecture, read_architecture
+from bioptimus_jax.pretrain import entities, mixture
+from bioptimus_jax.pretrain.backends import check_kernel
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, HasTraining
+from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
+from bioptimus_jax.pretrain.difficulty import refuse_training_text
+from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
+from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
+from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
+from bioptimus_jax.progress.console import in_units
+from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import bytes_below, existing
+from bioptimus_jax.surgery.graft import check_rows
+from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
+
+# Measured on real abstracts, between spaces, special tokens not counted (under 1 %): a vocabulary of the domain, and
+# that of bert-base-uncased.
+PIECES_PER_WORD, PIECES_PER_WORD_OF_SOURCE = 1.31, 1.55
+# Best fit of real abstracts (298-352 pieces on average): rows as wide as the longest document, and twice and more.
+FILL, FILL_WIDE = 0.92, 0.98
+SOURCE_ENTRIES = 30522  # of a source that is not a folder here
+RATIO_WORDS = 1_000_000_000  # durations in steps, tokens and words need ratios alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumptions:
+    """What cannot be known from a config; 0 or None: by default.
+
+    `words` of the corpus (default: config.corpus.max_words), `input_words` of the files it is chosen from (default: as
+    many), `pieces_per_word` between spaces, `fill` of the rows, `mfu` as a share of the peak, `price` per device-hour.
+    """
+
+    words: float = 0
+    input_words: float = 0
+    pieces_per_word: float = 0
+    fill: float = 0
+    mfu: float = MFU
+    price: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PhasePlan:
+    """A phase: optimiser steps, pieces (padding not counted), training FLOPs of one piece."""
+
+    name: str
+    steps: int
+    pieces: float
+    flops_per_piece: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A run: the model, its phases, the corpus it assumes (`words` 0: unknown), and what it was made from."""
+
+    experiment: HasTraining
+    architecture: Architecture
+    shape_from: str
+    phases: tuple[PhasePlan, ...]
+    words: float
+    assumed: Assumptions
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.steps for phase in self.phases)
+
+    @property
+    def pieces(self) -> float:
+        return sum(phase.pieces for phase in self.phases)
+
+    @property
+    def flops(self) -> float:
+        return sum(phase.pieces * phase.flops_per_piece for phase in self.phases)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Those that are trained, by part."""
+        trained, _ = trained_and_frozen(planned_objective(self.experiment, self.architecture))
+        return parameter_counts(trained)
+
+    def hours(self, device: Device, devices: int) -> float:
+        """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
+        return self.flops / (self.assumed.mfu * device.peak_flops * devices) / 3600
+
+
+def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:
+    """The plan of an experiment.
+
+    Raises ConfigError where there is no pre-training, or where the corpus has no length and a phase needs it.
+    """
+    if 'pretrain' not in experiment.stages:
+        raise ConfigError('config.stages: has no pretrain, so there is no run to plan; give another --config')
+    architecture, shape_from = planned_architecture(experiment)
+    of_source = experiment.vocab.kind == 'source' or experiment.surgery.initialisation.keeps_vocabulary
+    rows = experiment.rows
+    assumed = dataclasses.replace(
+        assumed,
+        words=assumed.words or experiment.corpus.max_words,
+        pieces_per_word=assumed.pieces_per_word
+        or (PIECES_PER_WORD_OF_SOURCE if of_source else PIECES_PER_WORD),
+        fill=assumed.fill or fill_of(rows),
+    )
+    in_epochs = [name for name in experiment.phases if experiment.phase[name].duration_unit == 'epochs']
+    if in_epochs and not assumed.words:
+        raise ConfigError(
+            f'config.corpus.max_words: is 0, all of the corpus, and phase {in_epochs[0]} lasts epochs: say how many '
+            'words the corpus has with --words=N'
+        )
+    trained_on = (assumed.words or RATIO_WORDS) * (1 - experiment.corpus.heldout_fraction)
+    pieces = trained_on * assumed.pieces_per_word
+    row_pieces = rows.row_pieces * assumed.fill
+    counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
+    objectives = {n: planned_objective(experiment, architecture, n) for n in experiment.trained_objectives}
+    attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
+    phases = [
+        PhasePlan(
+            scheduled.name,
+            steps := scheduled.stop - scheduled.start,
+            steps * experiment.pretrain.batch_rows * row_pieces,
+            objective.flops(1, attended, objective.share(scheduled.phase)),
+        )
+        for scheduled in make_schedule(experiment, counts)
+        for objective in [objectives[experiment.objective_in(scheduled.name)]]
+    ]
+    return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
+
+
+def fill_of(rows: Rows) -> float:
+    """The share of a row that real abstracts fill."""
+    return FILL_WIDE if rows.row_pieces >= 2 * rows.max_document_pieces else FILL
+
+
+def check(run: Run[HasTraining]) -> None:
+    """Raise what stage `pretrain` would find wrong, as far as settings, config.json and the devices tell.
+
+    ConfigError for kernels, devices, a mesh that nothing divides evenly, and a batch beyond the memory; InputError for
+    too little disk.
+    """
+    experiment, runtime = run.config, run.config.runtime
+    if experiment.curriculum.order in BY_DIFFICULTY and experiment.curriculum.texts:
+        refuse_training_text(experiment)
+    if not experiment.corpus.heldout_fraction and not run.manifest('rows'):
+        raise ConfigError(
+            'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
+        )
+    mixture.check(experiment, run.manifest('vocab'))
+    entities.check(experiment)
+    architecture, here = architecture_of(run), look()
+    check_objectives(experiment, architecture)
+    check_rows(experiment.rows, architecture)
+    mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
+    check_kernel(runtime.attention, architecture.attention_dropout, here.platform, runtime.deterministic)
+    check_disk(run, architecture)
+    part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
+    for encoder in planned_objective(experiment, architecture).encoders:
+        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
+    check_memory(experiment, architecture, here, mesh.size)
+
+
+def check_disk(run: Run[HasTraining], architecture: Architecture) -> None:
+    """Raise InputError where models and checkpoints, which do not grow with the corpus, need far more than is free."""
+    e = run.config
+    if e.runtime.base_run or run.mirror:  # the base may have them; not all that is in a bucket is here
+        return
+    trained, _ = trained_and_frozen(planned_objective(e, architecture))
+    spaces = disk_space(e, sum(parameter_counts(trained).values()), architecture.vocab_size, 0, 0, 1, 1)
+    missing = [space for space in spaces if not run.manifest(space.stage)]
+    needed = sum(max(space.size - bytes_below(run.workdir / space.stage), 0) for space in missing)
+    free = shutil.disk_usage(existing(run.workdir)).free
+    if needed > BEYOND_DOUBT * free:
+        largest = max(missing, key=lambda space: space.size)
+        raise InputError(
+            f'{run.workdir}: models and checkpoints need about {in_units(needed)}, and {in_units(free)} are '
+            f'free ({largest.what}); choose another --workdir, lower config.evaluation.snapshots_per_phase or '
+            'config.runtime.keep_checkpoints, or free some'
+        )
+
+
+def architecture_of(run: Run[HasTraining]) -> Architecture:
+    """The shape of this run's model, as made or as planned."""
+    vocab = run.config.vocab
+    folder = run.place('surgery') / 'model' if run.manifest('surgery') else None
+    if folder is None or not (folder / 'config.json').is_file():  # of a run in a bucket not here yet
+        folder = source_folder(run.config.source)
+    else:
+        vocab = dataclasses.replace(vocab, kind='source')  # the model of surgery has the new entries
+    from_there = dataclasses.replace(run.config, source=Source(str(folder or '')), vocab=vocab)
+    return planned_architecture(from_there)[0]
+
+
+def planned_architecture(experiment: HasTraining) -> tuple[Architecture, str]:
+    """The model's shape and where it was taken from: the source's folder if it is here, else `config.model`."""
+    model, source = experiment.model, experiment.source.path
+    if source and Path(source).is_dir():
+        found, shape_from = read_architecture(Path(source)), source
+    else:
+        shape_from = 'config.model' + (f', since {source} is not a folder here' if source else '')
+        found = own_architecture(model, SOURCE_ENTRIES)
+    entries = _entries(experiment.vocab, found.vocab_size)
+    planned = dataclasses.replace(
+        found.masked_lm(),
+        vocab_size=entries,
+        dropout=model.dropout,
+        attention_dropout=model.attention_dropout,
+    )
+    return planned, shape_from
+
+
+def _entries(vocab: Vocab, of_source: int) -> int:
+    """Entries of the vocabulary; those of a file only if it is here."""
+    if vocab.kind == 'source':
+        return of_source
+    if vocab.kind == 'append':
+        return of_source + round(vocab.size * NEW_TOKENS)
+    if vocab.kind == 'file' and Path(vocab.file).is_file():
+        return len(load_subwords(Path(vocab.file)).tokens)
+    return vocab.size
+
+
+def parameter_counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Parameters of the embeddings, the encoder, the head, and of what an objective adds; padded rows included."""
+    counts = {'embeddings': 0, 'encoder': 0, 'head': 0}
+    for path, shape in shapes.items():
+        part = path.partition('/')[0].replace(HEAD, 'head')
+        counts[part] = counts.get(part, 0) + math.prod(shape)
+    return counts

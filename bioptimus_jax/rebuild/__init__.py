@@ -1,0 +1,1 @@
+"""Public sets from their originals."""

@@ -1,0 +1,1 @@
+"""Tokenised documents, packed into rows of fixed width."""

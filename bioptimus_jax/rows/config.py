@@ -1,0 +1,41 @@
+"""The section `rows`."""
+
+import dataclasses
+from typing import Protocol
+
+from bioptimus_jax.config.bounds import LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
+from bioptimus_jax.config.fields import key
+from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
+from bioptimus_jax.vocab.config import HasVocab
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Tokenised documents, packed into rows of fixed width."""
+
+    row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
+    max_document_pieces: int = key(512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW)
+    block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
+    shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
+    layout: str = key(
+        'documents',
+        'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items()),
+        one_of=LAYOUTS,
+    )
+    short_pairs: float = key(
+        0.1,
+        'share of documents with pairs of a random length, not of max_document_pieces (BERT: 0.1)',
+        low=0,
+        high=1,
+        only_with=('rows.layout', PAIRED),
+    )
+    pair_seed: int = key(
+        0, 'of all that is drawn', low=0, high=LARGEST_SEED, only_with=('rows.layout', PAIRED)
+    )
+
+
+class HasRows(HasVocab, Protocol):
+    """What stage rows reads of a configuration."""
+
+    @property
+    def rows(self) -> Rows: ...

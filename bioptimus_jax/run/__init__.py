@@ -1,0 +1,1 @@
+"""A run folder: stages with manifests, made once, resumed, and shared by several processes."""

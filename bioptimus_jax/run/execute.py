@@ -1,0 +1,257 @@
+"""Bringing a stage up to date: kept, resumed, taken from a base run, refused or made."""
+
+import dataclasses
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import (
+    Afresh,
+    ConfigError,
+    InputError,
+    Stopped,
+    lacks_memory,
+    of_the_system,
+    reason_of,
+)
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.remote.inputs import READ_BY
+from bioptimus_jax.hosts.workers import WorkerKilled
+from bioptimus_jax.progress.console import clock
+from bioptimus_jax.run import manifests
+from bioptimus_jax.run.fingerprint import (
+    changes_between,
+    check_ahead,
+    check_bases,
+    check_settings,
+    fingerprint,
+    is_empty,
+    refusal_of,
+)
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.storage.files import alone, digest, is_left, write_json
+
+
+def execute(
+    run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False
+) -> dict[str, Any]:
+    """`bring_up_to_date` while no other process works on the same stage of the same run.
+
+    What can be refused from settings and small files is refused before anything is written.
+    """
+    check_bases(run.config.runtime.base_run)
+    for name in stage.needs(run):
+        run.place(name)  # says which stage is missing
+    if check_settings(run, stage, replace) or replace or not run.manifest(stage.name):
+        check_ahead(run, stage)
+    whose = f'{run.workdir / stage.name}: another process is working on it'
+    with alone(run.lock(stage.name), whose):
+        return bring_up_to_date(run, stage, replace, keep_matching)
+
+
+def bring_up_to_date(
+    run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False
+) -> dict[str, Any]:
+    """Bring one stage up to date and return its manifest.
+
+    A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused
+    with what differs, unless `replace`. With `keep_matching`, `replace` touches only what would be refused, so that
+    the same command can be given again. Raises ConfigError, InputError, Stopped.
+    """
+    folder, wanted = run.workdir / stage.name, fingerprint(run, stage)
+    found = _look(run, stage, wanted)
+    if found.is_unwanted(replace, keep_matching, is_empty(folder)):
+        _remove(folder)
+        found = manifests.Found()
+    if found.refusal:
+        raise found.refusal
+    finished = None if found.changes or found.missing or stage.always else found.manifest
+    _clear(run, stage, scratch=bool(finished))
+    if finished:
+        run.say_of(stage.name, 'up to date')
+        return finished
+    if not (found.begun or stage.always) and (taken := _from_base(run, stage, wanted)):
+        return taken
+    return _make(run, stage, wanted, found)
+
+
+def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.Found:
+    """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
+    folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
+    if manifest is None:
+        run.fetch(stage.name)  # what an earlier attempt has left
+    claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
+    found = manifests.Found(manifest, claim)
+    if not found.begun:
+        return dataclasses.replace(found, refusal=_refuse_strange(folder))
+    changes = tuple(changes_between(run, found.begun, wanted))
+    refusal = refusal_of(folder, stage, changes, found.begun, wanted)
+    found = dataclasses.replace(found, changes=changes, refusal=refusal)
+    # Only now, as it may read gigabytes: the checksums of what is finished and would be kept.
+    if refusal or not manifest or stage.always:
+        return found
+    flaws, place = run.flaws(stage.name), Path(manifest.get('folder', folder))
+    try:  # what is missing is made again here, and in no other run
+        manifests.require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
+    except InputError as error:
+        return dataclasses.replace(found, refusal=error)
+    return dataclasses.replace(found, missing=flaws.missing)
+
+
+def _refuse_strange(folder: Path) -> ConfigError | None:
+    """What to raise for a folder without a record that holds more than a kill leaves."""
+    if not folder.exists() or all(is_left(path) for path in folder.iterdir()):
+        return None
+    return ConfigError(
+        f'{folder}: holds files that no stage of this program began (or its {manifests.MANIFEST} is gone: '
+        'restore it); remove the folder, or use another --workdir'
+    )
+
+
+def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.Found) -> dict[str, Any]:
+    """Make the stage, or go on with it, and return its manifest.
+
+    Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
+    needs.
+    """
+    if stage.apart and devices.held():
+        _leave_accelerators(run, stage.name)
+    if found.begun or stage.always:
+        run.fetch('' if stage.always else stage.name, bulk=not stage.always)
+    folder = run.workdir / stage.name
+    folder.mkdir(exist_ok=True)
+    if found.manifest:
+        # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
+        os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
+    # With what was begun before: entries that are left out for once must not come back as others.
+    begun = (found.begun or {}).get('config', {})
+    write_json(folder / manifests.STARTED, {**wanted, 'config': {**begun, **wanted['config']}})
+    run.saved(now=True)
+    run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
+    run.say_of(stage.name, stage.summary)
+    for name in found.missing:
+        run.say(f'{stage.name}: {name} is missing, and is rebuilt')
+    counts = _build(run, stage, folder, found)
+    records = _records(run, stage)
+    for name in set(found.missing) - records['files'].keys():
+        run.say(f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it')
+    sums = {name: entry['sha256'] for name, entry in records['files'].items()}
+    origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
+    manifest = {
+        'stage': stage.name,
+        **wanted,
+        'content': counts.pop('content', None) or digest(sums),
+        'counts': counts,
+        **records,
+        'versions': manifests.versions(),
+        **({'computed': run.computed_on} if run.computed_on else {}),
+        **({'origins': origins} if origins else {}),
+        'seconds': round(time.monotonic() - started, 1),
+    }
+    manifests.write_manifest(folder, manifest)
+    _clear(run, stage)
+    run.saved(now=True)
+    run.say_of(stage.name, f'done in {clock(manifest["seconds"])}')
+    return manifest
+
+
+def _leave_accelerators(run: Run[Any], stage: str) -> None:
+    """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
+    run.check_stop()
+    if not run.config.runtime.distributed and devices.replaced_since() is None:
+        raise Afresh
+    run.say(
+        f'{stage}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage}` has '
+        'all of it once the run has ended'
+    )
+
+
+def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.Found) -> dict[str, Any]:
+    """What the stage counted. Where it is refused its folder is left as `Found.after_refusal` says."""
+    try:
+        return stage.build(run, folder)
+    except (ConfigError, InputError) as error:
+        left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
+        if left is manifests.Left.FINISHED and found.manifest:
+            # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
+            records = _records(run, stage)
+            files = {**found.manifest.get('files', {}), **records['files']}
+            manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
+        elif left is manifests.Left.NOTHING:
+            _remove(folder)
+        raise
+    except Stopped:
+        raise
+    except Exception as error:
+        if lacks_memory(error):
+            raise InputError(
+                f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
+            ) from error
+        if reason := of_the_system(error, str(folder)):
+            raise InputError(reason) from error
+        raise
+
+
+def _records(run: Run[Any], stage: Stage) -> dict[str, Any]:
+    """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
+    checksums = run.checksums()
+    files = manifests.listed(run.workdir / stage.name, checksums)
+    checksums.save()
+    return {'files': files, 'metrics': digest(run.metrics(stage.name))}
+
+
+def _remove(folder: Path) -> None:
+    """Delete a stage's folder so that a kill in between never leaves a manifest with half of its files."""
+    shutil.rmtree(_removed(folder), ignore_errors=True)
+    os.replace(folder, _removed(folder))
+    shutil.rmtree(_removed(folder))
+
+
+def _removed(folder: Path) -> Path:
+    return folder.with_name(f'.{folder.name}.removed')
+
+
+def _clear(run: Run[Any], stage: Stage, scratch: bool = True) -> None:
+    """Delete what kills have left: files half written, a folder half removed; with `scratch` also claim and scratch."""
+    folder = run.workdir / stage.name
+    for path in [p for p in folder.rglob('.*') if is_left(p)]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(_removed(folder), ignore_errors=True)
+    if scratch:
+        (folder / manifests.STARTED).unlink(missing_ok=True)
+        shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
+
+
+def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
+    if run.mirror and run.config.runtime.base_run:
+        raise ConfigError(
+            'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
+        )
+    remembered = run.checksums()
+    bases = [Path(base) for base in run.config.runtime.base_run]
+    below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
+    for folder in (place / stage.name for base in bases for place in (base, *below[base])):
+        manifest = manifests.read_record(folder)
+        if manifest is None or changes_between(run, manifest, wanted):
+            continue
+        # A base may have taken the stage from a third run: its own folder then holds the manifest alone.
+        manifest['folder'] = manifest.get('folder') or str(folder.resolve())
+        # Compared now: the files are somebody else's, and may have changed since their stage was done.
+        flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
+        if flaws != manifests.Flaws():
+            name = (*flaws.changed, *flaws.missing)[0]
+            run.say(f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing')
+            continue
+        remembered.save()
+        (run.workdir / stage.name).mkdir(exist_ok=True)
+        manifests.write_manifest(run.workdir / stage.name, manifest)
+        run.say_of(stage.name, f'taken from {manifest["folder"]}')
+        return manifest
+    return None

@@ -1,0 +1,228 @@
+"""A run folder: stage folders with manifests, `metrics.jsonl`, progress, and files that are never half-written."""
+
+import contextlib
+import errno
+import fnmatch
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from bioptimus_jax.errors import InputError, of_the_system
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.config import Configuration
+from bioptimus_jax.hosts.hardware import unused
+from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
+from bioptimus_jax.progress.console import Console, clock
+from bioptimus_jax.progress.tracker import Trackers
+from bioptimus_jax.run import manifests
+from bioptimus_jax.storage.files import Checksums, digest, existing, intact_jsonl
+
+ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
+
+
+class Run(Console, Generic[ConfigT]):
+    """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
+
+    def __init__(
+        self,
+        workdir: Path | str,
+        experiment: ConfigT,
+        *,
+        quiet: bool = False,
+        leads: bool = True,
+        writes: bool = True,
+    ):
+        super().__init__(quiet or not leads)
+        self.workdir = Path(workdir)
+        self.config = experiment
+        self.leads = leads  # of several processes one writes
+        self.command = ''  # that was given, where there was one: it makes the same again
+        self.mirror: Mirror | None = None  # of a run folder in a bucket
+        self.origins: dict[str, list[str]] = {}  # of keys whose files were fetched at a commit
+        self.kept = False  # whether this attempt at a stage has saved something
+        self.counted = ''  # of several stages: which one is being made, of how many
+        self.started = devices.replaced_since() or time.time()
+        self._trackers: Trackers | None = None
+        self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
+        self.began = time.time()  # with that stage, in this process
+        self._whole = set[str]()  # stages whose files were compared with their manifest
+        # Unlike Path's, os.path's answer is no for names that cannot be.
+        if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
+            raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
+        self._made = [p for p in (self.workdir, *self.workdir.parents) if writes and not os.path.exists(p)]
+        try:
+            if writes:
+                self.workdir.mkdir(parents=True, exist_ok=True)
+            else:
+                require_writable(self.workdir)
+        except OSError as error:
+            self.withdraw()
+            raise InputError(f'--workdir={of_the_system(error) or error}') from error
+
+    def withdraw(self) -> None:
+        """Take back the folders that were made for this run and are empty: what was refused leaves nothing."""
+        for folder in self._made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def folder(self, stage: str) -> Path:
+        """The finished folder of an earlier stage, in this run or in the base run that it was taken from.
+
+        Raises InputError where its files are not those of its manifest; they are compared once.
+        """
+        folder = self.place(stage)
+        self.fetch(stage)
+        if self.leads and stage not in self._whole:
+            manifests.require_whole(folder, self.flaws(stage))
+            self._whole.add(stage)
+        return folder
+
+    def place(self, stage: str) -> Path:
+        """As `folder`, but of a run in a bucket perhaps without the stage's files."""
+        manifest = self.manifest(stage)
+        if manifest is None:
+            raise InputError(
+                f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first'
+            )
+        folder = stage_folder(self, stage)
+        if not folder.is_dir():
+            raise InputError(
+                f'{folder}: is gone, but {self.workdir / stage / manifests.MANIFEST} refers to it; restore it'
+            )
+        return folder
+
+    def manifest(self, stage: str) -> dict[str, Any] | None:
+        """The manifest of a finished stage, or None."""
+        return manifests.read_record(self.workdir / stage)
+
+    def flaws(self, stage: str, bulk: bool = True) -> manifests.Flaws:
+        """Files of a finished stage that are gone or changed; without `bulk`, not of weights, documents and rows."""
+        manifest = self.manifest(stage) or {}
+        remembered, absent = self.checksums(), self.mirror.absent if self.mirror else ()
+
+        def reads(name: str) -> bool:
+            whole = f'{stage}/{name}'
+            return whole not in absent and (bulk or not any(fnmatch.fnmatch(whole, glob) for glob in BULK))
+
+        sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
+        progress = self.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
+        flaws = manifests.find_flaws(
+            stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
+        )
+        remembered.save()
+        return flaws
+
+    def fetch(self, stage: str, bulk: bool = True) -> None:
+        """Of a run in a bucket: bring the stage's files here; without `bulk`, no weights, documents and rows."""
+        if self.mirror:
+            self.mirror.need(stage, bulk)
+
+    def refresh(self) -> None:
+        """Of several processes that mirror a bucket: take over what the leader has put there."""
+        if self.mirror and not self.leads:
+            self.mirror.refresh()
+
+    def saved(self, now: bool = False) -> None:
+        """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
+        self.kept = True
+        if self.mirror and now:
+            self.mirror.push()
+        elif self.mirror:
+            self.mirror.saved()
+
+    def came_from(self, key: str, url: str) -> None:
+        """Remember for the manifests of stages that read a key which commit its files are from."""
+        self.say(f'{key}: {url}')
+        self.origins.setdefault(key, []).append(url)
+
+    def scratch(self, stage: str) -> Path:
+        """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
+        return self.workdir / f'.{stage}.scratch'
+
+    def lock(self, stage: str) -> Path:
+        """What the process that works on the stage holds."""
+        return self.workdir / f'.{stage}.lock'
+
+    def checksums(self) -> Checksums:
+        """What is remembered of the files outside the run."""
+        return Checksums(self.workdir / '.checksums.json')
+
+    def say_of(self, stage: str, message: str) -> None:
+        """One line about a stage as a whole; of several also which one it is, and the time since the first began."""
+        where = f' ({self.counted}, {clock(time.time() - self.started)} in all)' if self.counted else ''
+        self.say(f'{stage}: {message}{where}')
+
+    def computes(self, stage: str, on: str, **how: Any) -> None:
+        """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
+        self.computed_on = {'on': on, **how}
+        self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
+        if wrong := unused(on):
+            self.say(
+                f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (or set JAX_PLATFORMS=cpu if it '
+                'is intended)'
+            )
+
+    def log(self, stage: str, step: int, **values: Any) -> None:
+        """Append one record to metrics.jsonl, the one record that the report is made from."""
+        if not self.leads:
+            return
+        record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
+        with open(self.workdir / 'metrics.jsonl', 'ab+') as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
+                    file.write(b'\n')
+            file.write(json.dumps(record).encode() + b'\n')
+        self._trackers = self._trackers or Trackers(
+            self.workdir, self.config.runtime.tracked, self.config, self.say
+        )
+        self._trackers.write(stage, step, values)
+
+    def metrics(self, stage: str) -> list[dict[str, Any]]:
+        """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
+
+        A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
+        """
+        latest: dict[tuple, dict] = {}
+        for record in intact_jsonl(self.workdir / 'metrics.jsonl'):
+            if record.get('stage') != stage:
+                continue
+            if record.get('kind') == 'start':
+                latest.clear()
+            elif isinstance(record.get('step'), int):
+                latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
+        return sorted(latest.values(), key=lambda r: r['step'])
+
+
+def require_writable(folder: Path) -> None:
+    """Raise OSError where the folder could not be made, or not be written to; nothing is made."""
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        if os.path.islink(folder):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder)) from None
+    there = existing(folder)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
+
+def stage_folder(run: Run[Any], stage: str) -> Path:
+    """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
+    return manifests.place_of(run.workdir / stage)
+
+
+def stage_metrics(run: Run[Any], stage: str, lines: str = '') -> list[dict[str, Any]]:
+    """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
+    home = stage_folder(run, stage).parent
+    owner = run if home == run.workdir else Run(home, run.config, quiet=True)
+    return owner.metrics(lines or stage)
+
+
+def lost_metrics(run: Run[Any], stage: str) -> str:
+    """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
+    written = (run.manifest(stage) or {}).get('metrics')
+    if not written or written == digest(stage_metrics(run, stage)):
+        return ''
+    return f'metrics.jsonl does not hold the lines that {stage} wrote'

@@ -1,0 +1,238 @@
+"""What a stage's folder says of itself: the claim of an attempt, the manifest of a finished stage, and whether the
+files that it lists are still what was written.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import fnmatch
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.storage.files import Checksums, read_sealed, write_sealed
+
+MANIFEST = 'manifest.json'
+STARTED = '.started.json'
+KINDS = dict(
+    stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str, cells=dict
+)
+"""What a record holds, all of it or a part."""
+FREE = ('README.md', '*/README.md', 'checkpoints/*')
+"""Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
+restores them compares, and old ones may be deleted."""
+PACKAGES = 'bioptimus-jax jax flax optax orbax-checkpoint transformers tokenizers torch numpy'.split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Flaws:
+    """Files of a manifest that are gone, and files that are not what it says."""
+
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class Left(enum.Enum):
+    """How a stage's folder is left when the stage is refused."""
+
+    FINISHED = 'finished, as it was'
+    PART = 'a part, which the next attempt goes on from'
+    NOTHING = 'no folder'
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a stage's folder holds: the `manifest` of a finished stage, else the `claim` of an attempt that was cut off.
+
+    `changes`: how what is asked for differs. `missing`: files that the manifest lists. `refusal`: why the stage cannot
+    go on from there.
+    """
+
+    manifest: dict[str, Any] | None = None
+    claim: dict[str, Any] | None = None
+    changes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    refusal: ConfigError | InputError | None = None
+
+    @property
+    def begun(self) -> dict[str, Any] | None:
+        """The manifest or the claim, if there is one."""
+        return self.manifest or self.claim
+
+    def is_unwanted(self, replace: bool, keep_matching: bool, empty: bool) -> bool:
+        """Whether to remove what a stage has made, so that it is made again; `empty`: the attempt left no file."""
+        if not self.begun:
+            return False
+        if replace:
+            return bool(self.refusal or (not keep_matching and (self.manifest or self.changes)))
+        return bool(self.refusal and not self.manifest and empty)
+
+    def after_refusal(self, error: ConfigError | InputError, saved: bool, killed: bool) -> Left:
+        """How to leave the folder; `saved`: this attempt has saved something. `killed`: a worker was, by the system.
+
+        A finished stage stays finished, unless its input was refused after something was saved.
+        """
+        if self.manifest and (isinstance(error, ConfigError) or not saved):
+            return Left.FINISHED
+        return Left.PART if self.claim or saved or killed else Left.NOTHING
+
+
+def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
+    """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
+    path = folder / name
+    record = read_sealed(path, again(folder))
+    if record is None:
+        return None
+    wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
+    if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
+        raise InputError(f'{path}: is damaged (no record of a stage); {again(folder)}')
+    return record
+
+
+def place_of(folder: Path) -> Path:
+    """Where the files of a stage's folder lie, finished or not: in it, or where a base run's stage was taken from."""
+    return Path((read_record(folder) or {}).get('folder', folder))
+
+
+def again(folder: Path) -> str:
+    """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
+    return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, dict) and {'bytes', 'sha256'} <= value.keys()
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest, which says that the stage is finished, and take back the claim."""
+    write_sealed(folder / MANIFEST, manifest)
+    (folder / STARTED).unlink(missing_ok=True)
+
+
+def add_to_claim(folder: Path, **more: Any) -> None:
+    """Add `more` to the claim of an attempt. A stage that ends, or starts again, removes the claim."""
+    if claim := read_record(folder, STARTED):
+        write_sealed(folder / STARTED, {**claim, **more})
+
+
+def listed(folder: Path, checksums: Checksums) -> dict[str, dict[str, Any]]:
+    """Name -> {bytes, sha256} of every file of a stage, but hidden ones and the manifest."""
+    return {
+        str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': checksums.sha256(p)}
+        for p in sorted(folder.rglob('*'))
+        if p.is_file()
+        and p != folder / MANIFEST
+        and not any(part.startswith('.') for part in p.relative_to(folder).parts)
+    }
+
+
+def find_flaws(
+    folder: Path,
+    manifest: dict[str, Any],
+    checksums: Checksums | None,
+    *,
+    reads: Callable[[str], bool] = lambda name: True,
+    advance: Callable[[float], None] = lambda megabytes: None,
+) -> Flaws:
+    """Compare those files of a manifest that somebody `reads` with what lies in `folder`, by content.
+
+    Large files whose size and time are those of when they were last read are not read again. Without `checksums` sizes
+    are compared alone.
+    """
+    missing, changed = [], []
+    for name, entry in manifest.get('files', {}).items():
+        if not reads(name) or any(fnmatch.fnmatch(name, glob) for glob in FREE):
+            continue
+        path = folder / name
+        if not path.is_file():
+            missing.append(name)
+        elif path.stat().st_size != entry['bytes'] or (
+            checksums and checksums.sha256(path, advance) != entry['sha256']
+        ):
+            changed.append(name)
+    return Flaws(tuple(missing), tuple(changed))
+
+
+def require_whole(folder: Path, flaws: Flaws) -> None:
+    """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
+    if not flaws.missing and not flaws.changed:
+        return
+    name, is_there = (*flaws.changed, *flaws.missing)[0], bool(flaws.changed)
+    what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
+    remedy = (
+        f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which rebuilds it'
+    )
+    more = len(flaws.changed) + len(flaws.missing) - 1
+    raise InputError(f'{folder / name}: {what}; {remedy}{f" (and {more} more of its files)" * bool(more)}')
+
+
+def differences(
+    old: dict[str, Any], new: dict[str, Any], default: Callable[[str], Any] = lambda name: None
+) -> list[str]:
+    """`key: old -> new` for every configuration key and input that is not the same.
+
+    `default`: of a key. A key that one of them lacks is no difference where the other has its default: the program has
+    learned the key since.
+    """
+    changes = []
+    for part in ('config', 'inputs'):
+        before, after = old.get(part, {}), new[part]
+        for name in sorted(before.keys() | after.keys()):
+            without = default(name) if part == 'config' else None
+            known, asked = before.get(name, without), after.get(name, without)
+            if known != asked:
+                changes.append(f'{part}.{name}: {_short(known)} -> {_short(asked)}')
+    return changes
+
+
+def refused(
+    changes: Sequence[str],
+    old: dict[str, Any],
+    new: dict[str, Any],
+    extendable: tuple[str, ...],
+    grows: tuple[str, ...],
+) -> list[str]:
+    """Those of the differences between old and new with which a stage cannot go on from what it has.
+
+    `extendable`, `grows`: see `run.Stage`.
+    """
+
+    def group_of(name: str) -> str:
+        """Of an input; each NAME of `corpora:NAME` is a group of its own where `corpora:` grows."""
+        group = name.partition(':')[0]
+        return name if f'{group}:' in grows else group
+
+    old_groups, new_groups = ({group_of(name) for name in of.get('inputs', {})} for of in (old, new))
+    added = _entries(new) - _entries(old)
+    found = []
+    for change in changes:
+        part, _, name = change.partition(': ')[0].partition('.')
+        grown = (
+            group_of(name) not in old_groups & new_groups
+            if part == 'inputs'
+            else name.rpartition('.')[0] in added
+        )
+        if not (grown and name.startswith(grows)) and not f'{part}.{group_of(name)}'.endswith(extendable):
+            found.append(change)
+    return found
+
+
+def _entries(of: dict[str, Any]) -> set[str]:
+    """The parts of a configuration with keys: sections, and entries that the user has named, such as phase.0.1."""
+    return {name.rpartition('.')[0] for name in of.get('config', {})}
+
+
+def _short(value: Any) -> str:
+    text = 'none' if value is None else str(value)
+    return text if len(text) <= 24 else text[:12] + '…'
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of what decides a result, by package."""
+    found = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found

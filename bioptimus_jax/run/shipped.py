@@ -1,0 +1,106 @@
+"""The variations that this program ships; of those that somebody has added, the code, for the fingerprints of stages.
+
+What is shipped is compared by its name alone, so that a new version goes on with the runs of an old one: whoever makes
+it do something else raises the `format` of a stage. A plug-in has no versions, and whoever edits it wants a new result.
+"""
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bioptimus_jax.config.fields import walk
+from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.storage.files import digest
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+PLUG_IN = 'plug-in:'
+"""How the names of inputs begin that are the code of a plug-in."""
+SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
+    {
+        key: tuple(names.split())
+        for key, names in {
+            'decay': 'bert all',
+            'fall': 'linear cosine constant sqrt',
+            'family': 'bert electra modernbert roberta',
+            'features': 'family first mentions starts',
+            'layout': 'documents pairs pairs_exact_half two_segments',
+            'map': 'none linear respelled spelled',
+            'masking': 'tokens words',
+            'objective': 'adversarial causal distil mlm nsp rtd',
+            'optimizer': 'adamw lamb stable_adamw muon',
+            'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
+            'similarity spelled focus omp',
+            'task': 'classes entities similarity word_classes',
+            'tokenizer': 'bytelevel wordpiece',
+        }.items()
+    }
+)
+"""The names by the last part of the key that takes them; a name that is not here is a plug-in's."""
+
+
+def variations(experiment: Any, sections: tuple[str, ...]) -> Iterator[tuple[str, str, Any]]:
+    """(last part of the key, name, table) of every variation that those sections name."""
+    for dotted, value, metadata in walk(experiment):
+        section, key, table = dotted.partition('.')[0], dotted.rpartition('.')[2], metadata.get('one_of')
+        # The tables of an objective's own settings are in its file.
+        if section in sections and section != 'objective' and value and isinstance(table, Plugins | Mapping):
+            yield key, value, table
+
+
+def plug_ins(experiment: Any, sections: tuple[str, ...]) -> dict[str, str]:
+    """`plug-in:KEY NAME` -> digest of the code of every variation that those sections name and that is not shipped."""
+    return {
+        f'{PLUG_IN}{key} {name}': _code(table, name)
+        for key, name, table in variations(experiment, sections)
+        if name not in SHIPPED.get(key, ())
+    }
+
+
+def _code(table: Plugins | Mapping[str, Any], name: str) -> str:
+    """Digest of a plug-in's file; of a record's plain values and functions, with what these use of their own file."""
+    if isinstance(table, Plugins):
+        return digest(normal(table.file(name).read_text('utf-8')))
+    record, parts = table[name], list[str]()
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if inspect.isfunction(value) and value is not field.default:
+            parts += _texts(value, set())
+        elif not callable(value) and field.name != 'meaning':
+            parts.append(f'{field.name}={value!r}')
+    return digest(parts)
+
+
+def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:
+    """The code of a function, then of functions and plain values of its own file that it names, each once."""
+    try:
+        yield normal(inspect.getsource(function))
+    except (OSError, TypeError):  # typed in, not read from a file
+        yield ''
+    for name in sorted(_names(function.__code__) - seen):
+        seen.add(name)
+        value = function.__globals__.get(name)
+        if inspect.isfunction(value) and value.__code__.co_filename == function.__code__.co_filename:
+            yield from _texts(value, seen)
+        elif isinstance(value, int | float | str | tuple):
+            yield f'{name}={value!r}'
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def normal(source: str) -> str:
+    """Python without comments, docstrings and layout, which decide nothing."""
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except SyntaxError:  # the lines of a lambda within a table
+        return ' '.join(source.split())
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return ast.unparse(tree)

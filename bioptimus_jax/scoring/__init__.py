@@ -1,0 +1,1 @@
+"""Scores and their statistics: metrics that add up, entities, frozen states, intervals."""

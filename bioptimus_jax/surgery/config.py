@@ -1,0 +1,187 @@
+"""The section `surgery`."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from bioptimus_jax.config.bounds import LARGEST_SIZE
+from bioptimus_jax.config.fields import key
+from bioptimus_jax.rows.config import HasRows
+from bioptimus_jax.surgery.initialisations import (
+    INITIALISATIONS,
+    MAPS,
+    OF_FIT,
+    Initialisation,
+    Map,
+    concerned,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Surgery:
+    """How the embedding rows of new tokens are made (paper, section 3, Table 1)."""
+
+    strategy: str = key(
+        'contextualized',
+        'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
+        one_of=INITIALISATIONS,
+    )
+    contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
+    max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
+    layers: tuple[int, ...] = key(
+        (),
+        f'{concerned("layers")}: layers of the source to read states from, their mean where there are '
+        'several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
+        low=-1,
+    )
+    pooling: str = key(
+        'mean',
+        'of the pieces that spell a token: the mean, or the first or last one',
+        one_of=('mean', 'first', 'last'),
+    )
+    shrinkage: float = key(
+        1.0,
+        f'{concerned("shrinkage")}: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 '
+        'with that value as one more context',
+        low=0,
+    )
+    map: str = key(
+        'spelled',
+        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the source: '
+        + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
+        + '. Mapped rows are short: see scale',
+        one_of=MAPS,
+    )
+    fit_steps: int = key(
+        0,
+        f'{concerned("fit_steps")}: steps of gradient descent on the new rows alone, until one piece does what the '
+        'pieces of the source do (token distillation); 0: none. Reads contexts with every strategy',
+        low=0,
+    )
+    fit_layer: int = key(
+        -1,
+        'of fit_steps: the layer with the states that one piece and several are to agree in; -1: the last, else 1 to '
+        'the depth. Lower ones take less time: the layers above are not computed',
+        low=-1,
+    )
+    fit_cross_entropy: float = key(
+        0.0,
+        "of fit_steps: weight of a second term, in which the source's masked-LM head has to name the new token, hidden "
+        'in its context, among its own tokens and all new ones. Without it the fit sees the rows as input alone, but '
+        'they are output rows too. 1: as large as the first term at every step; 0: none',
+        low=0,
+    )
+    fit_again: float = key(
+        0.0,
+        'of fit_steps: share of the new tokens, those that are then furthest from the source, that get as many steps '
+        'again on their own contexts; 0: none',
+        low=0,
+        high=1,
+    )
+    fit_only: str = key(
+        '',
+        'of fit_steps: a file with the new tokens to fit, one a line, such as analyze/bad_tokens.txt of an earlier '
+        'run; the others keep their rows. Empty: all new tokens',
+        path=True,
+    )
+    donor: str = key(
+        '',
+        f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a folder or a '
+        "hub id; empty: word vectors trained on this run's corpus (needs the extra donor)",
+        path=True,
+    )
+    donor_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    anchors: int = key(
+        64,
+        f'{concerned("anchors")}: tokens of the source that a row is the sum of; below the dimensions of the donor '
+        '(300 of word vectors)',
+        low=1,
+        high=4096,
+    )
+    scale: str = key(
+        'centred',
+        "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
+        "mean and mean distance from it are the source's (drawn rows stay as drawn)",
+        one_of=('literal', 'rescaled', 'centred'),
+    )
+    dealt: bool = key(
+        False,
+        'a control: the finished rows are dealt at random to other new tokens; the effect that remains is not due '
+        'to what they say about their token',
+    )
+    bias: str = key(
+        'zero',
+        'MLM bias of new tokens: zero, mean over the source pieces, or a log(count in the corpus) + c as fitted on '
+        'shared tokens',
+        one_of=('zero', 'mean', 'log_count'),
+    )
+    batch_pieces: int = key(
+        0, 'source pieces encoded at once; 0: 2,048 on CPUs, else 65,536 a device', low=0, high=LARGEST_SIZE
+    )
+
+    @property
+    def initialisation(self) -> Initialisation:
+        """The record of this strategy."""
+        return INITIALISATIONS[self.strategy]
+
+    @property
+    def fitted_map(self) -> Map:
+        """The record of `map`, where this strategy has one; else that of none."""
+        return MAPS[self.map if 'map' in self.initialisation.keys else 'none']
+
+    @property
+    def reads_spelling(self) -> bool:
+        """Whether rows are predicted from characters, for the rows themselves or for their map."""
+        return self.initialisation.spelling or self.fitted_map.spelling
+
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether rows are made from contexts, or fitted on them."""
+        return self.initialisation.contexts or self.fit_steps > 0
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether word vectors are trained on the corpus."""
+        return self.initialisation.donor and not self.donor
+
+    def different(self, usual: 'Surgery') -> dict[str, Any]:
+        """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        concerned = self.initialisation.keys + (('contexts', 'max_contexts') if self.reads_contexts else ())
+        return {n: v for n, v in own.items() if n in concerned and v != getattr(usual, n)}
+
+
+PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
+"""Of `config.surgery`, what makes the paper's rows; the defaults are what rebuilt hidden tokens best."""
+
+
+def wrong_surgery(s: Surgery) -> Iterator[str]:
+    """What is wrong with the section, a message each."""
+    if len(set(s.layers)) != len(s.layers):
+        yield f'config.surgery.layers: different layers are needed, got {s.layers}'
+    unused = {'map': 'none', 'shrinkage': 0.0, 'fit_steps': 0, 'anchors': 64, 'dealt': False}
+    for name, without in unused.items():
+        value = getattr(s, name)
+        if value not in (without, getattr(Surgery, name)) and name not in s.initialisation.keys:
+            yield (
+                f'config.surgery.{name}: {value} is for config.surgery.strategy={concerned(name, " or ")}, not '
+                f'for {s.strategy}; set it to {without}'
+            )
+    if not s.fit_layer:
+        yield (
+            'config.surgery.fit_layer: 0 are the embeddings, in which no other piece knows of the new one; give 1 to '
+            'the depth of the source, or -1 for its last layer'
+        )
+    for name in OF_FIT[1:]:
+        if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
+            yield (
+                f'config.surgery.{name}: {getattr(s, name)} decides nothing without a fit; set '
+                f'config.surgery.fit_steps, or leave {name} at {getattr(Surgery, name)}'
+            )
+
+
+class HasSurgery(HasRows, Protocol):
+    """What stage surgery reads of a configuration."""
+
+    @property
+    def surgery(self) -> Surgery: ...

@@ -1,0 +1,1 @@
+"""Words and sentences of running text."""

@@ -1,0 +1,1 @@
+"""Tokenizers: all that may be known of one, and the kinds of them."""
