@@ -4,6 +4,7 @@ Everything below TABLES in a page is replaced; the text above is written by hand
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
-from bioptimus_jax.report.trained import Trained, trained_models
+from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
 
@@ -138,10 +139,9 @@ def source() -> Iterator[Table]:
 def initialisation() -> Iterator[Table]:
     """How the rows of new tokens begin."""
     for number, (files, of_which) in enumerate(OF_TABLE2):
-        models = trained_models(read_runs(files))
-        yield from of_paper('table2', models, of_which)
+        yield from of_paper('table2', files, of_which)
         if not number:
-            yield comparison.effort(models, LOSSES)
+            yield comparison.effort(trained_models(read_runs(files)), LOSSES)
     for file, title, control in FIRST_STEPS:
         compared = arms.grouped(named(read_runs([file])))
         found = [arms.scores(compared), arms.against(compared, control), arms.held_out(compared, control)]
@@ -167,7 +167,7 @@ def vocabulary() -> Iterator[Table]:
 
 def masking() -> Iterator[Table]:
     """Which pieces are hidden, how many, and what stands in their place."""
-    yield from of_paper('table3', trained_models(read_runs([ORDERS])))
+    yield from of_paper('table3', [ORDERS])
     yield from last(*MASKED)
     for folder, _ in MEASURED:
         yield difficulty.difficulty(measured(folder))
@@ -175,9 +175,8 @@ def masking() -> Iterator[Table]:
 
 def curriculum() -> Iterator[Table]:
     """The order of the phases, and when they end."""
-    models = trained_models(read_runs([ORDERS]))
     for name in ('table5', 'table7', 'orders'):
-        yield from of_paper(name, models)
+        yield from of_paper(name, [ORDERS])
     yield from last(*PACED)
 
 
@@ -249,10 +248,10 @@ PAGES: dict[str, Callable[[], Iterator[Table]]] = {
 """Page of lab/ -> what makes its tables, in the order of the page."""
 
 
-def of_paper(name: str, models: Sequence[Trained], of_which: str = '') -> Iterator[Table]:
-    """The tables that answer one of the paper's questions; what is added to their titles."""
+def of_paper(name: str, files: Sequence[str], of_which: str = '') -> Iterator[Table]:
+    """The tables that answer one of the paper's questions from records; what is added to their titles."""
     [question] = (question for question in QUESTIONS if question.name == name)
-    scores, details = paper_tables.tables(question, models)
+    scores, details = paper_tables.tables(question, trained_models(read_runs(files)))
     for table in (*map(_of_sets_here, scores), *details):
         yield dataclasses.replace(table, title=f'{table.title}{of_which}')
 
@@ -268,6 +267,7 @@ def last(folder: str, controls: Sequence[str], title: str) -> list[Table]:
     return under(title, told)
 
 
+@functools.cache
 def all_in(folder: str) -> dict[str, Measures]:
     """The runs of a folder with a file of records for each arm."""
     return named(read_runs(sorted(Path(folder).glob('*.jsonl'))))

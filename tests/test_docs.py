@@ -355,7 +355,7 @@ def test_the_index_and_the_list_for_language_models_name_every_page():
 
 
 VARIATIONS = (
-    'finetune/tasks inference/kinds model/families pretrain/objectives trackers tokenizer/kinds'.split()
+    'finetune/tasks inference/kinds model/families pretrain/objectives progress/trackers tokenizer/kinds'.split()
 )
 
 
@@ -371,6 +371,16 @@ def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
     files = [path for folder in others for path in folder.iterdir() if path.suffix in ('.py', '.sh')]
     missing += [str(path.relative_to(ROOT)) for path in files if path.stem not in {*named, '__init__'}]
     assert not missing
+
+
+def test_the_walks_through_the_house_name_files_that_are_there_in_ten_steps_each():
+    page = (DOCS / 'code.md').read_text('utf-8')
+    walks = re.findall(r'^## A .*?(?=^## )', page, re.M | re.S)
+    assert [walk.partition(',')[0].split()[-1] for walk in walks] == ['document', 'setting', 'mention']
+    for walk in walks:
+        assert re.findall(r'^(\d+)\. ', walk, re.M) == [str(number) for number in range(1, 11)]
+        for file in {name for name in INLINE.findall(walk) if name.endswith('.py')}:
+            assert any((folder / file).is_file() for folder in (ROOT, ROOT / 'bioptimus_jax')), file
 
 
 def test_what_shows_the_whole_program_speaks_of_texts_as_of_entities():

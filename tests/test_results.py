@@ -1,4 +1,4 @@
-"""docs/results.md: its tables come from the committed records alone, and its text says no number that they lack."""
+"""docs/results.md and docs/lab/: tables come from the committed records alone; no text says a number that they lack."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.forecast import tables
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, README = ROOT / 'docs' / 'results.md', ROOT / 'README.md'
+LAB, PAGE, README = ROOT / 'docs' / 'lab', ROOT / 'docs' / 'results.md', ROOT / 'README.md'
 TOLD = 'How well the end is told'
 CHOSEN = {'0.7', '0.35', '12.5', '1.8', '0.3', '0.5', '0.02', '1.2', '0.2', '0.1', '0.4'}
 """Settings, versions, expectations, power: what was not measured by these runs."""
@@ -23,8 +23,30 @@ def made():
 
 
 def blocks(page):
-    """The page cut before each of its tables."""
-    return re.split(r'^(?=### )', page, flags=re.MULTILINE)
+    """A page cut before each of its tables."""
+    return [block.strip() for block in re.split(r'^(?=### )', page, flags=re.MULTILINE)]
+
+
+def told(page):
+    """How many of a page's tables say how well ends are told."""
+    return sum(TOLD in block.partition('\n')[0] for block in blocks(page))
+
+
+def text_of(name):
+    return (LAB / f'{name}.md').read_text('utf-8')
+
+
+def numbers(text):
+    return set(re.findall(r'(?<![\d:.])\d+\.\d+(?![\d.]|x)', text)) - CHOSEN
+
+
+@pytest.fixture(scope='module')
+def tabled(made):
+    """Page of the lab -> the numbers of its tables."""
+    shown = {name: text_of(name).partition(made['TABLES'])[2] for name in made['PAGES']}
+    assert sum(map(len, shown.values())) > 10_000
+    assert '†' in shown['initialisation']
+    return {name: set(re.findall(r'\d+\.\d+', html.unescape(tables))) for name, tables in shown.items()}
 
 
 def test_the_tables_are_those_of_the_records_to_the_digit(made, monkeypatch):
@@ -32,33 +54,39 @@ def test_the_tables_are_those_of_the_records_to_the_digit(made, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(tables, 'check', lambda *_: [])
     monkeypatch.setattr(tables, 'check_shorts', lambda *_: [])
-    page = PAGE.read_text('utf-8')
-    without = [block for block in blocks(page) if TOLD not in block.partition('\n')[0]]
-    assert len(without) == len(blocks(page)) - 3
-    assert blocks(made['renewed'](page)) == without
+    assert {page.stem for page in LAB.glob('*.md')} == {*made['PAGES'], 'index'}
+    assert sum(told(text_of(name)) for name in made['PAGES']) == 3
+    for name, make in made['PAGES'].items():
+        without = [block for block in blocks(text_of(name)) if TOLD not in block.partition('\n')[0]]
+        assert blocks(made['renewed'](text_of(name), make())) == without, name
 
 
 @pytest.mark.slow
 def test_how_well_ends_are_told_is_of_the_records_too(made, monkeypatch):
     monkeypatch.chdir(ROOT)
-    page = PAGE.read_text('utf-8')
-    assert made['renewed'](page) == page
+    assert told(text_of('forecasts')) == 3
+    assert made['renewed'](text_of('forecasts'), made['PAGES']['forecasts']()) == text_of('forecasts')
 
 
-def test_every_number_of_the_text_stands_in_a_table(made):
-    text, _, shown = PAGE.read_text('utf-8').partition(made['TABLES'])
-    assert len(shown) > 10_000
-    known = set(re.findall(r'\d+\.\d+', html.unescape(shown)))
-    short, _, rest = text.partition('## How it was made')  # which has settings
-    found = short.partition('## In short')[2] + rest.partition('## What was expected')[2]
-    said = set(re.findall(r'(?<![\d:.])\d+\.\d+(?![\d.]|x)', found))
-    assert len(said) > 20
-    assert said - known - CHOSEN == set()
-    assert '†' in shown
+def test_every_number_of_the_text_stands_in_a_table(made, tabled):
+    known = set().union(*tabled.values())
+    for page in LAB.glob('*.md'):
+        said = numbers(page.read_text('utf-8').partition(made['TABLES'])[0])
+        assert not said - known, page
     section = README.read_text('utf-8').partition('## A real run')[2].partition('\n## ')[0]
-    of_readme = set(re.findall(r'(?<![\d:.])\d+\.\d+(?![\d.]|x)', section))
-    assert len(of_readme) > 30
-    assert of_readme - known - CHOSEN == set()
+    assert len(numbers(section)) > 30
+    assert not numbers(section) - known
+
+
+def test_the_page_of_results_takes_two_screens_and_links_to_the_table_of_every_number(tabled):
+    """A number stands in the tables of a page that its own row or sentence links to."""
+    page = PAGE.read_text('utf-8')
+    assert len(page.splitlines()) <= 80
+    answers = re.split(r'\n(?=[|#-])', page[page.index('## What to do') :])
+    assert len(set().union(*map(numbers, answers))) > 40
+    for answer in answers:
+        linked = (tabled.get(name, set()) for name in re.findall(r'\]\(lab/(\w+)\.md', answer))
+        assert not numbers(answer) - set().union(*linked), answer
 
 
 def test_the_report_takes_the_records_for_runs(tmp_path, monkeypatch, capsys):
@@ -66,7 +94,7 @@ def test_the_report_takes_the_records_for_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert cli.main(['report', 'docs/results/orders.jsonl', f'--to={tmp_path}']) == 0
     printed = (tmp_path / 'tables.md').read_text('utf-8')
-    page = PAGE.read_text('utf-8')
+    page = text_of('curriculum')
     for title in (
         'Orders: the same settings, words and learning rates',
         'Table 5: versions, the ends of the phases',

@@ -2,7 +2,7 @@
 
 The first steps of a long run have a learning rate that the end does not have. A short run has seen the rate fall and
 all settings of its arm, so short runs tell the ends better than first steps do. Their own order does not: the best rate
-of a short run is lower (docs/results.md, Forecasts and frozen states).
+of a short run is lower (docs/lab/forecasts.md).
 """
 
 import dataclasses
