@@ -436,6 +436,8 @@ def test_a_page_read_in_the_repository_shows_nothing_raw_and_its_links_lead_some
 def test_the_readme_has_commands_and_its_plan_runs(capsys):
     readme = README.read_text('utf-8')
     assert len(readme.splitlines()) <= 150, 'more belongs on the pages'
+    book = (ROOT / 'LOG.md').read_text('utf-8')
+    assert len(book.splitlines()) <= 500, 'let go of what decides nothing any more'
     commands = commands_in(readme + (DOCS / 'features.md').read_text('utf-8'))
     assert len(commands) > 20
     plans = [c for c in commands if c.startswith('plan --config=bioptimus')]
