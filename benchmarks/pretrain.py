@@ -31,14 +31,14 @@ from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.backends import Choices
+from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.memory import plain_fits
 from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
-from bioptimus_jax.pretrain.watch import Window, summarise
+from bioptimus_jax.pretrain.watch import LogInterval, summarise
 from bioptimus_jax.tokenizer import subwords
 
 OURS, GATE = 'ours', 'gate'
@@ -159,7 +159,7 @@ class Training:
     train_step: TrainStep
     state: Any
     stream: Any
-    window: Window = dataclasses.field(default_factory=Window)
+    interval: LogInterval = dataclasses.field(default_factory=LogInterval)
 
     @classmethod
     def begin(cls, shape: Shape, folder: Path, **runtime: Any) -> 'Training':
@@ -192,16 +192,16 @@ class Training:
             self.state, metrics = self.train_step(self.state, batch, self.table)
             calls.append(time.perf_counter() - called)
             waiting += waited
-            self.window.add(number + 1, metrics, waited)
+            self.interval.add(number + 1, metrics, waited)
             made.append(metrics)
         blocked = time.perf_counter()
         jax.block_until_ready((made, self.state))
         inside = sum(calls) + time.perf_counter() - blocked
-        if len(self.window.steps) >= WINDOW:
-            values, seconds = self.window.read()
+        if len(self.interval.steps) >= WINDOW:
+            values, seconds = self.interval.read()
             cells = self.shape.batch_rows * self.shape.row_pieces
-            summarise(self.window, values, seconds, cells, self.objective)
-            self.window = Window()
+            summarise(self.interval, values, seconds, cells, self.objective)
+            self.interval = LogInterval()
         wall = time.perf_counter() - started
         sums = [sum(float(m[name]) for m in made) for name in ('attended', 'predicted')]
         useful = sum(int(m['tokens']) for m in made)
@@ -232,12 +232,12 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
     words = subwords.load(run.folder('vocab'))
     part = shape.batch_rows // shape.micro_batches
     # Measured, as in the loop.
-    choices = Choices(part, plain_fits(run.config, model, present(), mesh.size), rows.segments)
+    measured = MeasuredAttention(part, plain_fits(run.config, model, present(), mesh.size), rows.segments)
 
     def warn(text: str) -> None:
         print(text, file=sys.stderr)
 
-    objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, choices=choices)
+    objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, measured=measured)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)

@@ -300,11 +300,11 @@ def test_mean_resizing_has_the_mean_and_a_billionth_of_the_covariance():
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1))
 def test_dealt_rows_are_the_same_rows_and_none_is_where_it_was(count, seed):
     made_NxD = np.arange(count * 3.0).reshape(count, 3)
-    dealt_NxD = rows.dealt(made_NxD, seed)
+    dealt_NxD = rows.shuffled(made_NxD, seed)
     assert (dealt_NxD != made_NxD).all()
     np.testing.assert_array_equal(np.sort(dealt_NxD, axis=0), made_NxD)
-    np.testing.assert_array_equal(dealt_NxD, rows.dealt(made_NxD, seed))
-    np.testing.assert_array_equal(rows.dealt(made_NxD[:1], seed), made_NxD[:1])
+    np.testing.assert_array_equal(dealt_NxD, rows.shuffled(made_NxD, seed))
+    np.testing.assert_array_equal(rows.shuffled(made_NxD[:1], seed), made_NxD[:1])
 
 
 def test_dealt_rows_in_the_stage(tmp_path):

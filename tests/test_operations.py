@@ -32,7 +32,7 @@ def numbers(run, folder):
 
 
 STAGE = Stage(
-    'corpus', 'counts', '', '', ('corpus',), lambda run: (), numbers, extendable=('corpus.min_words',)
+    'corpus', 'counts', '', '', ('corpus',), lambda run: (), numbers, changeable_keys=('corpus.min_words',)
 )
 
 

@@ -23,7 +23,7 @@ from bioptimus_jax.progress.tracker import TRACKERS
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import Found, Left, differences
+from bioptimus_jax.run.manifests import FolderOutcome, StageState, differences
 from bioptimus_jax.storage import files
 from bioptimus_jax.storage.files import atomic, read_json
 
@@ -123,7 +123,7 @@ def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
         execute(changed, make_stage(), replace=True, keep_matching=True)
     assert CALLS == [5, 9]
     extended = Run(tmp_path, experiment(corpus__min_words=7), quiet=True)
-    manifest = execute(extended, make_stage(extendable=('min_words',)), replace=True, keep_matching=True)
+    manifest = execute(extended, make_stage(changeable_keys=('min_words',)), replace=True, keep_matching=True)
     assert manifest['config']['corpus.min_words'] == 7
     assert sorted(p.name for p in tmp_path.iterdir()) == ['corpus']
 
@@ -163,35 +163,35 @@ def refused_with(error, saves=False):
 @pytest.mark.parametrize(
     ('manifest', 'claim', 'error', 'saved', 'killed', 'left'),
     [
-        ({'a': 1}, None, ConfigError('x'), False, False, Left.FINISHED),
-        ({'a': 1}, None, ConfigError('x'), True, False, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, False, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, True, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), True, False, Left.PART),
-        (None, {'a': 1}, InputError('x'), False, False, Left.PART),
-        (None, None, InputError('x'), True, False, Left.PART),
-        (None, None, InputError('x'), False, True, Left.PART),
-        (None, None, InputError('x'), False, False, Left.NOTHING),
-        (None, None, ConfigError('x'), False, False, Left.NOTHING),
+        ({'a': 1}, None, ConfigError('x'), False, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, ConfigError('x'), True, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, True, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), True, False, FolderOutcome.PART),
+        (None, {'a': 1}, InputError('x'), False, False, FolderOutcome.PART),
+        (None, None, InputError('x'), True, False, FolderOutcome.PART),
+        (None, None, InputError('x'), False, True, FolderOutcome.PART),
+        (None, None, InputError('x'), False, False, FolderOutcome.NOTHING),
+        (None, None, ConfigError('x'), False, False, FolderOutcome.NOTHING),
     ],
 )
 def test_how_a_refusal_leaves_the_folder(manifest, claim, error, saved, killed, left):
-    assert Found(manifest, claim).after_refusal(error, saved, killed) is left
+    assert StageState(manifest, claim).after_refusal(error, saved, killed) is left
 
 
 @pytest.mark.parametrize(
     ('found', 'replace', 'keep_matching', 'empty', 'unwanted'),
     [
-        (Found(), True, False, True, False),
-        (Found(refusal=ConfigError('strange')), True, False, False, False),
-        (Found({'a': 1}), True, False, False, True),
-        (Found({'a': 1}), True, True, False, False),
-        (Found({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
-        (Found({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
-        (Found(None, {'a': 1}), True, False, False, False),
-        (Found(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
-        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
-        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
+        (StageState(), True, False, True, False),
+        (StageState(refusal=ConfigError('strange')), True, False, False, False),
+        (StageState({'a': 1}), True, False, False, True),
+        (StageState({'a': 1}), True, True, False, False),
+        (StageState({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
+        (StageState({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
+        (StageState(None, {'a': 1}), True, False, False, False),
+        (StageState(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
+        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
+        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
     ],
 )
 def test_what_is_removed_to_be_made_anew(found, replace, keep_matching, empty, unwanted):
@@ -378,7 +378,7 @@ def test_a_base_run_lends_no_stage_that_reads_whatever_is_there(tmp_path):
 
 
 def test_extendable_keys_continue(tmp_path):
-    stage = make_stage(extendable=('min_words',))
+    stage = make_stage(changeable_keys=('min_words',))
     execute(Run(tmp_path, experiment(), quiet=True), stage)
     execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), stage)
     assert CALLS == [5, 9]
@@ -394,7 +394,7 @@ def test_new_entries_continue_and_are_compared_from_then_on(finished, tmp_path):
         phases = dataclasses.replace(experiment(), phase={**PAPER_PHASES, **more})
         execute(
             Run(tmp_path, phases, quiet=True),
-            make_stage(build, sections=('corpus', 'phase'), grows=('phase.',)),
+            make_stage(build, sections=('corpus', 'phase'), open_ended_inputs=('phase.',)),
         )
 
     last = count_to_three if finished else refused_with(Stopped())
@@ -593,12 +593,12 @@ def test_a_tracker_that_lacks_its_package_is_refused_and_one_that_fails_holds_no
 
 
 def test_a_refused_extension_leaves_the_stage_finished(tmp_path):
-    execute(Run(tmp_path, experiment(), quiet=True), make_stage(extendable=('min_words',)))
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage(changeable_keys=('min_words',)))
     for error in (ConfigError('no'), InputError('no')):
         with pytest.raises(type(error), match='no'):
             execute(
                 Run(tmp_path, experiment(corpus__min_words=9), quiet=True),
-                make_stage(refused_with(error), extendable=('min_words',)),
+                make_stage(refused_with(error), changeable_keys=('min_words',)),
             )
         execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     assert CALLS == [5]

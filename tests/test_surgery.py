@@ -95,7 +95,13 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     spelled = [visible.subwords.spell_token(token) for token in (WORD, 'drugs', 'na')]
     found = initialisations.contextualized(
         initialisations.Inputs(
-            visible.table(), spelled, read.contexts, Surgery(shrinkage=0.0), 0, alone=sums * 0 + 70, sums=sums
+            visible.table(),
+            spelled,
+            read.contexts,
+            Surgery(shrinkage=0.0),
+            0,
+            isolated=sums * 0 + 70,
+            sums=sums,
         )
     )
     # token 0: positions 2..7 (mean 4.5) and 1..6 (3.5); token 1: 9, 10 and 2, 3; token 2: no context

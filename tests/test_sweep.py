@@ -338,7 +338,7 @@ def build(run, folder):
     return {}
 
 devices.held = lambda: 'BIOPTIMUS_AFRESH' not in os.environ
-stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, apart=True)
+stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, needs_free_accelerator=True)
 """
 
 

@@ -40,7 +40,7 @@ class Analysis:
         HALVES,
         'states of a word: the means over the lower and the upper half of the layers, side by side; upper: one mean',
         one_of=(HALVES, UPPER),
-        only_with=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
+        active_if=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
     )
 
 

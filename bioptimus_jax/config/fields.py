@@ -59,13 +59,13 @@ def key(
     low: float | None = None,
     high: float | None = None,
     path: bool = False,
-    only_with: tuple[str, Container] | None = None,
+    active_if: tuple[str, Container] | None = None,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 
-    `only_with`: another key, and with which of its values this one decides a result.
+    `active_if`: another key, and with which of its values this one decides a result.
     """
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, only_with=only_with)
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, active_if=active_if)
     return dataclasses.field(default=default, metadata=metadata)
 
 

@@ -20,7 +20,7 @@ from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.summary import (
     Group,
-    Known,
+    TokenStatistics,
     discard_others,
     grouped,
     kept_cells,
@@ -268,7 +268,7 @@ def _summarise(
     tokenizers: Mapping[str, Any],
 ) -> int:
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
-    own, known = own_models(run.config), Known()
+    own, known = own_models(run.config), TokenStatistics()
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
         known = known_of(run.folder('surgery'), run.folder('vocab'), words)
@@ -281,7 +281,7 @@ def _summarise(
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
         made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
-        of_model = tokenizers[cell.model], known if cell.model in own else Known()
+        of_model = tokenizers[cell.model], known if cell.model in own else TokenStatistics()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
         repeated = overlap(task, predictions, shared[cell.dataset])
         sliced.append({**place(cell), 'slices': found, 'overlap': repeated})

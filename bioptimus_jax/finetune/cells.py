@@ -25,7 +25,7 @@ from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
 
-NOT_OF_MEMORY = frozenset(
+MEMORY_NEUTRAL_KEYS = frozenset(
     """
     seeds settings epochs learning_rate head_learning_rate warmup_fraction weight_decay bias_correction layer_decay
     layer_decay_rule reinit_layers train_seed
@@ -273,5 +273,5 @@ def _absolute(cell: Cell) -> Cell:
 
 def memory_kind(cell: Cell) -> Any:
     """What decides how much memory a cell takes: the same for two that take the same."""
-    deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in NOT_OF_MEMORY}
+    deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in MEMORY_NEUTRAL_KEYS}
     return cell.model_folder, cell.dataset, digest(deciding)

@@ -105,7 +105,7 @@ def _compared(
 
     def counts_SxUxC(sides: Seeds, called: Mapping[str, str]) -> np.ndarray:
         def narrowed(e: Predicted) -> Predicted:
-            gold, predicted = task.narrowed(e.gold, same), task.narrowed(e.predicted, called)
+            gold, predicted = task.restrict_labels(e.gold, same), task.restrict_labels(e.predicted, called)
             return dataclasses.replace(e, gold=tuple(gold), predicted=tuple(predicted))
 
         narrow = [list(map(narrowed, examples)) for examples in sides]

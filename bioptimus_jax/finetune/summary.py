@@ -132,7 +132,7 @@ def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = Non
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class TokenStatistics:
     """Of a model of this run: contexts of every new token, and counts of words; empty for any other model.
 
     `words_of`: the words that were counted in a word of a file.
@@ -149,7 +149,7 @@ class Known:
         return min((self.counts.get(part, 0) for part in self.words_of(word)), default=0)
 
 
-def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
+def known_of(surgery: Path, vocab: Path, corpus_words: int) -> TokenStatistics:
     """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
     tokens = read_jsonl(surgery / TOKENS)
     contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
@@ -157,4 +157,4 @@ def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
     # Where pieces hold the space before them, words were counted with it.
     words, space = known.kind.words(known.reader), ' ' * known.kind.carries_space
-    return Known(contexts or None, counts, corpus_words, lambda word: words(space + word))
+    return TokenStatistics(contexts or None, counts, corpus_words, lambda word: words(space + word))

@@ -176,7 +176,10 @@ class Task(abc.ABC):
         return []
 
     def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
-        """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
+        """What slices.json holds: test predictions of all seeds by kinds of example.
+
+        `known`: see `summary.TokenStatistics`.
+        """
         return {}
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
@@ -214,7 +217,7 @@ class Task(abc.ABC):
         """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
         return {}
 
-    def narrowed(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
+    def restrict_labels(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
         """The answers to an example with these labels alone, by their other names."""
         return answers
 

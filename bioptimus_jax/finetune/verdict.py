@@ -221,7 +221,7 @@ def _without_failed(pairing: Pairing) -> list[str]:
 def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
     """B less A, in percent, over the seeds that both have."""
     sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', scores_2xS, strict=True)}
-    effect = TwoWay(sides).less('B', 'A')
+    effect = TwoWay(sides).contrast('B', 'A')
     assert effect is not None  # the seeds are the same
     return effect
 

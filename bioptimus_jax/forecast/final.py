@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern,
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
-from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.scoring.student import half_interval
 
 FEWEST = 4
 """Finished runs that a forecast takes."""
@@ -80,9 +80,9 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     own_F = fitted.scaled(np.r_[curve.at(curve.share), planned_F])
     [gain], [deviation] = fitted.process.predict(own_F[None], return_std=True)
     if another_seed:
-        half = reach(float(deviation), len(finished) - 1)
+        half = half_interval(float(deviation), len(finished) - 1)
     else:  # constants that suit the known arms best promise too much of another one
-        half = reach(max(float(deviation), fitted.error), fitted.arms - 1)
+        half = half_interval(max(float(deviation), fitted.error), fitted.arms - 1)
     return Forecast(curve, float(curve.losses_N[-1] + gain), half)
 
 

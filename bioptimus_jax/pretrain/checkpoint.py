@@ -23,7 +23,7 @@ from orbax.checkpoint import checkpoint_managers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
-from bioptimus_jax.run.manifests import MANIFEST, again, read_record
+from bioptimus_jax.run.manifests import MANIFEST, read_record, rerun_hint
 from bioptimus_jax.storage.files import read_json, sha256
 
 AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
@@ -186,9 +186,9 @@ class Checkpoints:
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
     path = _phase_path(folder, phase) / 'checksums' / 'metadata'
-    sums = read_json(path, again(folder))
+    sums = read_json(path, rerun_hint(folder))
     if not isinstance(sums, dict):
-        raise InputError(f'{path}: is damaged or missing; {again(folder)}')
+        raise InputError(f'{path}: is damaged or missing; {rerun_hint(folder)}')
     return sums
 
 
@@ -218,7 +218,7 @@ def load_phase(folder: Path, phase: str) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {again(folder)}'
+            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {rerun_hint(folder)}'
         ) from error
     return jax.tree.map(np.asarray, state[part])
 
@@ -230,7 +230,7 @@ def _check_files(folder: Path, path: Path) -> None:
         file = folder.resolve() / name
         if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry['sha256']):
             what = f'is not what {MANIFEST} says (SHA-256)' if file.is_file() else 'is missing'
-            raise InputError(f'{folder / name}: {what}; {again(folder)}')
+            raise InputError(f'{folder / name}: {what}; {rerun_hint(folder)}')
 
 
 def checksums(state: Any) -> dict[str, int]:

@@ -94,7 +94,7 @@ ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', SELF_PACED)
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
 ENTITIES = 'entities'
 PACES = ('heldout', ENTITIES)
-"""What self-pacing goes by (`pretrain.curriculum.PACE_VALUES`)."""
+"""What self-pacing goes by (`pretrain.curriculum.EARLY_STOP_METRICS`)."""
 MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
 
@@ -126,7 +126,7 @@ class Curriculum:
         'by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept under '
         '80-10-10 and nearly free',
         one_of=tuple(MEASURES),
-        only_with=('curriculum.order', BY_DIFFICULTY),
+        active_if=('curriculum.order', BY_DIFFICULTY),
     )
     samples: int = key(
         10, 'by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
@@ -136,7 +136,7 @@ class Curriculum:
         'heldout',
         'self_paced: heldout: the held-out loss; entities: 1 - F1 from frozen states, mean of evaluation.entities',
         one_of=PACES,
-        only_with=('curriculum.order', (SELF_PACED,)),
+        active_if=('curriculum.order', (SELF_PACED,)),
     )
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
     min_improvement: float = key(0.005, 'self_paced: enough, as a share of what `pace` names', low=0, high=1)
@@ -207,7 +207,7 @@ class Evaluation:
         'training sentences of each of them, chosen by hash; devel and test are never read',
         low=2,
         high=LARGEST_SIZE,
-        only_with=('evaluation.entities', NOT_EMPTY),
+        active_if=('evaluation.entities', NOT_EMPTY),
     )
     snapshots_per_phase: int = key(
         1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100

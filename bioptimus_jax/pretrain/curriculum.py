@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.run.manifests import again
+from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
@@ -51,7 +51,7 @@ class ScheduledPhase:
         return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
 
 
-class Moving(NamedTuple):
+class RateRamp(NamedTuple):
     """A number of a setting that moves within a phase, in a straight line or in so many equal `parts`."""
 
     first: Any
@@ -161,7 +161,7 @@ def after_evaluation(
     return _consecutive(phases, schedule[-1].stop, ends)
 
 
-PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+EARLY_STOP_METRICS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     'heldout': lambda evaluation: float(evaluation['frozen_loss']),
     ENTITIES: lambda evaluation: 1 - float(np.mean(list(f1_of(evaluation).values()))),
 }
@@ -170,7 +170,7 @@ PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
 
 def pace_value(experiment: HasTraining, evaluation: Mapping[str, Any]) -> float:
     """What self-pacing goes by in this run."""
-    return PACE_VALUES[experiment.curriculum.pace](evaluation)
+    return EARLY_STOP_METRICS[experiment.curriculum.pace](evaluation)
 
 
 def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
@@ -219,12 +219,12 @@ def kept_names(experiment: HasTraining) -> list[str]:
 
 def read_record(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, again(folder))
+    record = read_json(folder / RECORD, rerun_hint(folder))
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {again(folder)}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {rerun_hint(folder)}')
     return record
 
 
@@ -320,7 +320,7 @@ def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
     at = phase_at(table, step)
     start, length = (jnp.asarray(table[name])[at] for name in ('start', 'length'))
     here = jax.tree.map(lambda column: jnp.asarray(column)[at], table['setting'])
-    return {n: v.at(step - start, length) if isinstance(v, Moving) else v for n, v in here.items()}
+    return {n: v.at(step - start, length) if isinstance(v, RateRamp) else v for n, v in here.items()}
 
 
 def phase_at(table: Mapping[str, Any], step: Any) -> Any:

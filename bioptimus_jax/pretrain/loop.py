@@ -18,7 +18,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
-from bioptimus_jax.pretrain.backends import Choices
+from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
@@ -35,11 +35,11 @@ from bioptimus_jax.pretrain.objective import (
 )
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
-from bioptimus_jax.pretrain.watch import Profiler, Window
+from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import again
+from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
@@ -168,7 +168,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    objectives, choices = _objectives(run, folder, architecture, subwords, rows, mesh)
+    objectives, measured = _objectives(run, folder, architecture, subwords, rows, mesh)
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
     record = curriculum.read_record(folder)
@@ -183,12 +183,12 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     state, step = found or (state, 0)
     if found:
         if not record:  # without it nobody knows where the phases ended
-            raise InputError(f'{folder / curriculum.RECORD}: is missing; {again(folder)}')
+            raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')
         curriculum.check_continues(record, schedule, step)
         run.say(f'pretrain: resuming after step {step}')
     evaluation = with_entities(objective.evaluation(heldout), run, objective, subwords)
     if run.leads:
-        choices.write(folder)
+        measured.write(folder)
         # Before the first checkpoint: one without this record is refused at the next start.
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
@@ -219,24 +219,24 @@ def _objectives(
     subwords: Subwords,
     rows: Rows,
     mesh: Mesh,
-) -> tuple[dict[str, Objective], Choices]:
+) -> tuple[dict[str, Objective], MeasuredAttention]:
     """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
     config, here = run.config, present()
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    choices = Choices(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
-    choices.read(folder)
+    measured = MeasuredAttention(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
+    measured.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
+        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, measured)
         for name in config.all_objectives
     }
     own, *_ = objectives.values()
     run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())
-    if choices.made:
-        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
-    return objectives, choices
+    if measured.made:
+        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}')
+    return objectives, measured
 
 
 def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
     session.check_pause(start)
     tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
-    window, compiled = Window(), set[str]()
+    interval, compiled = LogInterval(), set[str]()
     clock.enter(TRAINING)
     for step, batch, waited in session.batches.stream(start, session.total):
         clock.waited(waited)
@@ -276,7 +276,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         with clock.within(TRAINING if name in compiled else COMPILE):  # which the first call waits for
             state, metrics = session.train_steps[name](state, batch, tables[name])
         compiled.add(name)
-        window.add(done, metrics, waited)
+        interval.add(done, metrics, waited)
         profiler.after(done, state)
         stopping, logged = _stopping(run, done), done % runtime.log_every_steps == 0
         leaving = stopping or done == session.pause
@@ -284,13 +284,13 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
         recorded = save_now or done in evaluate_at or logged
         if recorded:
-            record = _log(session, window)
-            progress.update(len(window.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
-            window = Window()
+            record = _log(session, interval)
+            progress.update(len(interval.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
+            interval = LogInterval()
         if done in evaluate_at:
             if _ends_phase(session, state, done):
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
-            window = Window()  # the time of an evaluation is in no rate
+            interval = LogInterval()  # the time of an evaluation is in no rate
         with clock.within(CHECKPOINT):
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
             if save_now or done in kept.values():
@@ -311,7 +311,7 @@ def _ends_phase(session: Session, state: Any, done: int) -> bool:
     """Score the held-out documents; whether self-pacing ends the phase by it, so that the schedule is another one."""
     ending = any(s.stop == done for s in session.schedule)
     _evaluate(session, state, done, phase_end=ending)
-    if not _moved(session, done):
+    if not _phase_ended_early(session, done):
         return False
     if not ending:  # it is one now: under every setting, in place of the record just made
         _evaluate(session, state, done, phase_end=True)
@@ -335,7 +335,7 @@ def _stopping(run: Run[HasTraining], done: int) -> bool:
     return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
 
 
-def _moved(session: Session, done: int) -> bool:
+def _phase_ended_early(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
     schedule = curriculum.after_evaluation(session.schedule, done, session.pace_values, session.run.config)
     if schedule == session.schedule:
@@ -352,19 +352,19 @@ def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoint
     curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
 
-def _log(session: Session, window: Window) -> dict[str, Any]:
-    """Read the window (which waits for its steps), stop on a value that is not finite, write one record."""
-    values, seconds = window.read()
+def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
+    """Read the interval (which waits for its steps), stop on a value that is not finite, write one record."""
+    values, seconds = interval.read()
     settings = session.run.config.pretrain
     bad = watch.first_not_finite(values)
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
-    # A window never holds two objectives: every phase ends with a record.
+    # An interval never holds two objectives: every phase ends with a record.
     step = values[-1][0]
     objective = session.objectives[session.objective_at(step)]
-    record = watch.summarise(window, values, seconds, cells, objective)
+    record = watch.summarise(interval, values, seconds, cells, objective)
     record['joules'] = session.meter.since_last()
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
         before, here = session.spent[name], record[name]

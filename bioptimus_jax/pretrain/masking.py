@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.units import begins_of, in_order, limits, longest_unit, number_of, unit_starts
-from bioptimus_jax.rows.build import CUTS
+from bioptimus_jax.pretrain.units import begins_of, in_order, limited_starts, limits, longest_unit, number_of
+from bioptimus_jax.rows.build import TOKENIZER_WORD_STARTS
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
 
 
-class Setting(NamedTuple):
+class MaskingParams(NamedTuple):
     """One masking setting as scalars, traced in the step, so that one compiled step serves a whole curriculum.
 
     `strategy`: its number in `units.MASKINGS`; `part`, `parts`: its `limits`.
@@ -39,7 +39,7 @@ class Setting(NamedTuple):
     draw_per_word: Any
 
     @classmethod
-    def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
+    def of(cls, phase: Phase, max_word_pieces: int) -> 'MaskingParams':
         """A phase's masking setting, as numpy's scalars."""
         part, parts = limits(phase.masking, max_word_pieces)
         return cls(
@@ -102,7 +102,7 @@ class Masker:
         as the rows say, or the tokens."""
         if self.word == 'whitespace':
             return batch['word_starts']
-        cuts = batch.get(CUTS)
+        cuts = batch.get(TOKENIZER_WORD_STARTS)
         return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']] if cuts is None else cuts
 
     def maskable(self, tokens_BxL: Any, segments_BxL: Any) -> jax.Array:
@@ -110,7 +110,12 @@ class Masker:
         return (segments_BxL > 0) & ~jnp.asarray(self.vocabulary.special_V)[tokens_BxL]
 
     def mask(
-        self, tokens_BxL: Any, starts_BxL: Any, maskable_BxL: jax.Array, setting: Setting, keys_B: jax.Array
+        self,
+        tokens_BxL: Any,
+        starts_BxL: Any,
+        maskable_BxL: jax.Array,
+        setting: MaskingParams,
+        keys_B: jax.Array,
     ) -> Masked:
         """Whole units up to the budget of each row, corrupted, each row by its own key.
 
@@ -124,7 +129,7 @@ class Masker:
         tokens_L: jax.Array,
         starts_L: jax.Array,
         maskable_L: jax.Array,
-        setting: Setting,
+        setting: MaskingParams,
         key: jax.Array,
     ) -> Masked:
         length = tokens_L.shape[0]
@@ -137,7 +142,7 @@ class Masker:
         begins_L = begins_SxL[jnp.searchsorted(numbers_S, setting.strategy)]
         apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))
         parts = setting.parts if self.joins else 1
-        unit_starts_L = unit_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
+        unit_starts_L = limited_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
         unit_L, offset_L, unit_length_L = _units(unit_starts_L)
 
         # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units

@@ -21,7 +21,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.model.trees import flatten, unflatten
-from bioptimus_jax.pretrain.backends import Choices, make_compute
+from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.build import Block, Rows
@@ -348,12 +348,12 @@ def make_objective(
     mesh: Mesh,
     warn: Callable[[str], None],
     name: str = '',
-    choices: Choices | None = None,
+    measured: MeasuredAttention | None = None,
 ) -> Objective:
     """The objective of a configuration (of that name, or its own), computed as the mesh and the platform allow.
 
-    `row_pieces`: those of its rows. `choices`: of attention, as `make_compute` takes them.
+    `row_pieces`: those of its rows. `measured`: of attention, as `make_compute` takes them.
     """
     kind = objective_of(config, name)
-    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal, choices)
+    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal, measured)
     return kind(config, architecture, vocabulary, row_pieces, compute)

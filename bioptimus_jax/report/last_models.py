@@ -132,7 +132,7 @@ def _effects(arms: Arms, family: Mapping[str, Sequence[str]], control: str) -> d
         by_seed = {arm: scores for arm, seeds in arms.items() if (scores := _by_seed(seeds, sets))}
         if control in by_seed:
             fitted = TwoWay(by_seed)
-            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.less(a, control))}
+            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.contrast(a, control))}
     return dict(zip(found, corrected(list(found.values())), strict=True))
 
 

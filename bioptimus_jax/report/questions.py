@@ -200,7 +200,7 @@ def _is_end(t: Trained) -> bool:
 
 def _is_papers(t: Trained) -> bool:
     """Whether it is the end of a phase, from rows that were made as in the paper."""
-    return _is_end(t) and t.config.surgery.initialisation.papers_own
+    return _is_end(t) and t.config.surgery.initialisation.is_paper_method
 
 
 def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:

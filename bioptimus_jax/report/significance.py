@@ -104,7 +104,7 @@ def _compared(
             by_seed.setdefault(seed, []).append(100 * (one - other))
     differences = tuple(map(statistics.fmean, by_seed.values()))
     names, two_way = (row.label, reference.label), fitted(datasets)
-    effect = two_way.less(*names) if {*names} <= set(two_way.arms) else None
+    effect = two_way.contrast(*names) if {*names} <= set(two_way.arms) else None
     effect = effect or Effect(statistics.fmean(differences))
     over, p = datasets if name == MACRO else (), items.p if items else None
     return Compared(*names, name, effect, differences, items, p, over)

@@ -35,7 +35,7 @@ ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 Block: TypeAlias = dict[str, np.ndarray]
 """Rows as arrays by name, R first: some or all of FIELDS and MORE."""
 Batches: TypeAlias = Iterable[Sequence[Document]]
-Packed: TypeAlias = tuple[list['Part'], Counter[str]]
+PartsAndCounts: TypeAlias = tuple[list['PackedSegment'], Counter[str]]
 """Parts, and what was counted."""
 _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
@@ -50,21 +50,22 @@ class Tokenised(NamedTuple):
     key: int
     tokens: np.ndarray
     word_starts: np.ndarray
-    cuts: np.ndarray | None
+    tokenizer_word_starts: np.ndarray | None
     bounds: list[int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class PackedSegment:
     """A document, a part of a long one or a pair, with the special tokens at its ends.
 
-    Of a pair `first` counts the pieces of the first text with [CLS] and [SEP], and `label` UNTOLD, FOLLOWS or RANDOM.
+    For a pair `first` counts the pieces of the first text with [CLS] and [SEP], and `label` is UNLABELLED, FOLLOWS or
+    RANDOM.
     """
 
     tokens: np.ndarray
     word_starts: np.ndarray
     document: int
-    cuts: np.ndarray | None = None
+    tokenizer_word_starts: np.ndarray | None = None
     first: int | None = None
     label: int = 0
 
@@ -93,7 +94,7 @@ class Rows:
             )
         self.ends, self.parts = np.cumsum(lengths), [self]
 
-    def followed_by(self, others: Sequence['Rows']) -> 'Rows':
+    def concatenated(self, others: Sequence['Rows']) -> 'Rows':
         """These rows, and behind them those of other corpora, numbered through."""
         together = copy.copy(self)
         together.parts = [self, *others]
@@ -125,14 +126,20 @@ class Rows:
         return _unpacked(found, self.pieces)
 
 
-CUTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
+TOKENIZER_WORD_STARTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
 FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
-MORE = (CUTS, FIRSTS, LABELS)  # arrays that not all rows have
-KINDS = {'tokens': np.uint32, 'word_starts': bool, CUTS: bool, 'documents': np.uint64, LABELS: np.uint8}
-BITS = ('word_starts', CUTS)
+MORE = (TOKENIZER_WORD_STARTS, FIRSTS, LABELS)  # arrays that not all rows have
+KINDS = {
+    'tokens': np.uint32,
+    'word_starts': bool,
+    TOKENIZER_WORD_STARTS: bool,
+    'documents': np.uint64,
+    LABELS: np.uint8,
+}
+BITS = ('word_starts', TOKENIZER_WORD_STARTS)
 WIDE = ('tokens', *BITS)  # a column a piece; others have one a segment
 PAIRS, RANDOM_PAIRS, QUOTED = 'pairs', 'random_pairs', 'special_tokens_quoted'  # as counted
-UNTOLD, FOLLOWS, RANDOM = range(3)  # labels of a pair: untold are those of which none is random
+UNLABELLED, FOLLOWS, RANDOM = range(3)  # labels of a pair; UNLABELLED: its layout draws no random pairs
 
 
 def _unpacked(block: Block, width: int) -> Block:
@@ -205,11 +212,11 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(batches: Batches, subwords: Subwords, longest: int) -> Packed:
+def document_parts(batches: Batches, subwords: Subwords, longest: int) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
-    parts: list[Part] = []
+    parts: list[PackedSegment] = []
     counted = Counter[str]()
     for document in _tokenised(batches, subwords, counted):
         pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
@@ -221,7 +228,7 @@ def document_parts(batches: Batches, subwords: Subwords, longest: int) -> Packed
     return parts, counted
 
 
-def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> Packed:
+def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> PartsAndCounts:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
     Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
@@ -235,7 +242,7 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
     of_document: Counter[int] = Counter()
     for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator):
         texts = [(documents[pair.document], *pair.first), (documents[pair.other], *pair.second)]
-        label = UNTOLD if not layout.labelled else RANDOM if pair.random else FOLLOWS
+        label = UNLABELLED if not layout.labelled else RANDOM if pair.random else FOLLOWS
         parts.append(_part(texts, subwords, label))
         of_document[pair.document] += 1
         counted[RANDOM_PAIRS] += pair.random
@@ -281,7 +288,9 @@ def sentence_bounds(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     return sorted({0, len(offsets), *np.searchsorted(ended, begins, side='right').tolist()})
 
 
-def _part(texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: int | None = None) -> Part:
+def _part(
+    texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: int | None = None
+) -> PackedSegment:
     """Some pieces of a document or, with a label, of two; the second text may be empty."""
     texts = [text for text in texts if text[2] > text[1]]
     document, begin, end = texts[0]
@@ -291,9 +300,9 @@ def _part(texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: in
         return np.concatenate([[first], *itertools.chain.from_iterable(arrays)])
 
     tokens, starts = closed('tokens', subwords.cls, subwords.sep), closed('word_starts', True, True)
-    cuts = None if document.cuts is None else closed('cuts', True, True)
+    cuts = None if document.tokenizer_word_starts is None else closed('tokenizer_word_starts', True, True)
     paired = {} if label is None else {'first': end - begin + 2, 'label': label}
-    return Part(tokens, starts, document.key, cuts, **paired)
+    return PackedSegment(tokens, starts, document.key, cuts, **paired)
 
 
 def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
@@ -333,12 +342,12 @@ def cut_points(
     yield begin, len(tokens)
 
 
-def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
+def lay_out(parts: list[PackedSegment], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
     # All parts of a vocabulary and a layout have the same: the first one tells.
     names = list(FIELDS)
-    names += [CUTS] if parts and parts[0].cuts is not None else []
+    names += [TOKENIZER_WORD_STARTS] if parts and parts[0].tokenizer_word_starts is not None else []
     names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
     widths = {name: width if name in WIDE else segments for name in names}
     block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
@@ -346,7 +355,7 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
         at = 0
         for segment, part in enumerate(parts[member] for member in members):
             length = len(part.tokens)
-            of_pieces = part.tokens, part.word_starts, part.cuts
+            of_pieces = part.tokens, part.word_starts, part.tokenizer_word_starts
             of_segment = length, part.document, part.first, part.label
             for name, values in zip(WIDE, of_pieces, strict=True):
                 if name in block:
@@ -358,7 +367,7 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     return block | {name: np.packbits(block[name], axis=1) for name in BITS if name in block}
 
 
-def one_a_row(parts: list[Part], width: int) -> Block:
+def one_a_row(parts: list[PackedSegment], width: int) -> Block:
     """Rows of one part each, as `Rows.read` gives them."""
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
     kinds = {'tokens': np.int32, 'segment_lengths': np.int32}

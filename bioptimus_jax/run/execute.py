@@ -65,7 +65,7 @@ def bring_up_to_date(
     found = _look(run, stage, wanted)
     if found.is_unwanted(replace, keep_matching, is_empty(folder)):
         _remove(folder)
-        found = manifests.Found()
+        found = manifests.StageState()
     if found.refusal:
         raise found.refusal
     finished = None if found.changes or found.missing or stage.always else found.manifest
@@ -78,13 +78,13 @@ def bring_up_to_date(
     return _make(run, stage, wanted, found)
 
 
-def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.Found:
+def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.StageState:
     """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
     folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
     if manifest is None:
         run.fetch(stage.name)  # what an earlier attempt has left
     claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
-    found = manifests.Found(manifest, claim)
+    found = manifests.StageState(manifest, claim)
     if not found.begun:
         return dataclasses.replace(found, refusal=_refuse_strange(folder))
     changes = tuple(changes_between(run, found.begun, wanted))
@@ -111,13 +111,13 @@ def _refuse_strange(folder: Path) -> ConfigError | None:
     )
 
 
-def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.Found) -> dict[str, Any]:
+def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.StageState) -> dict[str, Any]:
     """Make the stage, or go on with it, and return its manifest.
 
     Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
     needs.
     """
-    if stage.apart and devices.held():
+    if stage.needs_free_accelerator and devices.held():
         _leave_accelerators(run, stage.name)
     if found.begun or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
@@ -169,18 +169,18 @@ def _leave_accelerators(run: Run[Any], stage: str) -> None:
     )
 
 
-def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.Found) -> dict[str, Any]:
-    """What the stage counted. Where it is refused its folder is left as `Found.after_refusal` says."""
+def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageState) -> dict[str, Any]:
+    """What the stage counted. Where it is refused its folder is left as `StageState.after_refusal` says."""
     try:
         return stage.build(run, folder)
     except (ConfigError, InputError) as error:
         left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
-        if left is manifests.Left.FINISHED and found.manifest:
+        if left is manifests.FolderOutcome.FINISHED and found.manifest:
             # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
             records = _records(run, stage)
             files = {**found.manifest.get('files', {}), **records['files']}
             manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
-        elif left is manifests.Left.NOTHING:
+        elif left is manifests.FolderOutcome.NOTHING:
             _remove(folder)
         raise
     except Stopped:

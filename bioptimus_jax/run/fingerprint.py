@@ -29,7 +29,7 @@ def result_keys(experiment: Configuration, sections: tuple[str, ...]) -> dict[st
     flat = {}
     for name, value, metadata in keys:
         # A key that decides nothing under these settings must not make anybody build a stage again.
-        other, values = metadata.get('only_with') or (name, (value,))
+        other, values = metadata.get('active_if') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = _as_json(value)
     return flat
@@ -139,7 +139,7 @@ def refusal_of(
 ) -> ConfigError | None:
     """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
     # A plug-in comes with a phase that is added, and goes once the program ships it.
-    against = manifests.refused(changes, old, new, stage.extendable, (*stage.grows, PLUG_IN))
+    against = manifests.refused(changes, old, new, stage.changeable_keys, (*stage.open_ended_inputs, PLUG_IN))
     if not against:
         return None
     return ConfigError(

@@ -87,18 +87,18 @@ def _attention() -> Finding:
 
     from bioptimus_jax.hosts.config import Runtime
     from bioptimus_jax.model.compute import Compute
-    from bioptimus_jax.pretrain.backends import Choices, Needed, choose, dtype_of
+    from bioptimus_jax.pretrain.backends import AttentionSpec, MeasuredAttention, choose, dtype_of
     from bioptimus_jax.pretrain.config import Pretrain
     from bioptimus_jax.pretrain.sharding import make_mesh
 
     said: list[str] = []
     mesh = make_mesh(0, 1, 1)
-    choices = Choices(ROWS * mesh.size)
+    measured = MeasuredAttention(ROWS * mesh.size)
     dtype = dtype_of(Pretrain(), jax.default_backend())
-    needed = Needed(mesh, HEADS, HEAD_SIZE, (PIECES,), dtype, (None,))
-    chosen = choose(Runtime.attention, needed, 0.0, said.append, choices)
-    measured = f' ({choices.line()})' * bool(choices.made)
-    found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{measured}'
+    spec = AttentionSpec(mesh, HEADS, HEAD_SIZE, (PIECES,), dtype, (None,))
+    chosen = choose(Runtime.attention, spec, 0.0, said.append, measured)
+    times = f' ({measured.line()})' * bool(measured.made)
+    found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{times}'
     return Finding('attention', found, '; '.join(said))
 
 

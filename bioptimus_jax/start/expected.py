@@ -20,7 +20,7 @@ from bioptimus_jax.finetune.finished import Model, read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.run.folder import Run, stage_folder
-from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -77,7 +77,7 @@ def observe(pairs: Sequence[tuple[str, str]]) -> list[Observed]:
 def expect(share: float, observed: Sequence[Observed]) -> Expected:
     """The gain on a set of which this share of the mentions is respelled."""
     errors = [error for _, error in left_out(observed)]
-    half = reach(float(np.sqrt(np.mean(np.square(errors)))), len(errors) - 1) if errors else None
+    half = half_interval(float(np.sqrt(np.mean(np.square(errors)))), len(errors) - 1) if errors else None
     return Expected(_combined(share, observed), half)
 
 

@@ -55,7 +55,7 @@ def synthesise(
         made = fit.fitted(settings, made, source, tokens, contexts, seed, watched(progress, run.check_stop))
         if made.fit is not None:
             run.say(f'surgery: {made.fit.words()}')
-    return dataclasses.replace(made, rows=rows.dealt(made.rows, seed)) if settings.dealt else made
+    return dataclasses.replace(made, rows=rows.shuffled(made.rows, seed)) if settings.dealt else made
 
 
 def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
@@ -93,7 +93,9 @@ def make(
     initialisation, inputs = settings.initialisation, material.inputs(settings, seed, advance)
     assert initialisation.rows is not None, f'{settings.strategy} has no new rows'
     made_NxD = initialisation.rows(inputs)
-    alone_NxD = inputs.alone if initialisation.alone else averaged_input(inputs.table, inputs.spellings)
+    alone_NxD = (
+        inputs.isolated if initialisation.isolated_states else averaged_input(inputs.table, inputs.spellings)
+    )
     fitted_map, described = _map(settings, material, seed), None
     if fitted_map:
         fitted, mapped = fitted_map
@@ -103,7 +105,7 @@ def make(
     known_N, missing_N = inputs.known, np.isnan(made_NxD).all(axis=1)
     alone_NxD = np.where(known_N[:, None], alone_NxD, material.table.mean(axis=0, dtype=np.float64))
     made_NxD = np.where(missing_N[:, None], alone_NxD, made_NxD)
-    if_known = 'context_free' if initialisation.alone else 'averaged_input'
+    if_known = 'context_free' if initialisation.isolated_states else 'averaged_input'
     fallback = [
         (if_known if known else UNKNOWN_MEAN) if missing else None
         for known, missing in zip(known_N, missing_N, strict=True)

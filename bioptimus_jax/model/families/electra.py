@@ -33,7 +33,7 @@ class Electra(LikeBert):
     title: ClassVar = 'ELECTRA'
     hf_class: ClassVar = 'ElectraForMaskedLM'
     config_keys: ClassVar = {**Bert.config_keys, 'embedding_size': 'embedding_size'}
-    unsaid: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
+    hf_defaults: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'electra.'
     ignored: ClassVar = re.compile(

@@ -77,7 +77,7 @@ class ModernBert(LikeBert):
         'tie_word_embeddings': True,
         'rope_scaling': None,
     }
-    unsaid: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
+    hf_defaults: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'model.'
     modules: ClassVar = {
@@ -168,7 +168,7 @@ class ModernBert(LikeBert):
     def layer(self, compute: Compute) -> nn.Module:
         return Layer(self, compute)
 
-    def closing(self, compute: Compute) -> nn.Module:
+    def final_norm(self, compute: Compute) -> nn.Module:
         return FinalNorm(self, compute)
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Roberta(LikeBert):
         **{field: key for field, key in Bert.config_keys.items() if field != 'token_types'},
         'pad': 'pad_token_id',
     }
-    unsaid: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
+    hf_defaults: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
     token_keys: ClassVar = {'pad_token_id': 'pad', 'bos_token_id': 'cls', 'eos_token_id': 'sep'}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'roberta.'
@@ -76,7 +76,7 @@ class Roberta(LikeBert):
         """Also the rows of types that no piece has."""
         return [*super().lost(tensors), *[f'{TYPES}[1:]'] * (len(tensors.get(TYPES, ())) > 1)]
 
-    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def from_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Without rows that no piece reads; the type that every piece has is added to its position."""
         if POSITIONS not in tensors:
             return tensors
@@ -92,7 +92,7 @@ class Roberta(LikeBert):
             rows = rows.astype(np.float32) + types[:1].astype(np.float32)
         return {**tensors, POSITIONS: rows}
 
-    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def to_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """With the rows that transformers wants and no piece reads, and a type, all zero."""
         rows = np.pad(tensors[self.prefix + POSITIONS], [(self.pad + 1, 0), (0, 0)])
         return {**tensors, self.prefix + POSITIONS: rows, self.prefix + TYPES: np.zeros_like(rows[:1])}

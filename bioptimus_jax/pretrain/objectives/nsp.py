@@ -19,7 +19,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
-from bioptimus_jax.rows.build import FOLLOWS, UNTOLD
+from bioptimus_jax.rows.build import FOLLOWS, UNLABELLED
 from bioptimus_jax.rows.layouts import LAYOUTS, layout_of
 
 
@@ -80,8 +80,8 @@ class NextSentence(MaskedLM):
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """As masked, and the number of pairs."""
         example = super().example(batch, setting, keys_B)
-        told_BxG = example.rows.pairs.labels_BxG > UNTOLD
-        return example._replace(weights={**example.weights, 'pairs': told_BxG.sum()})
+        labelled_BxG = example.rows.pairs.labels_BxG > UNLABELLED
+        return example._replace(weights={**example.weights, 'pairs': labelled_BxG.sum()})
 
     def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Both terms; the sums also count pairs."""
@@ -92,13 +92,13 @@ class NextSentence(MaskedLM):
         sums = self.slot_sums(rows.masked, *of_slots)
         first_BxGxD = jnp.take_along_axis(states_BxLxD, pairs.begins_BxG[..., None], axis=1)
         logits_BxGx2 = self.paired.pair_logits(params, first_BxGxD)
-        # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNTOLD also becomes 0, without weight.
-        told_BxG, labels_BxG = pairs.labels_BxG > UNTOLD, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
+        # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNLABELLED also becomes 0, without weight.
+        labelled_BxG, labels_BxG = pairs.labels_BxG > UNLABELLED, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
         likely_BxGx2 = jax.nn.log_softmax(logits_BxGx2)
         losses_BxG = -jnp.take_along_axis(likely_BxGx2, labels_BxG[..., None], axis=-1)[..., 0]
-        loss = (losses_BxG * told_BxG).sum()
-        right = ((logits_BxGx2.argmax(axis=-1) == labels_BxG) & told_BxG).sum()
-        counted = {'pair_loss': jax.lax.stop_gradient(loss), 'pair_right': right, 'pairs': told_BxG.sum()}
+        loss = (losses_BxG * labelled_BxG).sum()
+        right = ((logits_BxGx2.argmax(axis=-1) == labels_BxG) & labelled_BxG).sum()
+        counted = {'pair_loss': jax.lax.stop_gradient(loss), 'pair_right': right, 'pairs': labelled_BxG.sum()}
         return {'slots': masked_loss, 'pairs': loss}, {**sums, **counted}
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
