@@ -173,7 +173,7 @@ class Collator:
         return batch
 
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
-        """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
+        """One row an example: its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
             raise InputError('examples: is empty; a batch has at least one')

@@ -30,7 +30,7 @@ Kind = str | Callable[['Reading', etree._Element, list[str]], None]
 
 
 def in_language(elements: list[etree._Element], language: str) -> list[etree._Element]:
-    """Those of some elements that say the same in several languages which are in this one; else, in the first's."""
+    """The elements in this language, among some that say the same in several; without any, those in the first's."""
     codes = [element.get(LANGUAGE, '').lower().partition('-')[0] for element in elements]
     wanted = language.lower().partition('-')[0]
     if codes and wanted not in codes and '' not in codes:
@@ -213,7 +213,7 @@ class Reading:
         _add(pieces, found)
 
     def _alternatives(self, element: etree._Element, found: list[str]) -> None:
-        """Of several forms of one thing the one that can be read, MathML first."""
+        """Keep the one form of several that can be read, MathML first."""
         readable = [child for child in element if KINDS.get(child.tag) != PICTURE and child.tag != LAST_FORM]
         formulas = [child for child in readable if KINDS.get(child.tag) is Reading._math]
         pieces: list[str] = []

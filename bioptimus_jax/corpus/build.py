@@ -84,7 +84,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
 
 
 def _absolute(settings: Corpus) -> Corpus:
-    """With paths that hold in a worker of a cluster, which has a working directory of its own."""
+    """The settings with paths that hold in a worker of a cluster, which has a working directory of its own."""
     folder = settings.audit.folder and str(Path(settings.audit.folder).expanduser().absolute())
     return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
 
@@ -212,7 +212,7 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
 def _rows(
     places: Iterable[tuple[Part, np.ndarray]], columns: tuple[str, ...]
 ) -> Iterator[tuple[Part, dict[str, Any]]]:
-    """Those rows of the parts, in order, one row group in memory at a time."""
+    """Rows of the parts, in order, one row group in memory at a time."""
     for part, rows in places:
         file, start = pyarrow.parquet.ParquetFile(part.table), 0
         for group in range(file.num_row_groups):

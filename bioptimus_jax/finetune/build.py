@@ -55,7 +55,7 @@ LAST = (
     'predict_sentences_per_second',
     'best_epoch',
 )
-"""Of a record in results.jsonl, before and behind what its task reports."""
+"""Last columns of results.jsonl, behind what the task reports."""
 Sets = Mapping[NamedSet, Any]
 
 
@@ -297,7 +297,7 @@ def _summarise(
 
 
 def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
-    """By set how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
+    """Set -> how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
     if not run.manifest('corpus'):
         return {}
     try:

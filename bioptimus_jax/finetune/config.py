@@ -167,7 +167,7 @@ def wrong_finetune(settings: Finetune) -> Iterator[str]:
 
 
 def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
-    """Of all sets, or of one: `where` its keys are."""
+    """What is wrong with settings for all sets, or for one: `where` its keys are."""
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
             yield f'{where}{name}: one or more different ones are needed, got {values}'
@@ -182,7 +182,7 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
 
 
 def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
-    """Of one of `settings`, by its name, with all of its keys."""
+    """What is wrong with one of `settings`, by its name, with all of its keys."""
     kept = f'config.finetune.keep: {setting.keep!r}, but setting {name!r}'
     if setting.keep != 'none' and setting.head != 'linear':
         yield (

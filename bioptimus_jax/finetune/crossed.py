@@ -20,7 +20,7 @@ from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.storage.files import digest, read_sealed, sha256, write_sealed
 
 FOLDER = 'crossed'
-"""In a cell's folder: a folder for each other set, with predictions as the cell has its own."""
+"""Folder in a cell: a folder for each other set, with predictions as the cell has its own."""
 RECORD = 'print.json'
 
 

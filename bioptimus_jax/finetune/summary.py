@@ -18,7 +18,7 @@ from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
 
 ENSEMBLE, MEAN = 'ensemble', 'mean_logits'
-"""In statistics: what the seeds say together, where there are several; within it, from their mean logits."""
+"""Keys of statistics: what several seeds say together; within it, what their mean logits say."""
 Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
@@ -133,7 +133,7 @@ def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = Non
 
 @dataclasses.dataclass(frozen=True)
 class TokenStatistics:
-    """Of a model of this run: contexts of every new token, and counts of words; empty for any other model.
+    """What a run knows of its model's tokens: contexts of every new one, and counts of words; empty for other models.
 
     `words_of`: the words that were counted in a word of a file.
     """

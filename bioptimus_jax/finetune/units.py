@@ -20,7 +20,7 @@ STORED: np.dtype[Any] = np.dtype('<u2')
 EXACT: np.dtype[Any] = np.dtype('<f8')
 """Types of counts on record: small whole numbers; all others."""
 MOST_UNITS = 10_000_000
-"""That a record may unpack to."""
+"""Most units that a record may unpack to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ def same_text(
 
 
 def read_units(file: Path, task: Task) -> Units:
-    """Of the test predictions that a task has left. Raises InputError."""
+    """Counts of the test predictions that a task has left. Raises InputError."""
     examples = task.written(file.parent)
     kind, counts_1xUxC = counts_by_unit(task.metric, [examples], task.unit)
     text = digest([[e.words, e.document] for e in examples])
@@ -89,7 +89,7 @@ def read_units(file: Path, task: Task) -> Units:
 
 
 def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
-    """Of what `Units.record` gave. Raises InputError for a record that is damaged, or unpacks to too much."""
+    """The units that `Units.record` packed. Raises InputError for a record that is damaged, or unpacks to too much."""
     columns = len(task.metric.columns)
     try:
         unpacking = zlib.decompressobj()

@@ -282,7 +282,7 @@ class OnCards:
 
 
 def tell(peak: int, outside: int) -> None:
-    """In a process that sees one card: the bytes that its task takes at most, and what of the card nobody counts."""
+    """Note what a process that sees one card knows: the most bytes of its task, and what of the card nobody counts."""
     if _telling is not None:
         _telling.send((peak, outside))
 

@@ -61,7 +61,7 @@ class Lifelines:
             line.tell(message)
 
     def wait(self) -> None:
-        """Until everybody has left in order."""
+        """Wait until everybody has left in order."""
         for line in self.lines:
             line.ended.wait()
 

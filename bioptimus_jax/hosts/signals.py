@@ -58,7 +58,8 @@ def asked() -> int:
 
 @contextlib.contextmanager
 def watching() -> Iterator[Callable[[Watched], None]]:
-    """Within it signals ask what was handed to the function it gives to save and stop, and do not end the program.
+    """A context in which signals do not end the program: they ask what was handed to the function it gives to save and
+    stop.
 
     Only a second Ctrl-C ends it at once, as every signal does outside.
     """
@@ -95,7 +96,7 @@ def held() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """In a worker process: its parent is asked."""
+    """Ignore signals in a worker process: its parent is asked."""
     for number in ASKING:
         signal.signal(number, signal.SIG_IGN)
 

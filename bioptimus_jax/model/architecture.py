@@ -175,12 +175,12 @@ class Architecture(abc.ABC):
 
     @property
     def kinds(self) -> tuple[Hashable, ...]:
-        """Of every layer what makes it differ from others: equal ones have parameters of equal shapes."""
+        """A key for each layer; layers with equal keys have parameters of equal shapes."""
         return (None,) * self.layers
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """Of every layer the places to either side that a piece attends to; None: all of its document."""
+        """For each layer the places to either side that a piece attends to; None: all of its document."""
         return (None,) * self.layers
 
     @property

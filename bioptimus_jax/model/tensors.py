@@ -124,7 +124,7 @@ def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterabl
 def parameters_in(
     folder: Path, architecture: Architecture, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, np.ndarray]:
-    """Those of some parameters that a folder has. Raises InputError for one of another shape or not finite."""
+    """The parameters, of some, that a folder has. Raises InputError for one of another shape or not finite."""
     state, where = read_weights(folder)
     names, found = {architecture.plain_name(name): name for name in state}, {}
     for path, shape in shapes.items():

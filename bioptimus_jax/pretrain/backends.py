@@ -45,7 +45,7 @@ WITHOUT_CUDNN = 'with config.runtime.deterministic a step that has it ends with 
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
 CHOICES = ('auto', PLAIN, *KERNELS)
 RECORD = 'attention.json'
-"""In the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
+"""File in the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DOCUMENTS = 4  # of a row that a kernel is checked with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
@@ -54,7 +54,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     # are merged, that is a pass over memory of its own.
     'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
 }
-"""For the compiler, by platform; measured with BERT-base on an H100."""
+"""Options of the compiler by platform; measured with BERT-base on an H100."""
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
@@ -74,7 +74,7 @@ class MeasuredAttention:
     made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, folder: Path) -> None:
-        """Those of a run that goes on. Raises InputError."""
+        """Take over what a run that goes on has chosen. Raises InputError."""
         remedy = 'restore it, or delete it to measure again'
         made = read_json(folder / RECORD, remedy) or {}
         known = isinstance(made, dict) and all(isinstance(r, dict) for r in made.values())
@@ -132,7 +132,7 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
 
 
 def options_here() -> dict[str, Any] | None:
-    """Those of `OPTIONS` for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+    """The options for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
     said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}
     options = OPTIONS.get(jax.default_backend(), {})
     return {name: value for name, value in options.items() if name not in said} or None
@@ -186,12 +186,12 @@ class Sharded:
 
     @property
     def rows_spec(self) -> PartitionSpec:
-        """Of arrays BxL."""
+        """How arrays BxL are split."""
         return PartitionSpec(self._present(ROWS))
 
     @property
     def heads_spec(self) -> PartitionSpec:
-        """Of arrays BxLxHxK."""
+        """How arrays BxLxHxK are split."""
         return PartitionSpec(self._present(ROWS), None, self._present(HEADS))
 
     def _present(self, axes: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -52,7 +52,7 @@ class Marked:
 
 
 def _alone() -> ocp.options.MultiprocessingOptions:
-    """For Orbax, which otherwise waits for the other processes: this one reads or writes by itself."""
+    """Options with which Orbax reads or writes in this process alone; otherwise it waits for the other processes."""
     own = jax.process_index()
     return ocp.options.MultiprocessingOptions(
         primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
@@ -104,7 +104,7 @@ class Checkpoints:
             self.manager.save(step, args=arguments, force=True)
 
     def wait(self) -> None:
-        """Until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
+        """Wait until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
         with self._plain_disk_errors():
             self.manager.wait_until_finished()
 

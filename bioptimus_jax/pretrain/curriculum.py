@@ -26,9 +26,9 @@ from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
-"""Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
+"""Files of stage pretrain: where its phases are planned, and at which steps the ended ones did."""
 OF_SET = 'entities/'
-"""In the record of an evaluation OF_SET and the name of a set have its F1 from frozen states."""
+"""Prefix, in the record of an evaluation, of a set's name: its F1 from frozen states."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RateRamp(NamedTuple):
     parts: Any
 
     def at(self, done: Any, length: Any) -> Any:
-        """Its value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
+        """The value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
         # `parts` is traced, so both ways are computed, and no divisor may be 0 in the one that is not taken. The last
         # part also has the steps that the division leaves over.
         of_part = jnp.maximum(length // jnp.maximum(self.parts, 1), 1)

@@ -62,7 +62,8 @@ class Maskable:
 
     @classmethod
     def of(cls, batch: Block, masker: Masker, seed: int, batch_rows: int, row_shards: int = 1) -> 'Maskable':
-        """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
+        """Batches from rows of one document each, as `Rows.read` gives them; the last batch is filled with empty
+        rows."""
         batches = batches_of(batch, batch_rows, row_shards)
         batch_rows = batches['tokens'].shape[1]
         batch = {name: value.reshape(-1, *value.shape[2:]) for name, value in batches.items()}

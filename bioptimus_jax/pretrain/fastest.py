@@ -12,9 +12,9 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 SECONDS = 60.0
-"""For all candidates together, with their checks and their compiling."""
+"""Time for all candidates together, with their checks and their compiling."""
 REPEATS = 5
-"""Of which the shortest counts; one more before them compiles."""
+"""Measurements of which the shortest counts; one more before them compiles."""
 
 
 @dataclasses.dataclass(frozen=True)

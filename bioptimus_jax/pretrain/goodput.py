@@ -54,7 +54,7 @@ class Clock:
             self.enter(before)
 
     def waited(self, seconds: float) -> None:
-        """So many seconds of this span were spent waiting for input."""
+        """Count seconds of this span that were spent waiting for input."""
         self.spans[INPUT] += seconds
         self.spans[self.span] -= seconds
 

@@ -36,7 +36,7 @@ Params: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Sequence[Mapping[str, Any]]
 """The metrics of several steps, on the host."""
 Advance: TypeAlias = Callable[[float], None]
-"""It is told the share of the work that was done, and may raise."""
+"""A function that is told the share of the work that was done, and may raise."""
 
 
 class Example(NamedTuple):
@@ -139,7 +139,7 @@ class Objective(abc.ABC):
 
     @functools.cached_property
     def settings(self) -> Any:
-        """Those of this objective's configuration."""
+        """The settings of this objective in its configuration."""
         return self.settings_of(self.config)
 
     @property
@@ -201,7 +201,7 @@ class Objective(abc.ABC):
 
     @property
     def encoders(self) -> tuple[Architecture, ...]:
-        """Those whose states a step keeps for the backward pass, each of which the mesh has to divide."""
+        """Encoders whose states a step keeps for the backward pass, each of which the mesh has to divide."""
         return (self.architecture,)
 
     def exports(self, params: Params) -> dict[str, tuple[Architecture, Params]]:
@@ -252,7 +252,7 @@ class Objective(abc.ABC):
         return self.flops_per_piece(attended / pieces, predicted / pieces) * tokens
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
-        """Those of one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
+        """Operations for one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
         return training_flops_per_token(self.architecture, attended, predicted)
 
     def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
@@ -307,7 +307,7 @@ def most_places(config: HasTraining) -> int:
 
 
 def planned_objective(config: HasTraining, architecture: Architecture, name: str = '') -> Objective:
-    """That of a configuration, for what can be known of it before there is a vocabulary."""
+    """The objective of a configuration without a vocabulary, for planning."""
     nothing = np.zeros(0, np.int32)
     vocabulary = Vocabulary(0, nothing > 0, nothing > 0, nothing)
     return objective_of(config, name)(config, architecture, vocabulary, config.rows.row_pieces)

@@ -83,7 +83,7 @@ def masks_and_samples(
 def sums_of(
     losses_BxM: np.ndarray, masked: Masked, samples_B: np.ndarray, samples: int
 ) -> dict[str, np.ndarray]:
-    """By sample, [S], the summed loss and number of positions: over all selected ones (`loss`, `weight`) and by kind
+    """Sums by sample, [S], of losses and positions: over all selected ones (`loss`, `weight`) and by kind
     (`masked_loss` ...)."""
     losses_BxM, weights_BxM = np.asarray(losses_BxM, np.float64), np.asarray(masked.weights_M, np.float64)
     kinds_BxM = np.asarray(masked.kinds_M)

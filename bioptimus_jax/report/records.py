@@ -85,7 +85,7 @@ def named(runs: Sequence[Measures]) -> dict[str, Measures]:
 
 
 def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
-    """Of several runs."""
+    """Records of several runs."""
     return [record_of(name, m) for name, m in named(runs).items()]
 
 
@@ -127,7 +127,7 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
 
 
 def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
-    """With its counts by unit, where its predictions are there."""
+    """The cell with its counts by unit, where its predictions are there."""
     with contextlib.suppress(InputError):
         return {**cell, 'units': units_of(m, cell).record()}
     return cell
@@ -142,7 +142,7 @@ def _training(m: Measures) -> list[dict[str, Any]]:
 
 
 def _without_replicates(value: Any) -> Any:
-    """Of measures with intervals over words: what the intervals were made of says nothing across runs."""
+    """Measures without the replicates of their intervals over words, which say nothing across runs."""
     if isinstance(value, dict):
         return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
     return value

@@ -95,7 +95,7 @@ class Rows:
         self.ends, self.parts = np.cumsum(lengths), [self]
 
     def concatenated(self, others: Sequence['Rows']) -> 'Rows':
-        """These rows, and behind them those of other corpora, numbered through."""
+        """The rows, and behind them those of other corpora, numbered through."""
         together = copy.copy(self)
         together.parts = [self, *others]
         together.shards = [shard for part in together.parts for shard in part.shards]
@@ -107,10 +107,11 @@ class Rows:
         return sum(part.counts['rows'] for part in self.parts)
 
     def read(self, numbers_B: np.ndarray) -> Block:
-        """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].
+        """The rows of those numbers: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32,
+        documents [B, G].
 
-        And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins; of pairs first_lengths
-        and labels, int32 [B, G].
+        There is cuts [B, L] bool where a token does not say whether a word of the tokenizer begins, and for pairs there
+        are first_lengths and labels, int32 [B, G].
         """
         shard_B = np.searchsorted(self.ends, numbers_B, side='right')
         batch = len(numbers_B)
@@ -456,7 +457,7 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
 
 
 class Pairs(NamedTuple):
-    """Of rows of pairs: the token type of every piece, and of every pair where it begins and its label."""
+    """What rows of pairs have: the token type of every piece, and where every pair begins and its label."""
 
     types_BxL: Any
     begins_BxG: Any
@@ -466,7 +467,7 @@ class Pairs(NamedTuple):
     def of(
         cls, batch: Mapping[str, Any], positions_BxL: Any, segments_BxL: Any, xp: Any = np
     ) -> 'Pairs | None':
-        """Those of a batch as `Rows.read` gives it; None of rows without pairs."""
+        """The pairs of a batch as `Rows.read` gives it; None for rows without pairs."""
         if FIRSTS not in batch:
             return None
         lengths_BxG, last = batch['segment_lengths'], positions_BxL.shape[1] - 1

@@ -36,7 +36,7 @@ def result_keys(experiment: Configuration, sections: tuple[str, ...]) -> dict[st
 
 
 def _as_json(value: Any) -> Any:
-    """As it comes back from a manifest."""
+    """The value as it comes back from a manifest."""
     if isinstance(value, Mapping):
         return {name: _as_json(inner) for name, inner in value.items()}
     return list(value) if isinstance(value, tuple) else value
@@ -65,7 +65,7 @@ def external_inputs(stage: Stage, experiment: Configuration) -> dict[str, Path |
 
 
 def check_settings(run: Run[Any], stage: Stage, replace: bool) -> list[str]:
-    """In what the settings differ from those that a stage was made with, or begun with.
+    """Settings that have changed since the stage was made, or begun.
 
     Raises ConfigError where `bring_up_to_date` would refuse them, whatever the inputs are.
     """

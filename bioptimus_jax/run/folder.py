@@ -80,7 +80,7 @@ class Run(Console, Generic[ConfigT]):
         return folder
 
     def place(self, stage: str) -> Path:
-        """As `folder`, but of a run in a bucket perhaps without the stage's files."""
+        """The stage's folder, for a run in a bucket perhaps without the stage's files."""
         manifest = self.manifest(stage)
         if manifest is None:
             raise InputError(
@@ -115,12 +115,12 @@ class Run(Console, Generic[ConfigT]):
         return flaws
 
     def fetch(self, stage: str, bulk: bool = True) -> None:
-        """Of a run in a bucket: bring the stage's files here; without `bulk`, no weights, documents and rows."""
+        """Bring the files of a stage of a run in a bucket here; without `bulk`, no weights, documents and rows."""
         if self.mirror:
             self.mirror.need(stage, bulk)
 
     def refresh(self) -> None:
-        """Of several processes that mirror a bucket: take over what the leader has put there."""
+        """Take over what the leader has put there, where several processes mirror a bucket."""
         if self.mirror and not self.leads:
             self.mirror.refresh()
 

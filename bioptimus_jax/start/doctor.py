@@ -24,11 +24,12 @@ EXTRAS = {
 }
 """Modules that only some users need: the extra that brings one, and what for."""
 SIDE = {'cpu': 1024}
-"""Of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a start."""
+"""Side of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a
+start."""
 HEADS, HEAD_SIZE, PIECES, ROWS = 12, 64, 512, 16
-"""Of BERT-base, which the attention is chosen for, with so many rows on each device."""
+"""Sizes of BERT-base, which the attention is chosen for, with so many rows on each device."""
 LITTLE = 20 * GIB
-"""Of disk: a run of a base model keeps about as much (`bioptimus plan`)."""
+"""Little room on a disk: a run of a base model keeps about as much (`bioptimus plan`)."""
 
 
 @dataclasses.dataclass(frozen=True)

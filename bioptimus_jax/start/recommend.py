@@ -31,7 +31,7 @@ PHASE = 'words'
 """The one that `recommended` has."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
-"""Over the corpus: as many as the paper makes."""
+"""Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
 """Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8

@@ -152,7 +152,7 @@ class Surgery:
 
 
 PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
-"""Of `config.surgery`, what makes the paper's rows; the defaults are what rebuilt hidden tokens best."""
+"""Keys of `config.surgery` that make the paper's rows; the defaults are what rebuilt hidden tokens best."""
 
 
 def wrong_surgery(s: Surgery) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Lessons(NamedTuple):
     in_source: np.ndarray
 
     def chosen(self, wanted_X: np.ndarray) -> 'Lessons':
-        """Those that a mask or numbers choose."""
+        """The lessons that a mask or numbers choose."""
         return Lessons(*(column[wanted_X] for column in self))
 
 

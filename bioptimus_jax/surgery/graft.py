@@ -137,7 +137,7 @@ def external_inputs(experiment: HasSurgery) -> list[Path]:
 
 
 def _shape(experiment: HasSurgery, entries: int) -> Architecture:
-    """That of the source or, without one, that of config.model with so many entries."""
+    """The architecture of the source or, without one, that of config.model with so many entries."""
     folder = source_folder(experiment.source)
     return read_architecture(folder) if folder else own_architecture(experiment.model, entries)
 

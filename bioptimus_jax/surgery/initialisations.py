@@ -260,7 +260,7 @@ def omp(given: Inputs) -> np.ndarray:
 
 
 def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:
-    """Per row the point of the probability simplex that is nearest to the scores; most weights are 0 (Martins and
+    """The point of the probability simplex that is nearest to each row of scores; most weights are 0 (Martins and
     Astudillo, 2016)."""
     descending_BxM = -np.sort(-scores_BxM, axis=1)
     sums_BxM = np.cumsum(descending_BxM, axis=1)

@@ -145,7 +145,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
 
 
 def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> Contexts:
-    """Up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
+    """A sample of up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
 
     At most about `most_documents` training documents are searched, in blocks spread over the corpus.
     """

@@ -22,7 +22,7 @@ from bioptimus_jax.run.session import require_local
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
-"""Around a piece where there are no colours; the mask token shows by itself that something is hidden."""
+"""Brackets around a piece where there are no colours; the mask token itself shows that something is hidden."""
 
 
 def _call(command: Command) -> None:

@@ -78,7 +78,7 @@ class Classifier:
         self.known: dict[tuple[str, ...], dict[str, str]] = {}
 
     def __call__(self, words: tuple[str, ...], kind: str) -> dict[str, str]:
-        """Of a mention of type `kind` that consists of `words`."""
+        """Slicing -> class, for a mention of type `kind` that consists of `words`."""
         if words not in self.known:
             self.known[words] = self._by_words(words)
         same = kind in self.types_of.get(_surface(words), ())

@@ -53,7 +53,7 @@ class Lease:
         self.thread.start()
 
     def _wait_until_stale(self, held: dict[str, Any]) -> None:
-        """By what this machine sees, since clocks differ: a lease that does not change is nobody's."""
+        """Wait until the lease is abandoned: unchanged by this machine's clock, since clocks differ."""
         self.say(
             f'{self.store.url}: {held.get("host")} (process {held.get("pid")}) holds it; '
             f'looking for {STALE_SECONDS:.0f} s whether it is alive'

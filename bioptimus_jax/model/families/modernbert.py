@@ -112,7 +112,7 @@ class ModernBert(LikeBert):
 
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
-        """As of any family; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
+        """The architecture; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
         given = dict(values)
         for kind, name in BASES.items():
             rope = (given.get('rope_parameters') or {}).get(kind) or {}
@@ -172,14 +172,14 @@ class ModernBert(LikeBert):
         return FinalNorm(self, compute)
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """With the cosines and sines of each rotary base."""
+        """The context with the cosines and sines of each rotary base."""
         rotations = {base: self._rotation(batch['positions'], base) for base in {k.base for k in self.kinds}}
         return {**super().context(batch), 'rotations': rotations}
 
     def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
-        """As of any family, but matrices behind which sums grow are smaller by the root of twice the layers.
+        """Random parameters; matrices behind which sums grow are smaller by the root of twice the layers.
 
-        Drawn from the whole normal distribution, not from the part of it within two deviations.
+        They are drawn from the whole normal distribution, not from the part of it within two deviations.
         """
         scale = (2.0 * self.layers) ** -0.5
         flat = flatten(super().initial_parameters(key))

@@ -63,7 +63,7 @@ class MaskedLM(Objective):
 
     @staticmethod
     def masking(phase: Phase) -> tuple[str, ...]:
-        """As the phase says."""
+        """The maskings of a phase: the one that it names."""
         rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
@@ -164,7 +164,7 @@ class MaskedLM(Objective):
         }
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
-        """On masks that are the same in every run with the same vocabulary."""
+        """Evaluation on masks that are the same in every run with the same vocabulary."""
         names = self.config.evaluation.settings or self.config.phases
         scored = [name for name in names if self.trains(self.config, name)]
         masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
@@ -172,7 +172,7 @@ class MaskedLM(Objective):
 
     @functools.partial(jax.jit, static_argnums=0)
     def sums(self, params: Any, frozen: Any, rows: MaskedRows) -> Tensors:
-        """Those of `loss` of one batch, jitted, without dropout."""
+        """Sums of `loss` over one batch, jitted, without dropout."""
         return self.loss(params, frozen, rows, None)[1]
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

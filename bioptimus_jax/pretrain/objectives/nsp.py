@@ -32,7 +32,7 @@ class NextSentence(MaskedLM):
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
-        """Also refuse rows without pairs, and pairs that all follow."""
+        """Refuse rows without pairs, and pairs that all follow, beside what every objective refuses."""
         super().check(config)
         if not layout_of(config.rows.layout).labelled:
             choices = ' or '.join(name for name, layout in LAYOUTS.items() if layout.labelled)
@@ -60,11 +60,12 @@ class NextSentence(MaskedLM):
 
     @property
     def all_rules(self) -> tuple:
-        """Those of the model with that head."""
+        """Rules of the model with that head."""
         return tuple(self.paired.rules)
 
     def start(self, params: Params, key: jax.Array) -> Params:
-        """With pooler and head: the source's where the model goes on from its weights and it has them, else drawn."""
+        """The parameters with pooler and head: the source's where the model goes on from its weights and it has them,
+        else drawn."""
         given, deviation = flatten(params), self.paired.initializer_range
         added = {path: shape for path, shape in self.paired.shapes().items() if path not in given}
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in given.values())  # a plan: for shapes alone
@@ -78,7 +79,7 @@ class NextSentence(MaskedLM):
         return unflatten(given)
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
-        """As masked, and the number of pairs."""
+        """A masked batch, and the number of pairs."""
         example = super().example(batch, setting, keys_B)
         labelled_BxG = example.rows.pairs.labels_BxG > UNLABELLED
         return example._replace(weights={**example.weights, 'pairs': labelled_BxG.sum()})
@@ -102,15 +103,15 @@ class NextSentence(MaskedLM):
         return {'slots': masked_loss, 'pairs': loss}, {**sums, **counted}
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Also loss and accuracy of pairs."""
+        """Metrics, with loss and accuracy of pairs."""
         return {**super().metrics(example, sums), **_of_pairs(sums)}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """Also loss and accuracy of pairs."""
+        """The record of some steps, with loss and accuracy of pairs."""
         return {**super().record(steps, finite), **means(finite, ('nsp_loss', 'nsp_accuracy'))}
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
-        """Also those of pairs; `frozen_loss` is that of masked pieces alone."""
+        """Scores, with those of pairs; `frozen_loss` is that of masked pieces alone."""
         of_pairs = {f'frozen_{name}': value for name, value in _of_pairs(totals).items()}
         return {**super().frozen_scores(totals), **of_pairs}
 

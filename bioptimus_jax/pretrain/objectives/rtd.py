@@ -131,7 +131,7 @@ class ReplacedTokens(Objective):
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
-        """Also the folder of the generator, as far as its config.json and its tokenizer tell."""
+        """Check the folder of the generator too, as far as its config.json and its tokenizer tell."""
         super().check(config)
         given = cls.settings_of(config).generator
         if not given:
@@ -163,7 +163,7 @@ class ReplacedTokens(Objective):
 
     @classmethod
     def files(cls, config: HasTraining) -> list[Path]:
-        """Of the source, of which the head is read, and of the generator."""
+        """Files of the source, of which the head is read, and of the generator."""
         given, source = cls.settings_of(config).generator, _source(config)
         folders = [folder for folder in (source, given and Path(given)) if folder]
         return [file for folder in folders for file in deciding_files(folder)]
@@ -194,7 +194,7 @@ class ReplacedTokens(Objective):
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Those of the family, for the generator's own parameters too."""
+        """Rules of the family, for the generator's own parameters too."""
         of_family = super().all_rules
         anchored = (rule for rule in of_family if rule.pattern.startswith('^'))
         own = (rule._replace(pattern=rule.pattern.replace('^', f'^{GENERATOR}/')) for rule in anchored)
@@ -318,11 +318,11 @@ class ReplacedTokens(Objective):
         return Judged(self.discriminator.logits(params, states, self.compute), replaced_BxL)
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Those of the generator as a masked language model, and the sums of both."""
+        """Metrics of the generator as a masked language model, and the sums of both."""
         return {**self.generator.metrics(example, sums), **sums}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """As of masked language modelling, of the generator; and what tells a healthy run (`rates`)."""
+        """The record of masked language modelling for the generator; and what tells a healthy run (`rates`)."""
         totals = {name: sum(float(metrics[name]) for metrics in finite) for name in SUMMED}
         return {**self.generator.record(steps, finite), **rates(totals)}
 
