@@ -28,7 +28,7 @@ class Analysis:
     )
     geometry_contexts: int = key(10, 'a word in context is the mean of this many occurrences', low=1)
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
-    geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
+    geometry_points: int = key(500, 'number of these words drawn as t-SNE; 0: none', low=0, high=20_000)
     frozen_sentences: int = key(
         0,
         'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none; the '

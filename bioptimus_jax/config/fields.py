@@ -153,7 +153,7 @@ def as_config(record: Any) -> ConfigDict:
 
 
 def begin(config: ConfigDict, record: type, dotted: str) -> None:
-    """Where a key is of an entry that there may be, but is not yet, begin it with its defaults."""
+    """Begin the entry that a key names, with its defaults, where there may be such an entry and is none yet."""
     name, _, rest = dotted.partition('.')
     chosen, (field, kind) = rest.partition('.')[0], _fields(record).get(name, (None, None))
     if dataclasses.is_dataclass(kind):

@@ -55,7 +55,7 @@ LAST = (
     'predict_sentences_per_second',
     'best_epoch',
 )
-"""Last columns of results.jsonl, behind what the task reports."""
+"""Keys of a record in results.jsonl, before and behind those that its task reports."""
 Sets = Mapping[NamedSet, Any]
 
 

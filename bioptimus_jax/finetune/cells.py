@@ -267,7 +267,7 @@ def _run_there(cell: Cell) -> dict[str, Any]:
 
 
 def _absolute(cell: Cell) -> Cell:
-    """For a worker, which may have another working directory."""
+    """The cell with paths that hold in a worker, which may have another working directory."""
     return dataclasses.replace(cell, model_folder=cell.model_folder.absolute(), target=cell.target.absolute())
 
 

@@ -99,7 +99,7 @@ def _compared(
     crossed: Seeds,
     at_home: Seeds,
 ) -> dict[str, Any]:
-    """Both on the shared labels alone."""
+    """The comparison of both on their shared labels alone."""
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
 

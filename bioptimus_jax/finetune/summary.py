@@ -41,7 +41,7 @@ def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], kee
 
 
 def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:
-    """Where only the model of the best seed is kept, remove those of the other finished cells."""
+    """Remove the models of finished cells but the best seed's, where only that one is kept."""
     if keep != 'best':
         return
     kept = {cell.name for cell in kept_cells(cells, records, keep)}

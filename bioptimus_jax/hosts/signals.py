@@ -108,7 +108,7 @@ def last_words(saved: str = 'everything is saved; ') -> str:
 
 
 def _pass_on(number: int, _: Any) -> None:
-    """Where a library has let the signal through to another thread."""
+    """Pass on a signal that a library has let through to another thread."""
     if _listener and _listener.ident:
         signal.pthread_kill(_listener.ident, number)
 
@@ -130,7 +130,7 @@ def _listen(heard: set[signal.Signals]) -> None:
             complain(last_words(saved=''))
             os._exit(asked())
         if number == signal.SIGINT and sys.stderr.isatty():  # until the last line replaces it
-            print('\r\x1b[Ksaving; Ctrl-C again ends at once', end='', file=sys.stderr, flush=True)
+            print('\r\x1b[Ksaving; press Ctrl-C again to quit without saving', end='', file=sys.stderr, flush=True)
 
 
 class _Stream(io.FileIO):

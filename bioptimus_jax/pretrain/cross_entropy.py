@@ -104,7 +104,7 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, logits_BxCxV: jax.Array) -> 'Shares':
-        """Both, with one pass over the logits for the sum."""
+        """Both shares, with one pass over the logits for the sum."""
         logs_BxCxV = jax.nn.log_softmax(logits_BxCxV)
         return cls(jnp.exp(logs_BxCxV), logs_BxCxV)
 

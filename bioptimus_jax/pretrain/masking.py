@@ -83,7 +83,7 @@ class Masker:
     def of(
         cls, vocabulary: Vocabulary, settings: Pretrain, phases: Collection[Phase], row_pieces: int
     ) -> 'Masker':
-        """For rows of that many pieces under those phases."""
+        """The masker for rows of that many pieces under those phases."""
         maskings, slots = in_order(phase.masking for phase in phases), slots_of(settings, phases, row_pieces)
         return cls(vocabulary, settings.word, maskings, settings.max_word_pieces, slots)
 

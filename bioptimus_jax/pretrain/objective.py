@@ -108,7 +108,7 @@ class Objective(abc.ABC):
     heldout_loss: ClassVar[str] = ''
     """What `frozen_loss` is, for tables and cards."""
     rules: ClassVar[Sequence[Rule]] = ()
-    """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
+    """Rules for parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
     passes: ClassVar[int] = 1
     """Passes through the encoder that the backward pass needs all activations of, to estimate memory."""
     distributions: ClassVar[int] = 1

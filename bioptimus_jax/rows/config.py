@@ -30,7 +30,7 @@ class Rows:
         active_if=('rows.layout', PAIRED),
     )
     pair_seed: int = key(
-        0, 'of all that is drawn', low=0, high=LARGEST_SEED, active_if=('rows.layout', PAIRED)
+        0, 'seed of all that is drawn for pairs', low=0, high=LARGEST_SEED, active_if=('rows.layout', PAIRED)
     )
 
 

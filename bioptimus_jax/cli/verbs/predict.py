@@ -77,7 +77,7 @@ VERB = Verb(
             dest='form',
             choices=('text', 'tsv', 'json', 'html', 'brat'),
         ),
-        flag('--to', 'file for the answers; of brat a folder', '', metavar='FILE'),
+        flag('--to', 'file for the answers; a folder for brat', '', metavar='FILE'),
         switch('--lines', 'a line is a sentence and words end at white space, as in clinical notes'),
         count(
             '--max_pieces',

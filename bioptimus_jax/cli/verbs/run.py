@@ -1,4 +1,4 @@
-"""`bioptimus run`: every stage in order.
+"""`bioptimus run`: run every stage in order.
 
 Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can
 be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,

@@ -1,4 +1,4 @@
-"""`bioptimus show`: rows as the model will see them.
+"""`bioptimus show`: show masked rows as the model will see them.
 
 What the objectives do, in words; then the first rows of a run as the model will see them: pieces, two spaces
 where a word begins, new tokens marked, and what each phase hides of the same row, as its objective says. The
@@ -76,7 +76,7 @@ VERB = Verb(
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
-        count('--rows', 'how many (default: %(default)s)', 10),
+        count('--rows', 'number of rows (default: %(default)s)', 10),
         count('--pieces', 'of a row, at most (default: %(default)s)', 60),
     ),
     _call,

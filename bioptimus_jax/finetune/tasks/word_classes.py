@@ -21,7 +21,7 @@ from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
 
 SCHEME = 'io'
-"""Where a mention of a class begins is not asked."""
+"""The scheme of tags: where a mention of a class begins is not asked."""
 
 
 def class_counts(types: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:

@@ -63,7 +63,7 @@ class Settings:
         'the noise is ' + '; '.join(f'{name}: {p.meaning}' for name, p in PERTURBATIONS.items()),
         one_of=PERTURBATIONS,
     )
-    deviation: float = key(1e-5, 'of the noise before it is moved', low=0)
+    deviation: float = key(1e-5, 'deviation of the noise before it is moved', low=0)
     step: float = key(1e-3, 'times the gradient: how far it is moved', low=0)
     projection: str = key(
         'unit_linf',

@@ -87,7 +87,7 @@ class Settings:
     weights: tuple[float, ...] = key(
         (), 'other weights of these three, 0: a term is left out; empty: those of the reading', low=0
     )
-    temperature: float = key(2.0, 'that logits of both are divided by', low=0.1, high=100)
+    temperature: float = key(2.0, 'number that logits of both are divided by', low=0.1, high=100)
     kl_positions: str = key(
         'all',
         'the divergence counts ' + '; '.join(f'{name}: {p.meaning}' for name, p in POSITIONS.items()),

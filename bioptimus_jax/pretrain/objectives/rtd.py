@@ -43,8 +43,8 @@ class Settings:
     """What `config.objective.rtd` may say."""
 
     share: float = key(1 / 3, "width of the generator as a share of the discriminator's", low=0.01, high=1)
-    layers: int = key(0, 'of the generator; 0: as many as the discriminator has', low=0)
-    heads: int = key(0, f'of the generator; 0: one for {COLUMNS_PER_HEAD} columns', low=0)
+    layers: int = key(0, 'layers of the generator; 0: as many as the discriminator has', low=0)
+    heads: int = key(0, f'heads of the generator; 0: one for {COLUMNS_PER_HEAD} columns', low=0)
     intermediate: int = key(0, 'feed-forward size of the generator; 0: four times its width', low=0)
     strength: float = key(
         50.0, "lambda: the weight of the discriminator's term beside the generator's", low=0
@@ -189,7 +189,7 @@ class ReplacedTokens(Objective):
 
     @property
     def encoders(self) -> tuple[Architecture, ...]:
-        """Both."""
+        """Both encoders."""
         return self.architecture, self._shape_of_generator[0]
 
     @property
@@ -331,7 +331,8 @@ class ReplacedTokens(Objective):
         return FrozenReplacements(self, self.generator.evaluation(rows, batch_rows))
 
     def flops(self, tokens: int, attended: float, predicted: float) -> float:
-        """Both models; every piece goes through the discriminator's head, the slots through the generator's."""
+        """Operations of both models; every piece goes through the discriminator's head, the slots through the
+        generator's."""
         shapes = self.discriminator.shapes().items()
         kernels = (math.prod(of) for p, of in shapes if p.startswith(HEAD) and p.endswith('/kernel'))
         encoder = training_flops_per_token(self.architecture, attended / max(tokens, 1), 0.0)

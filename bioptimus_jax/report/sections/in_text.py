@@ -90,7 +90,7 @@ def in_text(m: Measures) -> Table:
 
 SECTION = Section(
     'Entities in text',
-    'What the models see in sentences that they were not trained on: those that changed most, either way.',
+    'Example test sentences, before and after: those that changed most, either way.',
     ('finetune',),
     {'in_text': in_text},
 )
