@@ -54,7 +54,9 @@ def main() -> None:
         '--quick', action='store_true', help='small, generated, writes nothing; under a minute'
     )
     parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 3)')
-    parser.add_argument('--family', default='bert', choices=FAMILIES, help='of the model (default bert)')
+    parser.add_argument(
+        '--family', default='bert', choices=FAMILIES, help='family of the model (default bert)'
+    )
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     parser.add_argument('--size', help=argparse.SUPPRESS)
@@ -163,7 +165,7 @@ class Training:
 
     @classmethod
     def begin(cls, shape: Shape, folder: Path, **runtime: Any) -> 'Training':
-        """With keys of config.runtime that are other than the defaults."""
+        """A training with keys of config.runtime that are other than the defaults."""
         objective, table, batches, mesh, params = parts(shape, folder, **runtime)
         train_step, state = sharded_step(objective, mesh, params)
         return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
@@ -180,7 +182,7 @@ class Training:
         return lowered.compile(), time.perf_counter() - started
 
     def steps(self, count: int = 1) -> dict[str, Any]:
-        """So many steps as the loop makes them, the device waited for once, at their end.
+        """What so many steps take as the loop makes them, the device waited for once, at their end.
 
         `host_ms` of a step: Python time outside the jitted call and outside waiting. `call_ms`: that of the call, which
         on a GPU returns before the step is made.
@@ -247,7 +249,7 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
 def our_step(
     shape: Shape, folder: Path, steps: int = 1
 ) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
-    """So many steps of the loop, and what its records say."""
+    """A function that makes so many steps of the loop, and what its records say."""
     training = Training.begin(shape, folder)
     return functools.partial(training.steps, steps), {'attention': training.objective.compute.attention}
 

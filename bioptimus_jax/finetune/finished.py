@@ -15,7 +15,7 @@ from bioptimus_jax.sets.blurb import true_name
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 BY_DEVEL = 'devel'
-"""In place of a setting's name: for every set the one with the highest mean on devel."""
+"""A word in place of a setting's name: for every set the one with the highest mean on devel."""
 SCORES = 'scores.json'
 """The record of a cell."""
 CELLS = f'*/*/*/seed-*/{SCORES}'

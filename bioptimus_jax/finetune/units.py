@@ -48,7 +48,7 @@ class Units:
         raise InputError(f'{other.place}: has another test file than {self.place}; score both on the same')
 
     def record(self) -> dict[str, str]:
-        """The record for results.jsonl: the counts column after column, compressed, in base 64; 16 bits each if that is exact."""
+        """The record for results.jsonl: counts column after column, compressed, in base 64; 16 bits each if exact."""
         kind = STORED if np.array_equal(self.counts_UxC, self.counts_UxC.astype(STORED)) else EXACT
         packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, kind).tobytes(), 9)
         counts = base64.b64encode(packed).decode()

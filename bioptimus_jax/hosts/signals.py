@@ -130,7 +130,12 @@ def _listen(heard: set[signal.Signals]) -> None:
             complain(last_words(saved=''))
             os._exit(asked())
         if number == signal.SIGINT and sys.stderr.isatty():  # until the last line replaces it
-            print('\r\x1b[Ksaving; press Ctrl-C again to quit without saving', end='', file=sys.stderr, flush=True)
+            print(
+                '\r\x1b[Ksaving; press Ctrl-C again to quit without saving',
+                end='',
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class _Stream(io.FileIO):

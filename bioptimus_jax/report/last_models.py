@@ -141,7 +141,7 @@ def _ended(m: Measures) -> bool:
 
 
 def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
-    """Of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
+    """Predictions of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
     return [m.task(dataset).written(cell_folder(m, cell)) for cell in m.cells(m.phases[-1], dataset)]
 
 

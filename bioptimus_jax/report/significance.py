@@ -82,7 +82,7 @@ def _add(problems: dict[str, list[str]], why: str, row: Row, reference: Row, on:
 
 
 def _fitted(rows: tuple[Row, ...], datasets: tuple[str, ...]) -> TwoWay:
-    """Of the rows that have all of these sets; a model that was given as a folder is no training of ours."""
+    """The fit over the rows that have all of these sets; a model that was given as a folder is no training of ours."""
     found = {r.label: r.by_training(*datasets) for r in rows if all(map(r.cells, datasets))}
     known = {label: {s: f1 for s, f1 in scores.items() if s is not None} for label, scores in found.items()}
     return TwoWay({label: scores for label, scores in known.items() if scores})

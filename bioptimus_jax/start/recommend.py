@@ -122,7 +122,7 @@ def based_on(
 
 
 def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
-    """Where everything is."""
+    """The choices that say where source and texts are."""
     yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
     if asked.revision:
         yield Choice(f'config.source.revision = {asked.revision!r}', '')

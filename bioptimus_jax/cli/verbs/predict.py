@@ -81,12 +81,12 @@ VERB = Verb(
         switch('--lines', 'a line is a sentence and words end at white space, as in clinical notes'),
         count(
             '--max_pieces',
-            'of a window; default as in training, else 128 for taggers, which read long sentences in several, '
+            'pieces of a window; default as in training, else 128 for taggers, which read long sentences in several, '
             'and 512 for classifiers',
             0,
         ),
         count('--best', 'words for a [MASK]', 5),
-        count('--threads', 'of the CPU', 1),
+        count('--threads', 'threads of the CPU', 1),
     ),
     _call,
 )

@@ -41,7 +41,7 @@ VERB = Verb(
             choices=tuple(INPUTS),
             metavar='FORM',
         ),
-        count('--fold', 'of gad, 1 to 10 (default: %(default)s)', 1),
+        count('--fold', 'fold of gad, 1 to 10 (default: %(default)s)', 1),
     ),
     _call,
 )

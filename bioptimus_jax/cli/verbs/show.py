@@ -77,7 +77,7 @@ VERB = Verb(
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
         count('--rows', 'number of rows (default: %(default)s)', 10),
-        count('--pieces', 'of a row, at most (default: %(default)s)', 60),
+        count('--pieces', 'most pieces of a row (default: %(default)s)', 60),
     ),
     _call,
     ('seed', 'rows', 'phases', 'phase', 'pretrain'),

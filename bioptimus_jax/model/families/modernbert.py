@@ -133,7 +133,7 @@ class ModernBert(LikeBert):
         return super().from_config(given, file)
 
     def to_config(self) -> dict[str, Any]:
-        """For old versions of transformers and for new ones."""
+        """The values of config.json, for old versions of transformers and for new ones."""
         bases = {FULL: self.global_base, SLIDING: self.local_base}
         return {
             **super().to_config(),

@@ -139,7 +139,8 @@ def arms(
         ' counted. Hours compare only on one machine.'
     )
     if left_out:
-        note += f' The vocabularies differ, so losses per piece are not comparable. Left out there: {", ".join(left_out)}.'
+        left = ', '.join(left_out)
+        note += f' The vocabularies differ, so losses per piece are not comparable. Left out there: {left}.'
     absent = 'these runs have no evaluation or score in common.'
     return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
 
