@@ -106,7 +106,7 @@ def test_the_papers_example_in_every_variant(visible, changes, expected):
 
 def test_shrinkage_of_one_is_one_context_more_and_leaves_tokens_without_contexts():
     def shrunk(k):
-        read = {'alone': np.array([[1.0], [7.0], [0.0]]), 'sums': np.array([[10.0], [0.0], [10.0]])}
+        read = {'isolated': np.array([[1.0], [7.0], [0.0]]), 'sums': np.array([[10.0], [0.0], [10.0]])}
         spelled = [[0], [0], []]  # the last cannot be fed alone, so there is nothing to shrink it to
         given = Inputs(np.zeros((1, 1)), spelled, np.array([2, 0, 2]), Surgery(shrinkage=k), 0, **read)
         return initialisations.contextualized(given)

@@ -69,6 +69,7 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int, marked: Iterable[int], own_copies: bool = False):
         self.marked, self.own_copies = Marked(marked), own_copies
         policies: list[Any] = [checkpoint_managers.LatestN(keep), self.marked]
+        # Once in a process: set again, the hook would hand on to itself.
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
@@ -92,7 +93,7 @@ class Checkpoints:
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
-        # Of what is on the devices: what is written wrong must not get a sum that agrees.
+        # Checksum the arrays on the devices, not what is written: a bad write must not get a sum that agrees.
         sums = checksums(state)
         if self.own_copies:
             # Every process has to take part in this, although only the first one writes.
@@ -101,6 +102,7 @@ class Checkpoints:
                 return
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))
         with self._plain_disk_errors():
+            # Forced, since the loop decides when to save; Orbax has a rule of its own.
             self.manager.save(step, args=arguments, force=True)
 
     def wait(self) -> None:
@@ -161,6 +163,7 @@ class Checkpoints:
             abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), abstract)
         asked = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
         restored = self.manager.restore(step, args=asked)
+        # Summed anew from what was read, so that damage on disk or on the way shows.
         _compare(checksums(restored['state']), restored['checksums'])
         if self.own_copies:
             shardings = jax.tree.map(lambda x: x.sharding, like)
@@ -254,6 +257,7 @@ def _checksum(leaf: jax.Array) -> jax.Array:
         bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
     # Every weight is odd, hence invertible mod 2^32: no single changed number can leave the sum as it was. Weights
     # differ by position, so two that change places are seen too; a sum does not depend on how the leaf is split.
+    # The place in the whole leaf, made axis by axis, so that it is split as the leaf is.
     index = jnp.zeros(leaf.shape, jnp.uint32)
     for axis, size in enumerate(leaf.shape):
         index = index * jnp.uint32(size % 2**32) + jax.lax.broadcasted_iota(jnp.uint32, leaf.shape, axis)

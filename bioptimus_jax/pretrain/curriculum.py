@@ -128,6 +128,7 @@ def ordered(experiment: HasTraining, difficulty: Mapping[str, float]) -> tuple[s
         sign = 1 if order == 'easy_to_hard' else -1
         return tuple(sorted(names, key=lambda name: sign * difficulty[name]))
     if order == 'shuffled':
+        # numpy's generator, so that planning the order starts no device.
         return tuple(names[at] for at in np.random.default_rng(experiment.seed).permutation(len(names)))
     return names
 
@@ -150,9 +151,11 @@ def after_evaluation(
     here = next(s for s in schedule if s.start < done <= s.stop)
     if settings.order != SELF_PACED or here.ended:
         return schedule
-    # Of this phase alone, and only losses at its own points: a resumed run must see what the first attempt saw.
+    # Only evaluations of this phase, at its own points: a resumed run must see what the first attempt saw, and a
+    # snapshot's or a pause's evaluation must not count.
     points = sorted(set(here.evenly(experiment.evaluation.per_phase)))
     seen = [losses[point] for point in points if point <= done and point in losses]
+    # The last phase never ends early: the run is as long as one without self-pacing.
     flat = here is not schedule[-1] and flattened(seen, settings.patience, settings.min_improvement)
     if not flat and done < here.stop:
         return schedule
@@ -181,6 +184,7 @@ def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:
     """Whether the last `patience` losses are no better than those before, by that share of the best of them."""
     before, last = losses[:-patience], losses[-patience:]
+    # The best of each side, so that one noisy evaluation neither ends a phase nor keeps it alive.
     return bool(before) and min(last) > min(before) * (1 - min_improvement)
 
 
@@ -201,6 +205,7 @@ def kept_steps(schedule: Schedule, per_phase: int, before: Mapping[str, int]) ->
         for number, point in enumerate(s.evenly(per_phase)[:-1], 1)
         if point <= s.stop
     }
+    # Its checkpoint exists and may be exported already; its name keeps meaning that step.
     snapshots |= {name: before[name] for name in snapshots if name in before}
     kept = {**snapshots, **{s.name: s.stop for s in schedule}}
     return dict(sorted(kept.items(), key=lambda entry: entry[1]))
@@ -263,6 +268,7 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     if phase.duration_unit == 'steps':
         return max(1, round(phase.duration))
     per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]
+    # By the share of an epoch, since rows have about equally many tokens and words.
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
@@ -303,6 +309,7 @@ def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> d
                 'setting': columns_of(phase, experiment),
             }
         )
+    # An argument and no constant, so that runs that differ in the seed share one compiled program.
     key = seed_key(experiment.seed)
     return {
         **jax.tree.map(lambda *values: np.stack(values), *rows),
@@ -325,6 +332,7 @@ def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
 
 def phase_at(table: Mapping[str, Any], step: Any) -> Any:
     """Number of the phase that a step belongs to."""
+    # `right`: a step at which a phase starts belongs to that phase.
     return jnp.searchsorted(jnp.asarray(table['start']), step, side='right') - 1
 
 
@@ -339,6 +347,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
     # + 1: else the first step would have a learning rate of 0, and change nothing.
     rising = (done + 1) / jnp.maximum(warmup, 1)
     since, length, fallen = done - warmup, jnp.maximum(steps - warmup, 1), done - warmup
+    # Each fall is computed and one is chosen: the phase is traced, so there is no `if`.
     for number, fall in enumerate(FALLS.values()):
         chosen = jnp.asarray(table['path_fall'])[at] == number
         fallen = jnp.where(chosen, fall.fallen(since, length), fallen)
@@ -349,6 +358,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
 def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
     for old, new in itertools.zip_longest(before, schedule[: len(before)]):
+        # Nothing of this phase was taken yet, so it and those behind it may change freely.
         if old['start'] >= step:
             return
         took = f'{step} steps are done, and phase {old["name"]} took steps {old["start"]}-{min(old["stop"], step)}'

@@ -76,6 +76,7 @@ class Session:
     @property
     def evaluate_at(self) -> set[int]:
         """The steps after which the held-out documents are scored."""
+        # Where the command pauses too, so that a run with `until` shows how far it has come.
         points = curriculum.evaluation_steps(self.schedule, self.run.config.evaluation.per_phase)
         return points | {self.pause}
 
@@ -113,6 +114,7 @@ class Session:
 
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
+    # Before anything else: what opening takes is part of the goodput.
     clock = Clock(run, anew=not curriculum.read_record(folder))
     try:
         session = _trained(run, folder, clock)
@@ -144,6 +146,7 @@ def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     clock.record(step)
     progress = run.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
+    # The start has scores too: they are what every phase is compared with.
     if step == 0:
         run.log('pretrain', 0, kind='start', tokens=0)
         _evaluate(session, state, 0, phase_end=True)
@@ -162,6 +165,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_rows(config.rows, architecture)
+    # Refused before a step is taken: phases are judged, and may be ended, by held-out documents.
     heldout = Rows(run.folder('rows'), 'heldout')
     if not len(heldout):
         raise InputError(
@@ -227,6 +231,8 @@ def _objectives(
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
     measured = MeasuredAttention(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
+    # A run that goes on takes the attention that it began with: another one rounds in another way, and the resumed run
+    # would differ.
     measured.read(folder)
     objectives = {
         name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, measured)
@@ -274,6 +280,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         profiler.before(done)
         name = session.objective_at(done)
         with clock.within(TRAINING if name in compiled else COMPILE):  # which the first call waits for
+            # Metrics stay on the device until the next record, so that the host prepares batches meanwhile.
             state, metrics = session.train_steps[name](state, batch, tables[name])
         compiled.add(name)
         interval.add(done, metrics, waited)
@@ -321,6 +328,7 @@ def _ends_phase(session: Session, state: Any, done: int) -> bool:
 def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leaving: bool) -> None:
     """Save in the background, but wait where this process ends, or where phases.json is to name the checkpoint."""
     session.checkpoints.save(done, state)
+    # phases.json names checkpoints that exports read: it may not be ahead of the disk.
     if done in kept.values() or leaving:
         session.checkpoints.wait()
     if done in kept.values() and session.run.leads:
@@ -348,6 +356,7 @@ def _phase_ended_early(session: Session, done: int) -> bool:
 
 
 def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> None:
+    # Only what is on disk: a snapshot that was asked for later may lie behind, without a checkpoint.
     there = checkpoints.steps()
     curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
@@ -357,6 +366,7 @@ def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
     values, seconds = interval.read()
     settings = session.run.config.pretrain
     bad = watch.first_not_finite(values)
+    # Found with the record, not at the step: to ask every step would make the host wait for the device.
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
@@ -375,6 +385,7 @@ def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
 
 
 def _report_not_finite(session: Session, step: int) -> None:
+    # Batches are a function of the step, so the rows of the bad one can be named afterwards.
     rows = session.batches.row_numbers(step - 1)[:8].tolist()
     good = session.checkpoints.latest()
     remedy = (
@@ -391,6 +402,7 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     own, *_ = session.train_steps.values()
+    # The average is what is exported, so it is what is scored.
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
