@@ -99,6 +99,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         )
         tell_peak()
     finally:
+        # Whatever happens: the next cell of this process begins with another model.
         release()
     if cell.until:
         record = {**place(cell), 'seed': cell.seed, 'history': outcome.history, 'print': cell.fingerprint}
@@ -202,6 +203,7 @@ def run_cells(
     if found := () if runtime.cluster else cards():
         # A GPU needs a process of its own, even where the cores are too few for the threads of all.
         most = most if runtime.workers else max(most, len(found))
+        # Cells of one kind take the same memory, which is measured once and then planned with.
         jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
         for number, record in OnCards(run_cell, jobs, found, most, LESS, say).results(check):
             yield cells[number], record

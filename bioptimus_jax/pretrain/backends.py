@@ -133,6 +133,7 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
 
 def options_here() -> dict[str, Any] | None:
     """The options for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+    # What a user says in XLA_FLAGS counts: an option that is given with a program would overrule it.
     said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}
     options = OPTIONS.get(jax.default_backend(), {})
     return {name: value for name, value in options.items() if name not in said} or None
@@ -170,6 +171,8 @@ class Sharded:
         for count, what, parts in ((rows, 'rows', self.parts(ROWS)), (heads, 'heads', self.parts(HEADS))):
             if count % parts:
                 raise ValueError(f'{count} {what} are not a multiple of the {parts} devices for them')
+        # XLA cannot look into a kernel to split it, and would gather its inputs on every device: each runs it on its
+        # own part.
         local = functools.partial(self.kernel, dropped=dropped)
         spread = jax.shard_map(
             local,
@@ -250,6 +253,7 @@ class AttentionSpec:
 
                 return jax.jit(both, compiler_options=options_here())
 
+            # Made when it is first timed: a candidate that fails its check takes no memory and no compile.
             shape = (measured.rows, max(self.widths), self.heads, self.head_size)
             *arrays, segments_BxL = _sample(self.mesh, shape, self.dtype, self.causal)
             layers = collections.Counter(self.windows).items()
@@ -323,6 +327,7 @@ def _fastest(
     if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
         name = known[int(number)]
         flaw = None if name == PLAIN else spec.flaw(name) if name in names else 'it is for another platform'
+        # Where one process cannot use it none does: all must run the same program.
         if agreed(math.inf if flaw else 0) == 0:
             return name, {}
         warn(
@@ -373,6 +378,7 @@ def find_flaw(
     devices, compiled like the train step.
     """
     to_ranges = functools.partial(_ranges, window=window, causal=causal)
+    # Two rows a device: one that ends in padding, and one that its documents fill (`_two_rows`).
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
 
     @functools.partial(jax.jit, compiler_options=options_here())

@@ -183,6 +183,7 @@ def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageStat
         elif left is manifests.FolderOutcome.NOTHING:
             _remove(folder)
         raise
+    # No error: the folder stays with its claim, for the next attempt to go on from.
     except Stopped:
         raise
     except Exception as error:
@@ -235,6 +236,7 @@ def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str,
             'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
         )
     remembered = run.checksums()
+    # A base is a run, or a folder of runs such as a sweep's.
     bases = [Path(base) for base in run.config.runtime.base_run]
     below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
     for folder in (place / stage.name for base in bases for place in (base, *below[base])):

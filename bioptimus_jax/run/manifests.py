@@ -86,6 +86,7 @@ def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     if record is None:
         return None
     wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
+    # Well-formed JSON that is no record of ours is damage as well.
     if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
         raise InputError(f'{path}: is damaged (no record of a stage); {rerun_hint(folder)}')
     return record
@@ -107,6 +108,8 @@ def _is_entry(value: Any) -> bool:
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, which says that the stage is finished, and take back the claim."""
+    # In this order: a kill in between leaves both, and then the manifest counts; the other way round neither would be
+    # there.
     write_sealed(folder / MANIFEST, manifest)
     (folder / STARTED).unlink(missing_ok=True)
 
@@ -159,6 +162,7 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
     if not flaws.missing and not flaws.changed:
         return
+    # Changed files first: somebody has to decide about them, while missing ones are made again.
     name, is_there = (*flaws.changed, *flaws.missing)[0], bool(flaws.changed)
     what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
     remedy = (
@@ -180,6 +184,7 @@ def differences(
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
+            # A run that was begun before the program learned a key goes on where the key is as by default.
             without = default(name) if part == 'config' else None
             known, asked = before.get(name, without), after.get(name, without)
             if known != asked:
@@ -209,6 +214,7 @@ def refused(
     found = []
     for change in changes:
         part, _, name = change.partition(': ')[0].partition('.')
+        # What only one side has came or went as a whole; what both have was changed under the work that is done.
         grown = (
             group_of(name) not in old_groups & new_groups
             if part == 'inputs'

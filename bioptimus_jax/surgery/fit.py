@@ -85,6 +85,7 @@ def fitted(
         return made
     number_X = numbers(taught.target)
     tested = taught.chosen(number_X < MEASURED)
+    # Even contexts choose who is fitted again and odd ones measure the gain: a choice looks better on its own contexts.
     odd_M, count = numbers(tested.target) % 2 == 1, len(tokens)
     measured = functools.partial(disagreements, source, tested, layer=aim.layer, advance=advance)
     of_token = functools.partial(means, tested.target, count=count)

@@ -80,6 +80,7 @@ class Material:
         return self._of_layers(anchors.states, settings), self.table[anchors.ids]
 
     def _of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
+        # Layers are read once for all settings; each setting takes its own.
         chosen = [self.layers.index(number) for number in _read(settings, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
@@ -104,6 +105,7 @@ def gather(
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
     material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
+    # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
     if not any(s.reads_spelling for s in wanted):
@@ -196,6 +198,7 @@ def _respelled(
 ) -> Anchors:
     """Context means of tokens of the source where it has to spell them in other pieces."""
     parts = []
+    # In folds of few tokens: were all hidden at once, what is left would spell each of them in far smaller pieces.
     folds = shared.respelled_folds(source.subwords, pieces, seed)
     for number, fold in enumerate(folds, 1):
         hiding = dataclasses.replace(source, subwords=source.subwords.without(fold))
