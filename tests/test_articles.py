@@ -195,15 +195,18 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'Jones et al. ({cited("2011", "1998")}; {cited("2012a,b")})', 'Jones et al. (2011,1998; 2012a,b)'),
         (f'({cited("Poe, 1845")}, {cited("b")}) Poe {cited("[1845]")}', '(Poe, 1845, b) Poe [1845]'),
         (f'men{raised(cited("2011"))} [{cited("1845", "17")}]', 'men'),
-        (f'{cited("Poe et al. [12]")} and {cited("Lee (7)")} of {cited("Kim [2012]")}', 'Poe et al. and Lee of Kim [2012]'),
+        (f'{cited("Poe et al. [12]")} and {cited("Lee (7)")}, {cited("Kim [2012]")}', 'Poe et al. and Lee, Kim [2012]'),
         # What separates citations may be raised by itself.
         *(
             (f'men{cited("<sup>1</sup>")}{raised(mark)}{cited("<sup>2</sup>")} and', 'men and')
             for mark in (',', ', ', '–', ' ', ';')
         ),
         (f'men{raised("[", cited("1"))}{raised(",")} {raised(cited("2"), "]")} and', 'men and'),
-        (f'men{raised(cited("1"))}{raised("–", cited("3"))}, men{raised(cited("1"))}{raised("–3")} and', 'men, men and'),
-        *((f'men [{cited("1")}{dash}{cited("3")}] die', 'men die') for dash in ('∼', '～', '、', '，', '\u200b,\u200b', ' e ')),
+        *((f'men{raised(cited("1"))}{raised("–", end)}, so', 'men, so') for end in (cited('3'), '3')),
+        *(
+            (f'men [{cited("1")}{dash}{cited("3")}] die', 'men die')
+            for dash in ('∼', '～', '、', '，', '\u200b,\u200b', ' e ')
+        ),
         # Powers, charges and genotypes before a citation stay, and isotopes behind it.
         (f'10{raised("6,", cited("3"))} cells, 5 × 10{raised("−3 ", cited("3"))} M', '10(6) cells, 5 × 10(−3) M'),
         (f'kg/m{raised("2,", cited("3"))}, cm{raised("3", cited("3"))}, R{raised("2 ", cited("3"))}', 'kg/m2, cm3, R2'),
@@ -230,7 +233,8 @@ UNTOLD = '<xref rid="{}">{}</xref>'
     ],
 )  # fmt: skip
 def test_no_citation_sticks_to_a_word_and_no_name_or_year_is_lost(tmp_path, markup, line):
-    back = '<back><fn-group><fn id="note"/></fn-group><ref-list><ref id="known"><citation id="in"/></ref></ref-list></back>'
+    known = '<ref id="known"><citation id="in"/></ref>'
+    back = f'<back><fn-group><fn id="note"/></fn-group><ref-list>{known}</ref-list></back>'
     assert lines_of(tmp_path, article(title=markup, after=back))[0] == line
     assert lines_of(tmp_path, article(body=f'<p>{markup}</p>', after=back))[1:] == [line]
 
