@@ -185,7 +185,7 @@ FORMULAS = [
     # What is raised: powers within powers, charges, degrees, ordinals, accents that are no powers, isotopes.
     ('[sup [i e][sup [i x][n 2]]]', 'e(x2)'),
     ('[sup [i x][sub [i n][i i]]]', 'x(ni)'),
-    ('[sub [i x][sub [i i][n 1]]]', 'xi1'),
+    ('[sub [i x][sub [i i][n 1]]][o +][sub [i d][sup [i z][n 2]]]', 'xi1+dz2'),
     ('[subsup [i x][n 1][i n]]', 'x1(n)'),
     ('[sup [i Ca][row [n 2][o +]]]', 'Ca2+'),
     ('[subsup [i SO][n 4][row [n 2][o −]]]', 'SO4(2−)'),

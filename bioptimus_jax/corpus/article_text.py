@@ -195,14 +195,14 @@ class Reading:
         kind = element.get('ref-type', '')
         if kind in citations.UNTOLD:
             kind = self.targets.kind_of(element.get('rid', ''))
-        if kind in citations.NOTES or (not kind and citations.is_raised(element)):
-            found.append(citations.GAP)
-            self._leave_out('citations', element.itertext())
-        elif kind not in citations.SOURCES:
+        is_note = kind in citations.NOTES or (not kind and citations.is_raised(element))
+        if not is_note and kind not in citations.SOURCES:
             self._read(element, found)
-        elif citations.is_mark(element):
-            found.append(citations.gap_for(''.join(element.itertext())))
-            self._leave_out('citations', element.itertext())
+            return
+        text = ''.join(element.itertext())
+        if is_note or citations.is_mark(element, text):
+            found.append(citations.GAP if is_note else citations.gap_for(text))
+            self._leave_out('citations', (text,))
         else:
             pieces: list[str] = []
             self._read(element, pieces)

@@ -5,7 +5,6 @@ name and a year are. What cannot be shown, as a picture, leaves the same gap.
 """
 
 import re
-from collections.abc import Callable
 
 from lxml import etree
 
@@ -33,14 +32,15 @@ YEAR = re.compile(r'(?:1[6-9]|20)\d\d[a-z]?')
 CITED = re.compile(r'(?:b|bib|bibr|r|ref|c|cr|cit|bb)[-_.]?\d+', re.IGNORECASE)
 # Several citations in a row: `and` joins them where it belongs to neither.
 RUN = re.compile(rf'{GAP}(?:(?: (?:{WORDS}|y|e)(?= )|{BETWEEN_TWO})*+{GAP})+')
-NAMED = re.compile(rf'\b[Rr]efs?\.? ?{GAP}')  # ref. 5
+NAMED = re.compile(rf'[Rr](?<!\w.)efs?\.? ?{GAP}')  # ref. 5
 DEEPEST = 5  # brackets within brackets around a citation
 # Words that only lead to a citation, as in (for a review see also refs. 5 and 6).
 LEADING = (
     r'e\.? ?g|i\.? ?e|cf|see|also|for(?: an?| the)?|recent|recently|reviews?|reviewed|in|by|from|refs?|references?'
     r'|therein|examples?|instance|details'
 )
-SOFT = rf'(?:{BETWEEN_TWO}|\b(?i:{LEADING}|{WORDS})\b\.?)'
+EITHER_CASE = re.sub(r'(?<![^|])[a-z]', lambda first: f'[{first[0]}{first[0].upper()}]', f'{LEADING}|{WORDS}')
+SOFT = rf'(?:{BETWEEN_TWO}|\b(?:{EITHER_CASE})\b\.?)'
 OTHERS = rf'(?:{JOIN}|\d+[a-z]?\b|[\[\]()*])'  # of a raised citation, without a reference of their own
 # What is raised may begin with a power or a charge: behind a number, a letter or a length, a number is one.
 IS_NO_POWER = rf'(?<!\d{RAISED})(?<!\b[^\W\d_]{RAISED})(?<!\b[cdkmnµμ]m{RAISED})'
@@ -53,11 +53,13 @@ LISTED = re.compile(
     rf'|\({SOFT}*+{GAP}(?:{SOFT}|{GAP}|\d{{1,3}}[a-z]?\b)*+\)'
 )
 # A gap that begins or ends a bracket, or stands between two marks, takes one of the marks with it, and what led to it.
-FIRST = re.compile(rf'([\[(]){SOFT}*+{GAP} ?[,;:] ?|([\[({RAISED}]) ?{GAP} ?(?:[,;:] ?)?(?:(?:and|or|&) )?')
-LAST = re.compile(
-    rf'(?: ?[,;]| (?=(?:and|or|&) )){SOFT}{{0,30}}+{GAP} ?(?=[)\]])'
-    rf'|(?: ?[,;])?(?: (?:and|or|&))? ?{GAP} ?(?=[,;:{END}]|\.(?!\w))'
+AND = r'(?:and|or|&)'
+FIRST = re.compile(
+    rf'([\[({RAISED}]) ?(?:{GAP} ?(?:[,;:] ?)?(?:{AND} )?|(?<![{RAISED} ]){SOFT}++{GAP} ?[,;:] ?)'
 )
+LAST = re.compile(rf'[,; ] ?(?:{AND} ?)?{GAP} ?(?=[,;:{END}]|\.(?!\w))')
+ENDS = (f'{GAP})', f'{GAP}]', f'{GAP} )', f'{GAP} ]')
+LAST_IN_BRACKETS = re.compile(rf'(?:[,;]| (?={AND} )){SOFT}{{0,30}}+{GAP} ?(?=[)\]])')
 BETWEEN = re.compile(rf'{GAP}(?=[\w(\[])')
 BEFORE_A_STOP = re.compile(rf'{GAP} (?=[,;:)\]]|\.(?!\w))')
 # A number behind a name, in one reference with it.
@@ -66,9 +68,9 @@ BEHIND_A_NAME = re.compile(
 )
 
 
-def is_mark(xref: etree._Element) -> bool:
-    """Whether a reference to a source is a number, or raised, and so no part of its sentence."""
-    return is_number(''.join(xref.itertext())) or is_raised(xref)
+def is_mark(xref: etree._Element, text: str) -> bool:
+    """Whether a reference to a source, with this text, is a number, or raised, and so no part of its sentence."""
+    return is_number(text) or is_raised(xref)
 
 
 def is_number(text: str) -> bool:
@@ -130,22 +132,24 @@ def without_gaps(line: str) -> tuple[str, int]:
     """A line of squeezed white space without its gaps, the brackets around them, and what led to them or held them
     together; and how many words and numbers this was.
     """
-    words = 0
+    gone: list[str] = []
 
-    def counted(stays: str) -> Callable[[re.Match[str]], str]:
-        def replace(found: re.Match[str]) -> str:
-            nonlocal words
-            words += sum(any(map(str.isalnum, word)) for word in found[0].replace(GAP, ' ').split())
-            return found.expand(stays)
+    def gap(found: re.Match[str]) -> str:
+        gone.append(found[0])
+        return GAP
 
-        return replace
+    def bracket(found: re.Match[str]) -> str:
+        gone.append(found[0])
+        return found[1]
 
     for _ in range(DEEPEST):
-        line = NAMED.sub(counted(GAP), RUN.sub(counted(GAP), line))
-        line, found = LISTED.subn(counted(GAP), line)
+        line, found = LISTED.subn(gap, NAMED.sub(gap, RUN.sub(gap, line)))
         if not found:
             break
-    line = LAST.sub(counted(''), FIRST.sub(counted(r'\1\2'), line))
+    line = LAST.sub(gap, FIRST.sub(bracket, line))
+    if any(end in line for end in ENDS):  # few lines
+        line = LAST_IN_BRACKETS.sub(gap, line)
     # White space before a gap goes, and between it and a stop; no two words touch.
     line = BETWEEN.sub(f'{GAP} ', BEFORE_A_STOP.sub('', line.replace(f' {GAP}', GAP)))
+    words = sum(any(map(str.isalnum, word)) for word in ' '.join(gone).replace(GAP, ' ').split())
     return line.replace(GAP, '').strip(), words

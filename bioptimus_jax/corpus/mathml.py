@@ -253,16 +253,15 @@ def _script(base: str, part: Part, mark: str) -> str:
     text = part.text.strip()
     if not text or (mark == RAISED and text == '∘'):
         return text and '°'
-    is_alone = text[:1] not in OPENING  # it has no brackets of its own
     if mark == LOWERED:
-        needs = part.level < PRODUCT or (RAISED in text and is_alone)
+        needs = part.level < PRODUCT
     elif SIGNS.fullmatch(text) or (not base and ISOTOPE.fullmatch(text)):
         needs = False
     else:
         base = base.rstrip(MARKS)
         is_factor = base[-1:].isdigit() and text.isalpha() and text not in ORDINALS
         is_behind_a_bar = base.endswith(BARS) and text[:1].isdigit()
-        is_nested = is_alone and (RAISED in text or LOWERED in text)
+        is_nested = text[:1] not in OPENING and (RAISED in text or LOWERED in text)
         needs = part.level < ATOM or is_factor or is_behind_a_bar or is_nested
     return f'({text})' if needs else f'{mark}{text}{END}'
 
