@@ -230,9 +230,9 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'men (see Table 1, and {cited("3")}), as in Fig. 2 and {cited("3")}.', 'men (see Table 1), as in Fig. 2.'),
         (f'(Poe {cited("2001")}; but see {cited("Lee 2003")})', '(Poe 2001; but see Lee 2003)'),
         # What stands beside a citation is not a part of it.
-        (f'types 1,{raised(cited("3"))} 2{raised(cited("4"))} and 3 [{cited("5")}]: 2–5 mg', 'types 1, 2 and 3: 2–5 mg'),
+        (f'types 1,{raised(cited("3"))} 2{raised(cited("4"))} and 3 [{cited("5")}]: 4', 'types 1, 2 and 3: 4'),
         (f'HbA<sub>1c</sub>{raised(cited("3"))} and [<sup>3</sup>H]dT [{cited("3")}]', 'HbA1c and [3H]dT'),
-        (f'[Ca{raised("2+")}] [{cited("3")}] of Apoe{raised("−/−")}{raised(cited("3"))} mice', '[Ca2+] of Apoe−/− mice'),
+        (f'[Ca{raised("2+")}] [{cited("3")}] of p53{raised("−/−")}{raised(cited("3"))} men', '[Ca2+] of p53−/− men'),
         (f'men ({cited("Poe 2001")}, {cited("2003")}; reviewed in Lee)', 'men (Poe 2001, 2003; reviewed in Lee)'),
         (f'the Pref {cited("3")} of {cited("3")} .05 mg', 'the Pref of .05 mg'),
     ],
