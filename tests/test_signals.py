@@ -78,7 +78,7 @@ class Stages:
         if name == 'bioptimus_jax.cli.main':
             sys.meta_path.remove(self)
             from bioptimus_jax.experiment import stages
-            from bioptimus_jax.run import Stage
+            from bioptimus_jax.run.stage import Stage
             stages.STAGES['corpus'] = Stage('corpus', 'waits', '', '', (), lambda run: (), wait)
 
 sys.meta_path.insert(0, Stages())

@@ -244,7 +244,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from bioptimus_jax.experiment import stages
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
     (run.workdir / 'began').write_text(str(__import__('os').getpid()))
@@ -331,7 +331,7 @@ APART = """
 import os
 from bioptimus_jax.experiment import stages
 from bioptimus_jax.hosts import devices
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def build(run, folder):
     (folder / 'held').write_text(f'{devices.held()} {os.getpid()}')
@@ -383,7 +383,7 @@ def _is_alive(process):
 WAITING = """
 import os, time
 from bioptimus_jax.experiment import stages
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
     (run.workdir / 'began').write_text(f'{os.getpid()} {os.getppid()}')
