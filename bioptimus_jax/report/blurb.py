@@ -36,7 +36,7 @@ class Scored:
         return cls(m, model, {record.name: d for d, record in known.items() if record}, run)
 
     def mean(self, name: str) -> float:
-        """Over seeds, in percent."""
+        """The mean over seeds, in percent."""
         return statistics.fmean(self.measures.scores(self.model, self.named[name]))
 
     def group(self, name: str) -> float | None:
@@ -73,7 +73,7 @@ class Scored:
 
 
 def blurb(m: Measures) -> Table:
-    """Of one run."""
+    """BLURB's table of one run."""
     return of_runs({'': m})
 
 

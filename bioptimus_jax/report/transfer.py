@@ -9,7 +9,7 @@ from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
 from bioptimus_jax.scoring.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
-"""Of columns, by the slicings of `finetune.overlap`."""
+"""Headings of columns, by the slicings of `finetune.overlap`."""
 
 
 def crossed(m: Measures) -> Table:

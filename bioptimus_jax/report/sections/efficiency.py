@@ -19,7 +19,7 @@ from bioptimus_jax.run.folder import stage_folder
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'
 LEVELS = 4
-"""Of held-out loss, and of F1 on each set, that are asked for."""
+"""Levels of held-out loss, and of F1 on each set, that are asked for."""
 STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 TOLERANCE = 1e-9
 """A level is had by what is so little below it."""
@@ -139,7 +139,8 @@ def arms(
         ' counted. Hours compare only on one machine.'
     )
     if left_out:
-        note += f' The vocabularies differ, so losses per piece do not compare. Left out there: {", ".join(left_out)}.'
+        left = ', '.join(left_out)
+        note += f' The vocabularies differ, so losses per piece are not comparable. Left out there: {left}.'
     absent = 'these runs have no evaluation or score in common.'
     return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
 
@@ -165,7 +166,7 @@ def _aims(m: Measures) -> dict[str, Points]:
 
 
 def levels(values: list[float]) -> list[float]:
-    """At most LEVELS round numbers above the first value and up to the largest, in order."""
+    """Round numbers, at most LEVELS, above the first value and up to the largest, in order."""
     if not values or max(values) <= values[0]:
         return []
     low, high = values[0], max(values)
@@ -222,7 +223,7 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[st
 
 
 def _mean(efforts: Sequence[Effort]) -> Effort:
-    """Of several seeds; what one of them has not on record is not on record."""
+    """The mean effort of several seeds; what one of them has not on record is not on record."""
 
     def mean(values: Sequence[Any]) -> Any:
         return None if None in values else statistics.fmean(values)
