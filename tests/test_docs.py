@@ -354,7 +354,14 @@ def test_the_index_and_the_list_for_language_models_name_every_page():
         assert not {str(page.relative_to(DOCS)) for page in PAGES} - {*linked, 'index.md'}, name
 
 
-VARIATIONS = 'finetune/tasks inference/kinds model/families pretrain/objectives progress/trackers tokenizer/kinds'.split()
+VARIATIONS = (
+    'finetune/tasks',
+    'inference/kinds',
+    'model/families',
+    'pretrain/objectives',
+    'progress/trackers',
+    'tokenizer/kinds',
+)
 
 
 def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
