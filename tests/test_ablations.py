@@ -14,10 +14,10 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.lab.trained import PAPER_SETTINGS, setting_name
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
-from bioptimus_jax.report.trained import PAPER_SETTINGS, setting_name
 from bioptimus_jax.run.fingerprint import result_keys
 
 MODULE = runpy.run_path(str(Path(__file__).resolve().parents[1] / 'configs' / 'ablations.py'))

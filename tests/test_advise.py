@@ -11,9 +11,9 @@ from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.lab.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.scoring.student import reach
-from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, decide, ways, worth
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.subwords import load

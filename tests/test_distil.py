@@ -4,7 +4,8 @@ import numpy as np
 from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING
 
-from bioptimus_jax.surgery import distil, probe
+from bioptimus_jax.lab import probe
+from bioptimus_jax.surgery import distil
 
 MASK = OLD.index('[MASK]')
 

@@ -26,6 +26,7 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.usage import EXAMPLE
 from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.lab.trained import phase_name
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
@@ -33,7 +34,6 @@ from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
-from bioptimus_jax.report.trained import phase_name
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import Dataset

@@ -15,12 +15,13 @@ from toy_spelling import FOUND, NEW, SPELLING
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.lab import probe
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.trees import flatten, unflatten
-from bioptimus_jax.surgery import distil, fit, graft, initialisations, probe
+from bioptimus_jax.surgery import distil, fit, graft, initialisations
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import Aim
 from bioptimus_jax.vocab import lists

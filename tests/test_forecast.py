@@ -13,9 +13,9 @@ from toy_pretraining import copy_of, equal_programs, experiment, prepare, pretra
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast import curves as curves_module
-from bioptimus_jax.forecast import final, tables
-from bioptimus_jax.forecast.check import (
+from bioptimus_jax.lab.forecast import curves as curves_module
+from bioptimus_jax.lab.forecast import final, tables
+from bioptimus_jax.lab.forecast.check import (
     FORECAST,
     GROUP,
     GROUPS,
@@ -27,9 +27,9 @@ from bioptimus_jax.forecast.check import (
     check,
     check_shorts,
 )
-from bioptimus_jax.forecast.curves import Curve, curve_of, late
-from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
-from bioptimus_jax.forecast.short import Shorts
+from bioptimus_jax.lab.forecast.curves import Curve, curve_of, late
+from bioptimus_jax.lab.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
+from bioptimus_jax.lab.forecast.short import Shorts
 from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase
 from bioptimus_jax.report.records import named, records_of

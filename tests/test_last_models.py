@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, fine_tuned, make
 
-from bioptimus_jax.report import last_models
-from bioptimus_jax.report.arms import grouped
+from bioptimus_jax.lab import last_models
+from bioptimus_jax.lab.arms import grouped
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.folder import Run
 

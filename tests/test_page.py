@@ -14,7 +14,8 @@ from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.report import comparison, page
+from bioptimus_jax.lab import comparison
+from bioptimus_jax.report import page
 from bioptimus_jax.run.folder import Run
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)

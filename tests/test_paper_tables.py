@@ -32,11 +32,12 @@ from toy_measures import (
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.report import comparison, comparison_figures, gain, page, paper, paper_tables
+from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
+from bioptimus_jax.lab.questions import QUESTIONS
+from bioptimus_jax.lab.trained import PAPER_SETTINGS, trained_models
+from bioptimus_jax.report import gain, page
 from bioptimus_jax.report.layout import NOT_RUN
-from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.resolved import experiment_of, read_runs
-from bioptimus_jax.report.trained import PAPER_SETTINGS, trained_models
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json, write_jsonl

@@ -11,10 +11,10 @@ from toy_measures import TOKENS, f1, fine_tuned, make
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.report.folds import folds
+from bioptimus_jax.lab.folds import folds
+from bioptimus_jax.lab.papers.biolm import MEANS
+from bioptimus_jax.lab.printed import BLURB, Printed, measure, one_of
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.papers.biolm import MEANS
-from bioptimus_jax.report.printed import BLURB, Printed, measure, one_of
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections.papers import SECTION, TABLES, table, tables

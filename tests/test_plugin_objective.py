@@ -15,6 +15,7 @@ from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretraine
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.lab.trained import _of_objectives
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
@@ -28,7 +29,6 @@ from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
-from bioptimus_jax.report.trained import _of_objectives
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import bring_up_to_date, execute
 from bioptimus_jax.run.fingerprint import check_inputs, check_settings

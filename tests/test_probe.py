@@ -15,13 +15,14 @@ from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.lab import probe
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_json
-from bioptimus_jax.surgery import donor, fasttext, probe, recovery, synthesis
+from bioptimus_jax.surgery import donor, fasttext, recovery, synthesis
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.initialisations import middle
 from bioptimus_jax.tokenizer.kinds import wordpiece

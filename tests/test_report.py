@@ -15,7 +15,8 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
-from bioptimus_jax.report import arms, comparison, drawing, gain, layout, live, page
+from bioptimus_jax.lab import arms, comparison
+from bioptimus_jax.report import drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures

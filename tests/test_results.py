@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.forecast import tables
+from bioptimus_jax.lab.forecast import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, README = ROOT / 'docs' / 'results.md', ROOT / 'README.md'

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from toy_programs import environment
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.cli.places import Here, _Remote, share_of
-from bioptimus_jax.cli.sweep import Arm, Sweep, _how, in_rounds
 from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.lab.places import Here, _Remote, share_of
+from bioptimus_jax.lab.sweep import Arm, Sweep, _how, in_rounds
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.stage import Stage
@@ -92,7 +92,7 @@ def shipped(tmp_path):
 def warm(programs, monkeypatch):
     """Arms start warm."""
     monkeypatch.setattr(
-        'bioptimus_jax.cli.places.sys', types.SimpleNamespace(executable=str(programs / 'python'))
+        'bioptimus_jax.lab.places.sys', types.SimpleNamespace(executable=str(programs / 'python'))
     )
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
@@ -299,7 +299,7 @@ def test_what_is_under_way_when_the_hours_are_over_saves_and_the_finished_arms_a
                 _wait_for(folder / 'seed-1' / 'began')
                 self.function()
 
-    monkeypatch.setattr('bioptimus_jax.cli.sweep.threading.Timer', UntilOneIsSlow)
+    monkeypatch.setattr('bioptimus_jax.lab.sweep.threading.Timer', UntilOneIsSlow)
     monkeypatch.setitem(STAGES, 'slow', Stage('slow', 'waits', '', '', (), lambda run: (), None))
     code, out, err = call(
         capsys, 'sweep', f'--config={shipped}:timed', f'--workdir={folder}', '--hours=2', '--control=plain'
@@ -459,8 +459,8 @@ def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
 def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp_path, monkeypatch):
     for device in ('nvidia3', 'nvidia12', 'nvidiactl'):  # of a container: CUDA counts them from 0
         (tmp_path / device).touch()
-    monkeypatch.setattr('bioptimus_jax.cli.places.Path', lambda place: tmp_path)
-    monkeypatch.setattr('bioptimus_jax.cli.places._started', lambda *_, env: env['CUDA_VISIBLE_DEVICES'])
+    monkeypatch.setattr('bioptimus_jax.lab.places.Path', lambda place: tmp_path)
+    monkeypatch.setattr('bioptimus_jax.lab.places._started', lambda *_, env: env['CUDA_VISIBLE_DEVICES'])
     monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
     if visible is not None:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
@@ -488,7 +488,7 @@ def test_programs_that_share_a_gpu_share_its_memory(places, said, given, tmp_pat
         monkeypatch.delenv(name, raising=False)
     for name, value in {'CUDA_VISIBLE_DEVICES': '0,1', **said}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr('bioptimus_jax.cli.places._started', lambda *_, env: env)
+    monkeypatch.setattr('bioptimus_jax.lab.places._started', lambda *_, env: env)
     here = Here(places, tmp_path)
     for place in range(places):
         environment = here.start([], tmp_path, place)
@@ -507,7 +507,7 @@ def test_programs_find_what_others_have_compiled_and_nothing_is_left_of_it(tmp_p
     """Nor do they find what a program was writing when it was killed; a folder of the user's own is left alone."""
     (tmp_path / '.compiled').mkdir()
     (tmp_path / '.compiled' / 'half').touch()
-    monkeypatch.setattr('bioptimus_jax.cli.places._started', lambda *_, env: env['JAX_COMPILATION_CACHE_DIR'])
+    monkeypatch.setattr('bioptimus_jax.lab.places._started', lambda *_, env: env['JAX_COMPILATION_CACHE_DIR'])
     monkeypatch.delenv('JAX_COMPILATION_CACHE_DIR')
     here = Here(2, tmp_path)
     assert not (tmp_path / '.compiled').exists()

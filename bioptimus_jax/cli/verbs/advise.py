@@ -29,7 +29,7 @@ from bioptimus_jax.finetune.config import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.start.advise import Asked, advise  # imports jax
+    from bioptimus_jax.lab.advise import Asked, advise  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
     options = command.options

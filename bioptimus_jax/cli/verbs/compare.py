@@ -45,7 +45,7 @@ def _call(command: Command) -> None:
 
 
 def _compare_runs(command: Command) -> None:
-    from bioptimus_jax.report import arms  # imports matplotlib
+    from bioptimus_jax.lab import arms  # imports matplotlib
     from bioptimus_jax.report.measures import read_measures
 
     options = command.options

@@ -26,7 +26,7 @@ from bioptimus_jax.run.session import require_local
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.forecast.tables import tell  # imports jax and matplotlib
+    from bioptimus_jax.lab.forecast.tables import tell  # imports jax and matplotlib
 
     options = command.options
     require_local('RUN', *options.runs)

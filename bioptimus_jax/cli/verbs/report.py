@@ -51,7 +51,7 @@ def _call(command: Command) -> None:
     if options.config and options.workdir and not options.runs:
         make_stage(command, STAGE)
         return
-    from bioptimus_jax.report import comparison  # imports matplotlib
+    from bioptimus_jax.lab import comparison  # imports matplotlib
 
     require_local('RUN', *options.runs)
     if not options.runs:

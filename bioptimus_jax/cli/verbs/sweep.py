@@ -21,7 +21,7 @@ from bioptimus_jax.run.session import require_local
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.cli.sweep import Sweep  # imports matplotlib
+    from bioptimus_jax.lab.sweep import Sweep  # imports matplotlib
 
     options = command.options
     require_local('--workdir', options.workdir)

@@ -8,15 +8,15 @@ from typing import Any
 
 from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
 from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
+from bioptimus_jax.lab.blurb import blurb
+from bioptimus_jax.lab.folds import folds
+from bioptimus_jax.lab.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.progress.console import clock, numbered
-from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
-from bioptimus_jax.report.folds import folds
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, missing, percents, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, OF_BASELINES, Measures, score_names
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.scoring.student import NO_INTERVAL
 from bioptimus_jax.sets import published

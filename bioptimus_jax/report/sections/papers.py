@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, STANDARD, Finetune
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT
-from bioptimus_jax.report import paper
+from bioptimus_jax.lab import paper
+from bioptimus_jax.lab.printed import PAPERS, WAY, Asked, Printed, Scored, measure
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, each, missing
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
-from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored, measure
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.sets.published import first_fold, record_of

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
+from bioptimus_jax.lab import paper
+from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, parted
 from bioptimus_jax.pretrain.config import PAPER_PHASES
-from bioptimus_jax.report import paper
 from bioptimus_jax.report.measures import Measures, best_setting
-from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_name, parted
 
 FIRST = PAPER_SETTINGS[0]
 VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}

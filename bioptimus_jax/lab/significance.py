@@ -15,8 +15,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import Difference, holm, macro
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import ALPHA, Pairing, corrected, differences_of
-from bioptimus_jax.report.questions import Row
-from bioptimus_jax.report.trained import units_of
+from bioptimus_jax.lab.questions import Row
+from bioptimus_jax.lab.trained import units_of
 from bioptimus_jax.scoring.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'

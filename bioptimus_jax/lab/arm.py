@@ -1,4 +1,4 @@
-"""`python -m bioptimus_jax.cli.arm PARENT CORES ARGUMENT ...`: the program as a sweep starts it, on cores of its own.
+"""`python -m bioptimus_jax.lab.arm PARENT CORES ARGUMENT ...`: the program as a sweep starts it, on cores of its own.
 
 A process of its own, and no function that runs between fork and exec: the sweep may have threads, which a fork breaks.
 """

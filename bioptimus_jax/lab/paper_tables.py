@@ -6,12 +6,13 @@ from functools import partial
 from typing import Any
 
 from bioptimus_jax.finetune.verdict import ALPHA
-from bioptimus_jax.report import layout, paper
-from bioptimus_jax.report.arms import SEED
-from bioptimus_jax.report.beside_scores import geometry_of_words, hidden_words, losses
-from bioptimus_jax.report.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
-from bioptimus_jax.report.significance import DIFFERS, MACRO, Compared, Pairs, compare
-from bioptimus_jax.report.trained import Trained, differing
+from bioptimus_jax.lab import paper
+from bioptimus_jax.lab.arms import SEED
+from bioptimus_jax.lab.beside_scores import geometry_of_words, hidden_words, losses
+from bioptimus_jax.lab.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
+from bioptimus_jax.lab.significance import DIFFERS, MACRO, Compared, Pairs, compare
+from bioptimus_jax.lab.trained import Trained, differing
+from bioptimus_jax.report import layout
 
 PAPER = 'Paper: arXiv 2308.08625, BERT-base, 1.8 billion words, seeds not stated.'
 

@@ -6,7 +6,7 @@ to 12 and has other numbers of JNLPBA and GAD. Not here: Table 8 of the final ve
 
 from typing import Any
 
-from bioptimus_jax.report.printed import BLURB, EARLY, Printed, one_of, read, turned
+from bioptimus_jax.lab.printed import BLURB, EARLY, Printed, one_of, read, turned
 
 BOTH = {**BLURB, **EARLY}
 OUT_OF = 'Gu et al. (2021): mean of five runs; of ten for BIOSSES, BioASQ and PubMedQA.'

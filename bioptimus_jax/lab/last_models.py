@@ -12,13 +12,13 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.verdict import corrected
+from bioptimus_jax.lab.arms import Arms
+from bioptimus_jax.lab.significance import MACRO
+from bioptimus_jax.lab.trained import cell_folder, losses_under
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.report.arms import Arms
 from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at
-from bioptimus_jax.report.significance import MACRO
-from bioptimus_jax.report.trained import cell_folder, losses_under
 from bioptimus_jax.scoring.student import Effect, TwoWay
 from bioptimus_jax.storage.files import digest
 

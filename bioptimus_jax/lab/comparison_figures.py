@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.lab import trained
+from bioptimus_jax.lab.arms import bounds
 from bioptimus_jax.model.config import SNAPSHOT
-from bioptimus_jax.report import trained
-from bioptimus_jax.report.arms import bounds
 from bioptimus_jax.report.drawing import INK, Figure, Point, curves
 from bioptimus_jax.report.measures import score_names
 

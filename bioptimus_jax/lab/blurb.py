@@ -10,9 +10,9 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import bootstrap, interval
+from bioptimus_jax.lab.trained import units_of
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 

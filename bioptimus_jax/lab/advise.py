@@ -9,12 +9,12 @@ from typing import Any
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.lab.expected import FEWEST_SETS, Expected, Observed, expect, left_out, observe
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
 from bioptimus_jax.scoring.student import interval
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.expected import FEWEST_SETS, Expected, Observed, expect, left_out, observe
 from bioptimus_jax.start.recommend import based_on, folder_of
 from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.start.ways import KEEP, SEEN, SMALLEST, Way, decide, plans, text_per_flop, ways

@@ -14,17 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.report import arms, blurb, comparison_figures, paper_tables
-from bioptimus_jax.report.drawing import write_figures
-from bioptimus_jax.report.frozen import followed
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
-from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.report.page import Made, block, render
-from bioptimus_jax.report.questions import QUESTIONS, Question
-from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
-from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import efficiency, papers
-from bioptimus_jax.report.trained import (
+from bioptimus_jax.lab import arms, blurb, comparison_figures, paper_tables
+from bioptimus_jax.lab.questions import QUESTIONS, Question
+from bioptimus_jax.lab.trained import (
     DIGITS,
     Trained,
     name_among,
@@ -33,6 +25,14 @@ from bioptimus_jax.report.trained import (
     trained_models,
     words_per_step,
 )
+from bioptimus_jax.report.drawing import write_figures
+from bioptimus_jax.report.frozen import followed
+from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
+from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.report.page import Made, block, render
+from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
+from bioptimus_jax.report.resolved import read_runs
+from bioptimus_jax.report.sections import efficiency, papers
 from bioptimus_jax.storage.files import atomic, write_jsonl
 
 FOLDER = 'tables'

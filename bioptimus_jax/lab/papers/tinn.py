@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from bioptimus_jax.report.printed import BLURB, WAY, Asked, Printed, Scored, of, one_of, read, turned
+from bioptimus_jax.lab.printed import BLURB, WAY, Asked, Printed, Scored, of, one_of, read, turned
 
 NOTE = 'Tinn et al. (2023); numbers of runs not restated. Sets and measures as in the final version of the BLURB paper.'
 STANDARD_EPOCHS = 5

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.curves import Curve
-from bioptimus_jax.forecast.final import FEWEST, Forecast, extrapolated, forecast
-from bioptimus_jax.forecast.short import Shorts
-from bioptimus_jax.report.arms import grouped
+from bioptimus_jax.lab.arms import grouped
+from bioptimus_jax.lab.forecast.curves import Curve
+from bioptimus_jax.lab.forecast.final import FEWEST, Forecast, extrapolated, forecast
+from bioptimus_jax.lab.forecast.short import Shorts
 
 GROUP = 5
 """Arms that are held out at a time."""

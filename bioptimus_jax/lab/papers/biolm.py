@@ -6,7 +6,7 @@ Not here: Table 5 (the best results of others), and of Table 7 the single tasks 
 import statistics
 from collections.abc import Iterable, Mapping
 
-from bioptimus_jax.report.printed import Numbers, Printed, Scored, of, read, turned
+from bioptimus_jax.lab.printed import Numbers, Printed, Scored, of, read, turned
 
 FOLDS = (
     "median over nine of BioBERT's folds; another, here the first, chooses the settings. Epochs are chosen on the end"

@@ -25,7 +25,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.curves import Curve
+from bioptimus_jax.lab.forecast.curves import Curve
 from bioptimus_jax.scoring.student import reach
 
 FEWEST = 4

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from bioptimus_jax.report import arms
+from bioptimus_jax.lab import arms
+from bioptimus_jax.lab.questions import Question, Row, SetUp, pairs_of
+from bioptimus_jax.lab.trained import Trained, losses_under
 from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
-from bioptimus_jax.report.questions import Question, Row, SetUp, pairs_of
 from bioptimus_jax.report.sections import geometry
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
-from bioptimus_jax.report.trained import Trained, losses_under
 
 FROZEN = 'one frozen mask'
 

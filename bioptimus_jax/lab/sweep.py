@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.cli.places import LOG, Here, Program, There
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.config import MOST_WORKERS
+from bioptimus_jax.lab import arms, last_models
+from bioptimus_jax.lab.places import LOG, Here, Program, There
 from bioptimus_jax.progress.console import clock, numbered
-from bioptimus_jax.report import arms, last_models
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.curves import Curve, curves_of
+from bioptimus_jax.lab.forecast.curves import Curve, curves_of
 from bioptimus_jax.report.measures import Measures
 
 ALIKE = 0.1

@@ -140,7 +140,7 @@ def _started(
     arguments: Sequence[str], folder: Path, on: Sequence[int], **how: Any
 ) -> subprocess.Popen[bytes]:
     of_place = ','.join(map(str, on))
-    command = [sys.executable, '-m', 'bioptimus_jax.cli.arm', str(os.getpid()), of_place, *arguments]
+    command = [sys.executable, '-m', 'bioptimus_jax.lab.arm', str(os.getpid()), of_place, *arguments]
     with open(folder / LOG, 'ab') as log, signals.held():
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, **how)
 

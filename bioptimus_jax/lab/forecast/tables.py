@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.check import GROUP, GROUPS, check, check_shorts
-from bioptimus_jax.forecast.curves import Curve, curves_of
-from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
-from bioptimus_jax.forecast.short import Shorts, shorts
+from bioptimus_jax.lab.forecast.check import GROUP, GROUPS, check, check_shorts
+from bioptimus_jax.lab.forecast.curves import Curve, curves_of
+from bioptimus_jax.lab.forecast.final import Forecast, chances, forecast, outside
+from bioptimus_jax.lab.forecast.short import Shorts, shorts
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
