@@ -15,7 +15,7 @@ from toy_measures import cell, geometry_of, measured
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
-from bioptimus_jax.report.sections import geometry
+from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.scoring.student import interval
 
 

@@ -9,7 +9,7 @@ import pytest
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
-from bioptimus_jax.lab.blurb import blurb, weight
+from bioptimus_jax.lab.sections.blurb import blurb, weight
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.folder import Run

@@ -27,12 +27,12 @@ from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.lab.sections import difficulty as shown
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections import difficulty as shown
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make

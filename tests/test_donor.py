@@ -19,12 +19,12 @@ from bioptimus_jax.corpus.documents import Document, open_documents, write_docum
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.lab.costs import Costs
 from bioptimus_jax.model import tensors
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fasttext, graft, initialisations, pursuit
 from bioptimus_jax.surgery.config import Surgery
-from bioptimus_jax.surgery.costs import Costs
 from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.material import Material
 
@@ -380,7 +380,7 @@ def test_a_variant_costs_what_it_reads():
 
 def test_timed_sums_are_known_by_what_was_read(monkeypatch):
     now = iter([0.0, 1.5, 10.0, 12.0, 20.0, 20.5])
-    monkeypatch.setattr('bioptimus_jax.surgery.costs.time.monotonic', lambda: next(now))
+    monkeypatch.setattr('bioptimus_jax.lab.costs.time.monotonic', lambda: next(now))
     costs = Costs(0.0)
     sums = costs.timed(lambda *given: np.zeros(1))
     for label in ('respelled 1 of 2', 'respelled 2 of 2', 'contexts'):

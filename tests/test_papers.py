@@ -11,13 +11,13 @@ from toy_measures import TOKENS, f1, fine_tuned, make
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.lab.folds import folds
 from bioptimus_jax.lab.papers.biolm import MEANS
 from bioptimus_jax.lab.printed import BLURB, Printed, measure, one_of
+from bioptimus_jax.lab.sections.folds import folds
+from bioptimus_jax.lab.sections.papers import SECTION, TABLES, table, tables
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections.papers import SECTION, TABLES, table, tables
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, record_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl

@@ -16,6 +16,7 @@ from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.lab import arms, comparison
+from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.report import drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
@@ -25,7 +26,6 @@ from bioptimus_jax.report.sections import (
     corpus,
     efficiency,
     entities,
-    geometry,
     new_tokens,
     phases,
     training,

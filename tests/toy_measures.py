@@ -10,9 +10,9 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections import geometry
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score

@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bioptimus_jax.lab import spending
+from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
-from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
-from bioptimus_jax.report.sections import efficiency, geometry
-from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
+from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
 from bioptimus_jax.scoring.student import interval
 
 SEED = '.seed-'
@@ -71,7 +72,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
         *([held_out(arms, control), new_tokens(arms, control)] if control else ()),
-        efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
+        spending.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
         *([] if frozen.empty else [frozen]),
     ]
 
@@ -349,6 +350,12 @@ def differences(arms: Arms, control: str) -> Figure:
     alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
     svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
     return Figure('differences', title, caption, alt, svg)
+
+
+def other_words(records: Iterable[dict[str, Any]]) -> str:
+    """A warning where models were scored on different words, else ''."""
+    several = len({r['mask'] for r in records if 'mask' in r}) > 1
+    return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
 
 
 def values(seeds: Mapping[Any, Measures], model: str, measure: str) -> list[float]:

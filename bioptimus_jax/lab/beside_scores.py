@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.questions import Question, Row, SetUp, pairs_of
+from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.trained import Trained, losses_under
 from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
-from bioptimus_jax.report.sections import geometry
-from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
+from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
 
 FROZEN = 'one frozen mask'
 
@@ -54,7 +54,7 @@ def hidden_words(set_up: SetUp, title: str) -> Table:
 
     note = (
         'Held-out words, each hidden whole; mean ± sd over seeds. One-piece words: those that are one piece in every'
-        ' vocabulary.' + other_words(t.measures.cloze_of(t.model) for own in scored.values() for t in own)
+        ' vocabulary.' + arms.other_words(t.measures.cloze_of(t.model) for own in scored.values() for t in own)
     )
     columns = [Column('model', lambda label: label), *columns_of(cell)]
     return Table.of(f'{title}: hidden words', columns, scored, note=note)

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.lab import arms, blurb, comparison_figures, paper_tables
+from bioptimus_jax.lab import arms, comparison_figures, paper_tables, spending
 from bioptimus_jax.lab.questions import QUESTIONS, Question
+from bioptimus_jax.lab.sections import blurb, papers
+from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import (
     DIGITS,
     Trained,
@@ -26,13 +28,11 @@ from bioptimus_jax.lab.trained import (
     words_per_step,
 )
 from bioptimus_jax.report.drawing import write_figures
-from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import Made, block, render
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import efficiency, papers
 from bioptimus_jax.storage.files import atomic, write_jsonl
 
 FOLDER = 'tables'
@@ -46,7 +46,7 @@ def write(
     A file of records stands for its runs, and gives the same tables.
 
     `to`: by default `tables` in the run or sweep, or in what several have in common. `losses`, `f1`: levels for
-    `efficiency.arms`. Raises InputError where a folder holds no run.
+    `spending.arms`. Raises InputError where a folder holds no run.
     """
     runs = read_runs(folders)
     models = trained_models(runs)
@@ -112,7 +112,7 @@ def effort(models: Sequence[Trained], losses: Sequence[float] = (), f1: Sequence
     groups: dict[str, dict[int | None, Measures]] = {}
     for t in last:
         groups.setdefault(name_among(t, last), {}).setdefault(t.seed, t.measures)
-    table = efficiency.arms({arm: list(seeds.values()) for arm, seeds in groups.items()}, losses, f1)
+    table = spending.arms({arm: list(seeds.values()) for arm, seeds in groups.items()}, losses, f1)
     return dataclasses.replace(table, note=f'{table.note} {left_out}'.strip())
 
 

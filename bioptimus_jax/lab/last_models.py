@@ -14,8 +14,9 @@ from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.verdict import corrected
 from bioptimus_jax.lab.arms import Arms
 from bioptimus_jax.lab.significance import MACRO
-from bioptimus_jax.lab.trained import cell_folder, losses_under
+from bioptimus_jax.lab.trained import losses_under
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at

@@ -14,6 +14,7 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.devices import present
+from bioptimus_jax.lab.costs import Costs
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.progress.console import Console, clock
@@ -22,7 +23,6 @@ from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fit, recovery
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.config import PAPER_ROWS, HasSurgery, Surgery
-from bioptimus_jax.surgery.costs import Costs
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle

@@ -16,7 +16,7 @@ from bioptimus_jax.finetune.statistics import Difference, holm, macro
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import ALPHA, Pairing, corrected, differences_of
 from bioptimus_jax.lab.questions import Row
-from bioptimus_jax.lab.trained import units_of
+from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.scoring.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'

@@ -4,7 +4,6 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 """
 
 import dataclasses
-import functools
 import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,16 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
-from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.finetune.units import Units, read_units, unpacked
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
-from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
 
@@ -34,7 +29,6 @@ BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 DIGITS = 8
 """Of a digest that is shown."""
 T = TypeVar('T')
-read_once = functools.lru_cache(256)(read_units)
 
 
 def setting_name(phase: Phase) -> str:
@@ -356,24 +350,3 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
             if 'sentences' in r:
                 found[f'training sentences of {r["dataset"]}'] = str(r['sentences']['train'])
     return found
-
-
-def cell_folder(m: Measures, cell: Mapping[str, Any]) -> Path:
-    """The folder with the predictions of a fine-tuning."""
-    parts = cell['model'], cell['dataset'], cell['setting'], f'seed-{cell["seed"]}'
-    return stage_folder(m.run, 'finetune').joinpath(*parts)
-
-
-def units_of(m: Measures, cell: Mapping[str, Any]) -> Units:
-    """Of a fine-tuning. Raises InputError where neither its record nor its folder has them."""
-    task = task_of(cell)
-    file = cell_folder(m, cell) / task.files[0]
-    if 'units' in cell:
-        return unpacked(cell['units'], file, task)
-    if not m.run.workdir.is_dir():
-        raise InputError('the predictions are not on record, so nothing is said of other test items')
-    if not file.is_file():
-        raise InputError(
-            f'{file}: is missing, so nothing is said of other test items; run stage finetune again with --replace'
-        )
-    return read_once(file, task)

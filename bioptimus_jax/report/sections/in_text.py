@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.lab.trained import cell_folder
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.gain import before_and_after, best_on_devel
 from bioptimus_jax.report.layout import Cell, Column, Table, count
 from bioptimus_jax.report.measures import NOT_SCORED, Measures

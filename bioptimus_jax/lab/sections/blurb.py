@@ -10,9 +10,10 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import bootstrap, interval
-from bioptimus_jax.lab.trained import units_of
+from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Addition
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 
@@ -102,3 +103,6 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
 def weight(group: str) -> str:
     """The share of one set of a task in the score."""
     return f'1/{len(GROUPS) * len(GROUPS[group])}'
+
+
+SECTION = Addition('entities', 'others', {'blurb': blurb})

@@ -5,6 +5,7 @@ import statistics
 
 from bioptimus_jax.report.layout import Cell, Column, Table, fixed, missing, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
+from bioptimus_jax.report.section import Addition
 from bioptimus_jax.sets.published import first_fold, record_of
 
 
@@ -70,3 +71,6 @@ def folds(m: Measures) -> Table:
     )
     absent = 'no set in folds has been scored, or not its first fold.' if m.finetuned else NOT_SCORED
     return Table.of('Median over folds', columns, rows, rank_within='chosen on', note=note, absent=absent)
+
+
+SECTION = Addition('entities', 'blurb', {'folds': folds})

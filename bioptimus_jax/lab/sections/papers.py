@@ -257,4 +257,5 @@ SECTION = Section(
         name: functools.partial(lambda printed, m: table(printed, {'': m}), one)
         for name, one in TABLES.items()
     },
+    after='in_text',
 )

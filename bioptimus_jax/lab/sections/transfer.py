@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from bioptimus_jax.finetune.overlap import SLICINGS
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, missing, percents, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
+from bioptimus_jax.report.section import Addition
 from bioptimus_jax.scoring.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
@@ -67,6 +68,9 @@ def in_corpus(m: Measures) -> Table:
     )
     absent = 'only scores of a run with a corpus have it; older ones get it when stage finetune is run again.'
     return _sliced(m, 'Test items that the corpus has', ('corpus',), note, absent)
+
+
+SECTION = Addition('entities', 'types', {'crossed': crossed, 'repeated': repeated, 'in_corpus': in_corpus})
 
 
 def _sliced(m: Measures, title: str, slicings: Sequence[str], note: str, absent: str) -> Table:

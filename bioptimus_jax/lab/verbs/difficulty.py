@@ -31,8 +31,8 @@ from bioptimus_jax.run.folder import Run
 def _call(command: Command) -> None:
     def lead(run: Run) -> None:
         from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
+        from bioptimus_jax.lab.sections.difficulty import difficulty
         from bioptimus_jax.report.measures import read_measures
-        from bioptimus_jax.report.sections.difficulty import difficulty
 
         measured = measure(run, command.options.model)
         command.answer(lambda: measured, lambda: difficulty(read_measures(run)).text())

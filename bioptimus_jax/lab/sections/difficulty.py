@@ -95,6 +95,7 @@ SECTION = Section(
     ('pretrain',),
     {'difficulty': difficulty},
     (masking_difficulty,),
+    after='new_tokens',
 )
 
 

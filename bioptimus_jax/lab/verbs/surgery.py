@@ -28,8 +28,8 @@ def _call(command: Command) -> None:
 
     def probed(run: Run) -> None:
         from bioptimus_jax.lab.probe import probe  # imports jax
+        from bioptimus_jax.lab.sections.probe import probe as table
         from bioptimus_jax.report.measures import read_measures
-        from bioptimus_jax.report.sections.new_tokens import probe as table
 
         probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
         print(table(read_measures(run)).text())

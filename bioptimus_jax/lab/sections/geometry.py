@@ -151,6 +151,7 @@ SECTION = Section(
     ('analyze',),
     {'geometry_words': of_words, 'geometry_changes': changes, 'geometry': rows},
     (anisotropy, words_in_the_plane),
+    after='training',
 )
 
 
