@@ -13,7 +13,7 @@ from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.lab.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.scoring.score import score
-from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, decide, ways, worth
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.subwords import load
@@ -170,7 +170,7 @@ def test_the_expected_gain_by_hand():
     assert [error for _, error in left_out(three)] == pytest.approx(errors)
     found = expect(0.5, three)
     assert found.gain == pytest.approx(2.25)
-    assert found.half == pytest.approx(reach(float(np.sqrt(np.mean(np.square(errors)))), 2))
+    assert found.half == pytest.approx(half_interval(float(np.sqrt(np.mean(np.square(errors)))), 2))
     assert expect(0.5, three[:2]) == Expected(0.5 * 3.0 + 0.5 * 0.5, None)
     assert left_out(three[:2]) == []
 
@@ -235,7 +235,7 @@ def test_pairs_of_models_say_what_respelled_mentions_gain(source, texts, tmp_pat
     assert [row['set'] for row in pairs['rows']] == ['a', 'b', 'c']
     assert all('expected from the others' in row for row in pairs['rows'])
     gains = [one.gain for one in found]
-    mean, half = np.mean(gains), reach(np.std(gains, ddof=1) / 3**0.5, 2)
+    mean, half = np.mean(gains), half_interval(np.std(gains, ddof=1) / 3**0.5, 2)
     low, high = mean - half, mean + half
     assert low > 0
     told = f'the pairs gained {mean:+.1f} [{low:+.1f}, {high:+.1f}] F1 with a new one, over 3 sets'

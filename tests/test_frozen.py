@@ -7,7 +7,6 @@ import itertools
 import jax
 import numpy as np
 import pytest
-from bioptimus_jax.experiment.recorded import overlaid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -15,7 +14,6 @@ from toy_families import SMALL, noisy
 from toy_measures import PHASES, fabricate
 
 from bioptimus_jax.analysis.config import Analysis
-from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.report import frozen as tables
 from bioptimus_jax.report.measures import read_measures
@@ -23,7 +21,6 @@ from bioptimus_jax.report.records import check, measures_of, record_of
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.manifests import differences
 from bioptimus_jax.scoring import discriminant, frozen
-from bioptimus_jax.scoring.config import HALVES, UPPER
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import from_spans
@@ -315,11 +312,3 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
     assert tables.followed(kept).rows == tables.followed(arms).rows
     shown = [row['model'] for row in tables.frozen(first).records()]
     assert shown == ['source', 'initial (step 0)', '0.1@50', *PHASES]
-
-
-def test_a_record_that_is_older_than_a_key_says_what_was_done_then():
-    """Not what is the default today, with which a page would compare it."""
-    older = overlaid(defaults(), [{'analysis.frozen_sentences': 5000}])
-    assert older.analysis.frozen_layers == UPPER != Experiment().analysis.frozen_layers
-    now = overlaid(defaults(), [{'analysis.frozen_sentences': 5000, 'analysis.frozen_layers': HALVES}])
-    assert now.analysis.frozen_layers == HALVES

@@ -343,7 +343,7 @@ def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(prepared, tmp_p
     assert record['config'].pop('pretrain.objective') == 'mlm'
     write_manifest(run.folder('pretrain'), record)
     again = Run(tmp_path / 'run', experiment(prepared))
-    again.say = lines.append
+    again.console.say = lines.append
     execute(again, STAGES['pretrain'])
     assert not any('step' in line for line in lines), lines
     with pytest.raises(ConfigError, match=r'config\.pretrain\.objective: mlm -> previous'):

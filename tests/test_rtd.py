@@ -417,7 +417,7 @@ def test_the_code_on_the_card_of_a_discriminator_runs(trained, monkeypatch, caps
 def test_exports_are_kept_and_a_lost_generator_is_made_again(trained):
     folder, lines = trained.workdir / 'export', []
     again = Run(trained.workdir, trained.config)
-    again.say = lines.append
+    again.console.say = lines.append
     (folder / '0.1-generator' / 'model.safetensors').unlink()
     content = trained.manifest('export')['content']
     STAGES['export'].build(again, folder)

@@ -244,12 +244,12 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from bioptimus_jax.experiment import stages
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
     (run.workdir / 'began').write_text(str(__import__('os').getpid()))
     while True:
-        run.check_stop()
+        run.console.check_stop()
         time.sleep(.05)
 
 stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
@@ -331,14 +331,14 @@ APART = """
 import os
 from bioptimus_jax.experiment import stages
 from bioptimus_jax.hosts import devices
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def build(run, folder):
     (folder / 'held').write_text(f'{devices.held()} {os.getpid()}')
     return {}
 
 devices.held = lambda: 'BIOPTIMUS_AFRESH' not in os.environ
-stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, apart=True)
+stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, needs_free_accelerator=True)
 """
 
 
@@ -383,12 +383,12 @@ def _is_alive(process):
 WAITING = """
 import os, time
 from bioptimus_jax.experiment import stages
-from bioptimus_jax.run import Stage
+from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
     (run.workdir / 'began').write_text(f'{os.getpid()} {os.getppid()}')
     while not (run.workdir.parent / 'go').exists():
-        run.check_stop()
+        run.console.check_stop()
         time.sleep(.05)
     (folder / 'seed').write_text(str(run.config.seed))
     return {}

@@ -15,7 +15,7 @@ from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, wor
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
-from bioptimus_jax.pretrain.units import begins_of, limits, unit_starts
+from bioptimus_jax.pretrain.units import begins_of, limited_starts, limits
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
@@ -173,7 +173,7 @@ class Collator:
         return batch
 
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
-        """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
+        """One row an example: its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
             raise InputError('examples: is empty; a batch has at least one')
@@ -292,7 +292,7 @@ def mask_row(
     begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
     # What cannot be masked is a unit by itself, and ends the one before it.
     apart_L = ~maskable_L | ~np.r_[False, maskable_L[:-1]]
-    unit_L = np.cumsum(unit_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
+    unit_L = np.cumsum(limited_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
     lengths_U = np.bincount(unit_L)
     count = int(maskable_L.sum())
     overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0

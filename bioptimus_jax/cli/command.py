@@ -122,7 +122,7 @@ def stage_text(stage: Stage) -> str:
 
 def stage_keys(stage: Stage) -> tuple[str, ...]:
     """The sections and keys that a stage reads."""
-    return (*stage.sections, *stage.beside, *OF_A_RUN)
+    return (*stage.sections, *stage.also_reads, *OF_A_RUN)
 
 
 def stage_verb(stage: Stage) -> Verb:

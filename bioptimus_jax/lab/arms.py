@@ -25,9 +25,9 @@ SEED = '.seed-'
 OfRun = TypeVar('OfRun')
 DRAWN = 'nats_per_word'
 EVALUATIONS = 5
-"""That a table shows, the first and the last among them."""
+"""Evaluations that a table shows, the first and the last among them."""
 LINEAR = 0.1
-"""Up to here the axis of differences is linear."""
+"""Bound up to which the axis of differences is linear."""
 Arms = Mapping[str, Mapping[Any, Measures]]
 """Name -> seed -> run."""
 Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
@@ -281,8 +281,8 @@ def _falling(
 
 
 def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:
-    """Of two falling curves: the control's last step minus the one where `own` reaches its last value; negative where
-    `own` ends higher, by as much as the control is ahead. NaN where a value is missing."""
+    """Steps that one falling curve saves over another: the control's last step minus the one where `own` reaches its
+    last value; negative where `own` ends higher, by as much as the control is ahead. NaN where a value is missing."""
     if np.isnan(own).any() or np.isnan(control).any():
         return float('nan')
     if own[-1] <= control[-1]:

@@ -54,7 +54,8 @@ def hidden_words(set_up: SetUp, title: str) -> Table:
 
     note = (
         'Held-out words, each hidden whole; mean ± sd over seeds. One-piece words: those that are one piece in every'
-        ' vocabulary.' + arms.other_words(t.measures.cloze_of(t.model) for own in scored.values() for t in own)
+        ' vocabulary.'
+        + arms.other_words(t.measures.cloze_of(t.model) for own in scored.values() for t in own)
     )
     columns = [Column('model', lambda label: label), *columns_of(cell)]
     return Table.of(f'{title}: hidden words', columns, scored, note=note)

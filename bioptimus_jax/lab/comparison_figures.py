@@ -103,7 +103,7 @@ def _boundaries(found: Mapping[str, Points]) -> list[float]:
 
 
 def _lines(found: Mapping[str, Points]) -> dict[str, list[Point]]:
-    """Of every arm, over millions of words: Student's interval over seeds."""
+    """Every arm's line over millions of words, with Student's interval over seeds."""
     lines: dict[str, list[Point]] = {}
     for arm, points in found.items():
         for _, by_seed in sorted(points.items(), key=lambda point: point[0]):

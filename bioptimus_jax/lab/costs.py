@@ -42,7 +42,7 @@ class Costs:
         half as many as the one that reads most counts half. Tokens are fed alone once for each pooling.
         """
         reads, total = settings.initialisation, 0.0
-        if reads.alone:
+        if reads.isolated_states:
             total += self.seconds[ALONE] / max(self.times[ALONE], 1)
         if reads.contexts or settings.fit_steps:
             total += self.searched

@@ -20,13 +20,13 @@ from bioptimus_jax.finetune.finished import Model, read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.run.folder import Run, stage_folder
-from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ALL, RESPELLED, SAME = 'all', 'respelled', 'same'
 FEWEST_SETS = 3
-"""Of which one is left out and two remain, for an interval."""
+"""Fewest sets: one is left out and two remain, for an interval."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Expected:
 
 
 def observe(pairs: Sequence[tuple[str, str]]) -> list[Observed]:
-    """Of every set of mentions that pairs have: RUN/finetune/MODEL that keeps the source's vocabulary, and another.
+    """What pairs say of every set of mentions that they have: RUN/finetune/MODEL that keeps the source's vocabulary,
+    and another.
 
     Means over pairs and over the seeds that both models of a pair have. Raises InputError.
     """
@@ -77,7 +78,7 @@ def observe(pairs: Sequence[tuple[str, str]]) -> list[Observed]:
 def expect(share: float, observed: Sequence[Observed]) -> Expected:
     """The gain on a set of which this share of the mentions is respelled."""
     errors = [error for _, error in left_out(observed)]
-    half = reach(float(np.sqrt(np.mean(np.square(errors)))), len(errors) - 1) if errors else None
+    half = half_interval(float(np.sqrt(np.mean(np.square(errors)))), len(errors) - 1) if errors else None
     return Expected(_combined(share, observed), half)
 
 
@@ -97,7 +98,7 @@ def _combined(share: float, observed: Sequence[Observed]) -> float:
 
 
 def _observed(dataset: str, kept: Model, other: Model) -> Observed | None:
-    """Of one pair; None of a set without mentions."""
+    """What one pair says of a set; None of a set without mentions."""
     seeds = sorted(kept.cells[dataset].keys() & other.cells[dataset].keys())
     if not seeds:
         raise InputError(f'{dataset}: {kept.folder} and {other.folder} have no seed in common')
@@ -140,13 +141,13 @@ def _counts(
 
 
 def _f1(counts: Sequence[int]) -> float:
-    """In percent."""
+    """F1 in percent."""
     correct, gold, predicted = counts
     return 200 * correct / (gold + predicted)
 
 
 def _mean(dataset: str, of_pairs: Sequence[Observed]) -> Observed:
-    """Over pairs."""
+    """The mean over pairs."""
 
     def mean(name: str) -> Any:
         values = [value for one in of_pairs if (value := getattr(one, name)) is not None]
@@ -156,7 +157,7 @@ def _mean(dataset: str, of_pairs: Sequence[Observed]) -> Observed:
 
 
 def _vocabulary(model: Model) -> Subwords:
-    """That of a fine-tuned model: of a phase of its run, or of the folder that its name says."""
+    """The vocabulary of a fine-tuned model: of a phase of its run, or of the folder that its name says."""
     folder = Path(model.folder)
     run = next((p.parent for p in (folder, *folder.parents) if p.name == 'finetune'), folder)
     exported = stage_folder(Run(run, Experiment(), quiet=True), 'export') / model.name

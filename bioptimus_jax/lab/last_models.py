@@ -133,7 +133,7 @@ def _effects(arms: Arms, family: Mapping[str, Sequence[str]], control: str) -> d
         by_seed = {arm: scores for arm, seeds in arms.items() if (scores := _by_seed(seeds, sets))}
         if control in by_seed:
             fitted = TwoWay(by_seed)
-            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.less(a, control))}
+            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.contrast(a, control))}
     return dict(zip(found, corrected(list(found.values())), strict=True))
 
 
@@ -142,7 +142,7 @@ def _ended(m: Measures) -> bool:
 
 
 def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
-    """Of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
+    """Predictions of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
     return [m.task(dataset).written(cell_folder(m, cell)) for cell in m.cells(m.phases[-1], dataset)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 DATASETS = ('bc5-chem', 'bc5-disease', 'ncbi-disease', 'bc2gm', 'jnlpba')
-"""As BLURB has them: JNLPBA with one type. Scores with its five have another name (`sets.blurb.true_name`)."""
+"""Sets as BLURB has them: JNLPBA with one type. Scores with its five have another name (`sets.blurb.true_name`)."""
 
 INITIALISATIONS = {
     'scratch': (92.51, 80.66, 86.34, 81.4, 76.14),

@@ -1,4 +1,4 @@
-"""Where the arms of a sweep run: in processes of this machine, or of the workers of a dask cluster."""
+"""Places where the arms of a sweep run: in processes of this machine, or of the workers of a dask cluster."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from bioptimus_jax.hosts.workers import Cluster, abandoned, cores
 from bioptimus_jax.storage.files import locks
 
 LOG, LOCK = 'log.txt', '.arm.lock'
-"""In an arm's folder."""
+"""Files in an arm's folder."""
 PACKAGES = ('jax', 'torch', 'transformers')
 """What must be the same on all workers for the same results, beside what the corpus stages need."""
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -86,13 +86,13 @@ class There:
         return max(1, len(self.cluster.client.nthreads()))
 
     def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
-        """As `Here.start`."""
+        """The program, begun on a worker of the cluster; see `Here.start`."""
         arguments = (*arguments, '--config.runtime.cluster=')  # its worker is busy with it
         task = _run, arguments, os.getcwd(), folder.absolute()
         return _Remote(self.cluster.client.submit(*task, pure=False), folder / LOG)
 
     def stop(self, running: Sequence[Any]) -> None:
-        """As `Here.stop`."""
+        """Stop what runs on the cluster; see `Here.stop`."""
         while [program for program in running if program.poll() is None]:
             self.cluster.client.run(_stop, on_error='ignore')  # some may just have begun, or be gone
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -149,7 +149,8 @@ _programs: list[subprocess.Popen] = []  # of this worker
 
 
 def _run(arguments: Sequence[str], where: str, folder: Path) -> int:
-    """In a worker: the exit code of a program that runs in the folder `where`, unless nobody waits for it any more."""
+    """Worker's task: the exit code of a program that runs in the folder `where`, unless nobody waits for it any
+    more."""
     # A worker that was killed has left a program that saves. It has the open file, and with it the lock, until it ends.
     with open(folder / LOCK, 'w') as lock:
         while not locks(lock):

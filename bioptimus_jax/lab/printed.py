@@ -9,7 +9,7 @@ from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.sets.blurb import GROUPS
 
 WAY = ' / '
-"""In the name of a row, between the model and what was done with it."""
+"""The separator, in the name of a row, of the model and what was done with it."""
 PAPERS = Plugins('bioptimus_jax.lab.papers', 'TABLES')
 Asked = Mapping[str, Callable[[Any], bool]]
 """Key of config.finetune -> whether a value is one of those that the paper used."""

@@ -83,7 +83,7 @@ class Row:
         return {seed: statistics.fmean(f1) for seed, f1 in self._by_training(datasets, 'test').items()}
 
     def _by_training(self, datasets: Sequence[str], split: str) -> dict[int | None, list[float]]:
-        """Of the pairs of seeds with which all of the sets were scored."""
+        """Scores by the training's seed, of the pairs of seeds with which all of the sets were scored."""
         cells = [self.cells(dataset) for dataset in datasets]
         found: dict[int | None, list[float]] = {}
         for key in cells[0]:
@@ -145,7 +145,7 @@ def pairs_of(question: Question, rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]:
-    """Of rows that differ in the learning rate alone, the one with the highest mean devel F1; and what to say of it.
+    """The row with the highest mean devel F1 among rows that differ in the learning rate alone; and what to say of it.
 
     The mean is over the sets that all of them have. Where they have none in common the first row stands for them.
     """
@@ -200,7 +200,7 @@ def _is_end(t: Trained) -> bool:
 
 def _is_papers(t: Trained) -> bool:
     """Whether it is the end of a phase, from rows that were made as in the paper."""
-    return _is_end(t) and t.config.surgery.initialisation.papers_own
+    return _is_end(t) and t.config.surgery.initialisation.is_paper_method
 
 
 def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:

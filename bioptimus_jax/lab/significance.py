@@ -82,7 +82,7 @@ def _add(problems: dict[str, list[str]], why: str, row: Row, reference: Row, on:
 
 
 def _fitted(rows: tuple[Row, ...], datasets: tuple[str, ...]) -> TwoWay:
-    """Of the rows that have all of these sets; a model that was given as a folder is no training of ours."""
+    """The fit over the rows that have all of these sets; a model that was given as a folder is no training of ours."""
     found = {r.label: r.by_training(*datasets) for r in rows if all(map(r.cells, datasets))}
     known = {label: {s: f1 for s, f1 in scores.items() if s is not None} for label, scores in found.items()}
     return TwoWay({label: scores for label, scores in known.items() if scores})
@@ -104,7 +104,7 @@ def _compared(
             by_seed.setdefault(seed, []).append(100 * (one - other))
     differences = tuple(map(statistics.fmean, by_seed.values()))
     names, two_way = (row.label, reference.label), fitted(datasets)
-    effect = two_way.less(*names) if {*names} <= set(two_way.arms) else None
+    effect = two_way.contrast(*names) if {*names} <= set(two_way.arms) else None
     effect = effect or Effect(statistics.fmean(differences))
     over, p = datasets if name == MACRO else (), items.p if items else None
     return Compared(*names, name, effect, differences, items, p, over)

@@ -52,7 +52,8 @@ def arms(
         ' counted. Hours compare only on one machine.'
     )
     if left_out:
-        note += f' The vocabularies differ, so losses per piece do not compare. Left out there: {", ".join(left_out)}.'
+        left = ', '.join(left_out)
+        note += f' The vocabularies differ, so losses per piece are not comparable. Left out there: {left}.'
     absent = 'these runs have no evaluation or score in common.'
     return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
 
@@ -99,7 +100,7 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[st
 
 
 def _mean(efforts: Sequence[Effort]) -> Effort:
-    """Of several seeds; what one of them has not on record is not on record."""
+    """The mean effort of several seeds; what one of them has not on record is not on record."""
 
     def mean(values: Sequence[Any]) -> Any:
         return None if None in values else statistics.fmean(values)

@@ -118,7 +118,7 @@ class Sweep:
         given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
         run = Run(folder, config.experiment(name, given, self.paths))
-        run.stopping = self.stopping
+        run.console.stopping = self.stopping
         flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))
 
@@ -156,7 +156,7 @@ class Sweep:
 
     @contextlib.contextmanager
     def _within_the_hours(self) -> Iterator[None]:
-        """When they are over, what runs is asked to stop as by a signal, and the end is said in a line."""
+        """A limit on the sweep's hours: after it what runs is asked to stop as by a signal, and a line says so."""
         if self.hours is None:
             yield
             return
@@ -217,10 +217,11 @@ class Sweep:
         for arm, stages in to_make:
             for name in (name for name in stages if name in SHARED):
                 execute(arm.run, STAGES[name])
-                arm.run.check_stop()
+                arm.run.console.check_stop()
 
     def _shared_surgeries(self, by_round: Sequence[Arm]) -> list[tuple[Arm, str]]:
-        """Of arms that begin with the same weights the first, unless they are there; in processes, like the arms."""
+        """Surgeries to make first: one for all arms that begin with the same weights, unless it is there; in
+        processes."""
         surgery = STAGES['surgery']
         groups: dict[str, list[Arm]] = {}
         for arm in by_round:
@@ -266,9 +267,10 @@ class Sweep:
             places.stop([program for *_, program in running.values()])
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
-        """With the first arm's vocabulary as reference for those that have another: all hide the same words.
+        """The arm's arguments. One with another vocabulary gets the first arm's as reference, so that all hide the same
+        words.
 
-        The first of the config, chosen or not, so that arms may be made a few at a time.
+        The first arm is that of the config, chosen or not, so that arms may be made a few at a time.
         """
         reference = (*self.unchosen, *self.arms)[0].run
         first, own = (run.manifest('vocab') or {} for run in (reference, arm.run))

@@ -27,7 +27,7 @@ EVALUATION = ('seed', 'rows', 'rate')
 BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
 DIGITS = 8
-"""Of a digest that is shown."""
+"""Digits of a digest that are shown."""
 T = TypeVar('T')
 
 
@@ -85,7 +85,7 @@ class Trained:
 
     @property
     def seed(self) -> int | None:
-        """Of contexts, rows and pre-training; a model that was given as a folder has none that is known."""
+        """The seed of contexts, rows and pre-training; a model that was given as a folder has none that is known."""
         return self.config.seed if self.own else None
 
     @property
@@ -272,7 +272,7 @@ def _shape(m: Measures) -> dict[str, str]:
 
 
 def _of_phases(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
-    """Of the phases up to a model: words, learning rates, and what the settings in their names leave open."""
+    """What the phases up to a model decide: words, learning rates, and what the settings in their names leave open."""
     found: dict[str, str] = {}
     for number, (name, words, rate) in enumerate(zip(names, _taken(m, _planned(m)), rates, strict=False), 1):
         phase = m.run.config.phase[name]
@@ -300,7 +300,7 @@ def _source_weights(m: Measures) -> dict[str, str]:
 
 
 def _rounded(words: float) -> str:
-    """To three digits: the same text in another vocabulary is some words more or less."""
+    """Words to three digits: the same text in another vocabulary is some words more or less."""
     return f'{float(f"{words:.3g}"):,.0f}'
 
 

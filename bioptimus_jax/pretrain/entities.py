@@ -40,11 +40,11 @@ class WithEntities:
     sets: FrozenSets | None
 
     def save(self, folder: Path) -> None:
-        """As the evaluation alone does: sentences are chosen by hash, so nothing is drawn."""
+        """Save the evaluation; sentences are chosen by hash, so nothing else was drawn."""
         self.evaluation.save(folder)
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
-        """Those of the evaluation, and F1 of each set, of the model that would be exported."""
+        """Scores of the evaluation, and F1 on each set of the model that would be exported."""
         yield from self.evaluation.scores(params, frozen, every_setting)
         architecture, model = self.objective.exports(params)['']
         model = gathered(model)

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.units import begins_of, in_order, limits, longest_unit, number_of, unit_starts
-from bioptimus_jax.rows.build import CUTS
+from bioptimus_jax.pretrain.units import begins_of, in_order, limited_starts, limits, longest_unit, number_of
+from bioptimus_jax.rows.build import TOKENIZER_WORD_STARTS
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
 
 
-class Setting(NamedTuple):
+class MaskingParams(NamedTuple):
     """One masking setting as scalars, traced in the step, so that one compiled step serves a whole curriculum.
 
     `strategy`: its number in `units.MASKINGS`; `part`, `parts`: its `limits`.
@@ -39,7 +39,7 @@ class Setting(NamedTuple):
     draw_per_word: Any
 
     @classmethod
-    def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
+    def of(cls, phase: Phase, max_word_pieces: int) -> 'MaskingParams':
         """A phase's masking setting, as numpy's scalars."""
         part, parts = limits(phase.masking, max_word_pieces)
         return cls(
@@ -83,7 +83,7 @@ class Masker:
     def of(
         cls, vocabulary: Vocabulary, settings: Pretrain, phases: Collection[Phase], row_pieces: int
     ) -> 'Masker':
-        """For rows of that many pieces under those phases."""
+        """The masker for rows of that many pieces under those phases."""
         maskings, slots = in_order(phase.masking for phase in phases), slots_of(settings, phases, row_pieces)
         return cls(vocabulary, settings.word, maskings, settings.max_word_pieces, slots)
 
@@ -102,7 +102,7 @@ class Masker:
         as the rows say, or the tokens."""
         if self.word == 'whitespace':
             return batch['word_starts']
-        cuts = batch.get(CUTS)
+        cuts = batch.get(TOKENIZER_WORD_STARTS)
         return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']] if cuts is None else cuts
 
     def maskable(self, tokens_BxL: Any, segments_BxL: Any) -> jax.Array:
@@ -110,7 +110,12 @@ class Masker:
         return (segments_BxL > 0) & ~jnp.asarray(self.vocabulary.special_V)[tokens_BxL]
 
     def mask(
-        self, tokens_BxL: Any, starts_BxL: Any, maskable_BxL: jax.Array, setting: Setting, keys_B: jax.Array
+        self,
+        tokens_BxL: Any,
+        starts_BxL: Any,
+        maskable_BxL: jax.Array,
+        setting: MaskingParams,
+        keys_B: jax.Array,
     ) -> Masked:
         """Whole units up to the budget of each row, corrupted, each row by its own key.
 
@@ -124,7 +129,7 @@ class Masker:
         tokens_L: jax.Array,
         starts_L: jax.Array,
         maskable_L: jax.Array,
-        setting: Setting,
+        setting: MaskingParams,
         key: jax.Array,
     ) -> Masked:
         length = tokens_L.shape[0]
@@ -133,11 +138,16 @@ class Masker:
         draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
         # The phase is a traced number, so the units of all its run's strategies are computed and one row is taken.
         begins_SxL = jnp.stack([begins_of(masking, starts_L, draws_L) for masking in self.maskings])
+        # A run has some of the table's strategies, so their numbers have gaps; `searchsorted` needs them ascending
+        # (`in_order`).
         numbers_S = jnp.array([number_of(masking) for masking in self.maskings])  # ascending
         begins_L = begins_SxL[jnp.searchsorted(numbers_S, setting.strategy)]
+        # A unit begins at every special token and behind it, so that none spans two texts or takes one in.
         apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))
+        # Known to be 1 without a strategy that joins words: `limited_starts` then compiles neither its sums nor its
+        # second cut.
         parts = setting.parts if self.joins else 1
-        unit_starts_L = unit_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
+        unit_starts_L = limited_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
         unit_L, offset_L, unit_length_L = _units(unit_starts_L)
 
         # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units
@@ -156,6 +166,7 @@ class Masker:
         taken_L = maskable_L[order_L] & (before_L < budget)
 
         draws_L = jax.random.uniform(corrupt_key, (length,))
+        # The draw of the unit's number, the same for all of its pieces: the whole word is [MASK]ed, replaced or kept.
         draws_L = jnp.where(setting.draw_per_word, draws_L[unit_L], draws_L)
         replacements_N = jnp.asarray(self.vocabulary.drawn_N)
         replacement_L = replacements_N[jax.random.randint(replace_key, (length,), 0, replacements_N.shape[0])]
@@ -169,6 +180,7 @@ class Masker:
         # Units are taken in order from the first on, and `slots` suffices: only the last slots of a row are empty,
         # as losses over the vocabulary need it.
         weights_M = taken_L[: self.slots]
+        # Empty slots point at place 0, a valid index; their weight of 0 takes them out of every sum.
         slots_M = jnp.where(weights_M, order_L[: self.slots], 0)
         return Masked(
             inputs_L=jnp.where(taken_at_L, corrupted_L, tokens_L),
@@ -181,8 +193,10 @@ class Masker:
 
     def by_length(self, masked: Masked, starts_BxL: Any, maskable_BxL: Any) -> dict[str, jax.Array]:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
+        # By words under every setting, so that the records of phases with other units can be compared.
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
+        # Longer words are masked in parts of so many pieces, so they count there.
         length, longest = starts_BxL.shape[1], min(self.longest, self.max_word_pieces)
         word_BxL = jnp.cumsum(starts_BxL, axis=1) - 1
         count = jax.vmap(lambda w: jax.ops.segment_sum(jnp.ones(length, jnp.int32), w, length)[w])
@@ -212,7 +226,7 @@ def seed_key(seed: int) -> jax.Array:
 
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
     """The key of one row: seed, then step, then position in the *global* batch."""
-    # By the global position, so that neither devices nor micro-batches change what is masked.
+    # Keyed by the global row and not by the device's own, so that sharding and micro-batches cannot change masks.
     return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
 
 

@@ -21,7 +21,7 @@ def cell_folder(m: Measures, cell: Mapping[str, Any]) -> Path:
 
 
 def units_of(m: Measures, cell: Mapping[str, Any]) -> Units:
-    """Of a fine-tuning. Raises InputError where neither its record nor its folder has them."""
+    """Counts of a fine-tuning. Raises InputError where neither its record nor its folder has them."""
     task = task_of(cell)
     file = cell_folder(m, cell) / task.files[0]
     if 'units' in cell:

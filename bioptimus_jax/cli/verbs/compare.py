@@ -1,4 +1,4 @@
-"""`bioptimus compare`: fine-tuned models side by side.
+"""`bioptimus compare`: compare fine-tuned models.
 
 With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over
 the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items

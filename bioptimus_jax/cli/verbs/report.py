@@ -1,4 +1,4 @@
-"""`bioptimus report`: the stage, and the page of a run in progress.
+"""`bioptimus report`: build the page of a run.
 
 With --live, the page of a run in progress: WORKDIR/live/index.html, rebuilt until its last stage is done; a browser
 that shows it reloads it by itself.
@@ -54,7 +54,7 @@ def _follow(command: Command) -> None:
     os.nice(PATIENT)
     with signals.watching() as watch:
         run = Run(options.workdir, command.experiment_without_paths)
-        watch(run)
+        watch(run.console)
         live.follow(run, options.live)
 
 

@@ -42,7 +42,8 @@ class Checked:
 
 
 def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checked]:
-    """Of R finished runs. Raises InputError where there are too few arms for a group to be held out."""
+    """Forecasts of R finished runs beside their ends. Raises InputError where there are too few arms for a group to be
+    held out."""
     cut = {one: one.cut(share) for one in finished}
     ends = {
         OWN: {one: extrapolated(part) for one, part in cut.items()},
@@ -52,7 +53,7 @@ def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checke
 
 
 def check_shorts(found: Shorts, seed: int = 0) -> list[Checked]:
-    """Of arms with a short and a finished long run. Raises InputError as `check` does."""
+    """Forecasts of arms with a short and a finished long run, beside their ends. Raises InputError as `check` does."""
     ends = {ORDER_OF_SHORTS: {one: float(one.losses_N[-1]) for one in found.known}}
     return _check({one: one for one in found.known}, OF_SHORTS, ends, found.share, seed)
 
@@ -69,7 +70,8 @@ def as_one_group(told: Sequence[Forecast], share: float) -> Checked:
 def _check(
     seen: Mapping[Curve, Curve], way: str, ends: Mapping[str, Mapping[Curve, float]], share: float, seed: int
 ) -> list[Checked]:
-    """Of runs with what is seen of each, of forecasts by `way` and of other ways with the `ends` that they tell."""
+    """The check of runs with what is seen of each: forecasts by `way`, and other ways with the `ends` that they
+    tell."""
     arms = grouped({one.name: one for one in seen})
     if len(arms) < GROUP + FEWEST:
         raise InputError(
@@ -93,7 +95,8 @@ def _check(
 def _scores(
     ends_R: Sequence[float], halves_R: Sequence[float], runs: Sequence[tuple[str, Curve]]
 ) -> tuple[float, ...]:
-    """Of one group: error, share within 1 %, tau, winner right, lost, share inside; over arms where they are ranked.
+    """Scores of one group: error, share within 1 %, tau, winner right, lost, share inside; over arms where they are
+    ranked.
 
     `runs`: the arm of each, and its curve.
     """

@@ -39,7 +39,7 @@ class Curve:
 
     @property
     def share(self) -> float:
-        """Of the steps, those before the last evaluation."""
+        """The share of the steps that lie before the last evaluation."""
         return float(self.steps_N[-1]) / len(self.rates_T)
 
     @property
@@ -56,7 +56,8 @@ class Curve:
         return float(np.interp(np.log(share * len(self.rates_T)), np.log(self.steps_N), self.losses_N))
 
     def cut(self, share: float) -> 'Curve':
-        """As it was after that share of the steps. Raises InputError where nothing had been evaluated by then."""
+        """The curve as it was after that share of the steps. Raises InputError where nothing had been evaluated by
+        then."""
         seen_N = self.steps_N <= share * len(self.rates_T)
         if not seen_N.any():
             raise InputError(

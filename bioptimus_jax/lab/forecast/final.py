@@ -26,13 +26,13 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern,
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.lab.forecast.curves import Curve
-from bioptimus_jax.scoring.student import reach
+from bioptimus_jax.scoring.student import half_interval
 
 FEWEST = 4
 """Finished runs that a forecast takes."""
 POWERS = np.arange(0.05, 2.001, 0.05)
 CONSTANTS = 3
-"""Of the curve that is fitted to one run."""
+"""Constants of the curve that is fitted to one run."""
 SAME = 1e-3
 """Settings that differ by less are the same."""
 DRAWS = 20_000
@@ -55,12 +55,12 @@ class Forecast:
 
     @property
     def comparable(self) -> float:
-        """In nats a word, as if each piece were hidden alone: for runs with different vocabularies."""
+        """The end in nats a word, as if each piece were hidden alone: for runs with different vocabularies."""
         return self.final * self.curve.unit
 
 
 def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
-    """Of a curve, from curves of R finished runs.
+    """The forecast of a curve from curves of R finished runs.
 
     Raises InputError where these are fewer than FEWEST, or all seeds of one arm and the curve is of another.
     """
@@ -80,9 +80,9 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     own_F = fitted.scaled(np.r_[curve.at(curve.share), planned_F])
     [gain], [deviation] = fitted.process.predict(own_F[None], return_std=True)
     if another_seed:
-        half = reach(float(deviation), len(finished) - 1)
+        half = half_interval(float(deviation), len(finished) - 1)
     else:  # constants that suit the known arms best promise too much of another one
-        half = reach(max(float(deviation), fitted.error), fitted.arms - 1)
+        half = half_interval(max(float(deviation), fitted.error), fitted.arms - 1)
     return Forecast(curve, float(curve.losses_N[-1] + gain), half)
 
 
@@ -154,7 +154,7 @@ class _Regression:
 
 @functools.lru_cache(16)  # the candidates of a group share what is known
 def _regression(finished: tuple[Curve, ...], share: float) -> _Regression:
-    """From R finished runs after a share of their steps."""
+    """The regression from R finished runs after a share of their steps."""
     names = settings_of(finished)
     planned_RxF = np.array([_planned(one, names) for one in finished])
     seen_R = np.array([one.at(share) for one in finished])

@@ -31,7 +31,7 @@ class Shorts:
 
     @property
     def share(self) -> float:
-        """Of the steps of a long run, those of a short one."""
+        """The share of a long run's steps that a short one has."""
         return len(self.known[0].rates_T) / self.steps
 
 

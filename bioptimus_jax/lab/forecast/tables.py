@@ -26,7 +26,7 @@ class Told:
 
 
 def tell(folders: Sequence[str], shares: Sequence[float] = (), short: Sequence[str] = ()) -> Told:
-    """Of runs and sweeps: forecasts of those that are not finished; with `shares`, a check by those that are.
+    """Forecasts of runs, of sweeps too, that are not finished; with `shares`, a check by those that are.
 
     With folders of `short` runs, forecasts are made from these and not from first steps, also for runs that have not
     started. Raises InputError for folders without runs, and where too few are finished.
@@ -68,7 +68,7 @@ def _told(
 def checks(
     finished: Sequence[Curve], shares: Sequence[float], short: Sequence[Shorts] = ()
 ) -> tuple[Table, Table]:
-    """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told.
+    """Losses of finished runs after such shares of the steps and at the end, and how well that end is told.
 
     `short`: their short runs, of one length or of several.
     """

@@ -45,7 +45,7 @@ LABELLING = tuple(COLUMNS)[:11]
 
 
 def _mean(titles: Iterable[str]) -> Scored:
-    """Of tasks."""
+    """The mean of tasks."""
     columns = [COLUMNS[title] for title in titles]
     folds = any(column.otherwise == FOLDS for column in columns)
     otherwise = 'GAD and EU-ADR as in Table 2' * folds

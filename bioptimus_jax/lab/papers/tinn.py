@@ -150,7 +150,7 @@ NOTES = {
     10: f'Strict is what is called default here. {BEST}',
     11: BEST,
 }
-"""Of tables, by their numbers."""
+"""Notes on tables, by their numbers."""
 
 
 def _table(number: int, title: str, columns: Mapping[str, Scored], rows: Any, **more: Any) -> Printed:

@@ -37,7 +37,7 @@ class Scored:
         return cls(m, model, {record.name: d for d, record in known.items() if record}, run)
 
     def mean(self, name: str) -> float:
-        """Over seeds, in percent."""
+        """The mean over seeds, in percent."""
         return statistics.fmean(self.measures.scores(self.model, self.named[name]))
 
     def group(self, name: str) -> float | None:
@@ -74,7 +74,7 @@ class Scored:
 
 
 def blurb(m: Measures) -> Table:
-    """Of one run."""
+    """BLURB's table of one run."""
     return of_runs({'': m})
 
 

@@ -100,7 +100,7 @@ SECTION = Section(
 
 
 def _logarithmic(axes: Any) -> None:
-    """With round numbers at the ticks, within a decade and over several."""
+    """Make an axis logarithmic, with round numbers at the ticks, within a decade and over several."""
     from matplotlib import ticker
 
     low, high = axes.dataLim.intervaly
@@ -122,7 +122,7 @@ def _masking(r: dict[str, Any], name: str) -> str:
 
 
 def _texts(m: Measures) -> str:
-    """On what was measured, in a sentence for every set of texts."""
+    """Sentences on what was measured, one for every set of texts."""
     said = dict.fromkeys(
         f'{numbered(r["documents"], "document")} ({", ".join(r["texts"])}), in {numbered(r["samples"], "sample")}.'
         for r in m.difficulty

@@ -24,7 +24,7 @@ class Folded:
 
     @property
     def scores(self) -> list[float]:
-        """Of each of the other folds the median over seeds, in percent."""
+        """Medians over seeds of each of the other folds, in percent."""
         of_folds = (self.measures.scores(self.model, d, setting=self.setting) for d in self.others)
         return [statistics.median(of_fold) for of_fold in of_folds if of_fold] if self.setting else []
 

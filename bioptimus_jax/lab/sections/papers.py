@@ -121,7 +121,7 @@ def tables(runs: Mapping[str, Measures]) -> dict[str, Table]:
 
 
 def _as_printed(printed: Printed) -> dict[str, dict[Place, Made]]:
-    """By model."""
+    """Model -> its numbers as printed."""
     found: dict[str, dict[Place, Made]] = {}
     for label, row in printed.rows.items():
         model, _, way = label.partition(WAY)
@@ -161,7 +161,7 @@ def _part(
     way: Asked | None,
     column: Scored,
 ) -> Part | None:
-    """Of the settings that do what the paper did the one that devel chooses, by the metric that the paper has."""
+    """Scores under the setting that devel chooses among those that do what the paper did, by the paper's metric."""
     dataset = sets.get(name, '')
     metrics = m.task(dataset).metrics.items() if dataset else ()
     alike = [(k, x) for k, x in metrics if x.title == measure(name) and column.mode in ('', k)]
@@ -195,7 +195,8 @@ def _fits(printed: Printed, given: Finetune, name: str, asked: Asked) -> bool:
 
 
 def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
-    """With the interval of a single set, and a mark for a test split that is not as large as the public one."""
+    """The number with the interval of a single set, and a mark for a test split that is not as large as the public
+    one."""
     text, one = f'{value:.2f}', parts[0]
     record = m.statistics_of(model, one.dataset, one.setting) if one.key == DEFAULT else {}
     low, high = record.get('interval') or (math.nan, math.nan)
@@ -212,7 +213,7 @@ def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
 
 
 def _first(printed: Printed, place: Place) -> Place:
-    """With which cell of the same model a cell is compared; itself where it is the first."""
+    """The cell of the same model that a cell is compared with; itself where it is the first."""
     way, title = place
     if len(printed.ways) > 1:
         return next(iter(printed.ways)), title

@@ -10,7 +10,7 @@ from bioptimus_jax.report.section import Addition
 from bioptimus_jax.scoring.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
-"""Of columns, by the slicings of `finetune.overlap`."""
+"""Headings of columns, by the slicings of `finetune.overlap`."""
 
 
 def crossed(m: Measures) -> Table:

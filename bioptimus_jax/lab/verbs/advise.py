@@ -1,4 +1,4 @@
-r"""`bioptimus advise`: is a new vocabulary worth it?
+r"""`bioptimus advise`: estimate whether a new vocabulary is worth it.
 
 What keeping the source's vocabulary, appending to it and replacing it do to your texts and sets, before any
 training: pieces saved, text per FLOP, mentions that are spelled otherwise. With pairs of fine-tuned models, one
@@ -63,13 +63,17 @@ VERB = Verb(
         flag('--sets', 'folder of sets', metavar='FOLDER'),
         flag(
             '--task',
-            'of sets that are not public ones (default: %(default)s)',
+            'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
             choices=tuple(TASKS),
         ),
         count('--size', "entries of a new vocabulary (default: as many as the source's)", 0),
         flag(
-            '--pieces', 'that you can train on (default: as many as it takes)', 0, type=positive, metavar='N'
+            '--pieces',
+            'pieces that you can train on (default: as many as it takes)',
+            0,
+            type=positive,
+            metavar='N',
         ),
         flag(
             '--pair',

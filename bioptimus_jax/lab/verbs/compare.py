@@ -1,4 +1,4 @@
-"""`bioptimus compare`: runs or fine-tuned models side by side.
+"""`bioptimus compare`: compare runs or fine-tuned models side by side.
 
 Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what
 all of them reach. For arms of an ablation.

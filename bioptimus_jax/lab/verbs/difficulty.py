@@ -1,4 +1,4 @@
-"""`bioptimus difficulty`: perplexity of models under each masking setting.
+"""`bioptimus difficulty`: measure the perplexity of models under each masking setting.
 
 How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any
 texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,

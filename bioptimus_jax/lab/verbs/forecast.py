@@ -1,4 +1,4 @@
-"""`bioptimus forecast`: how runs will end, from their first steps.
+"""`bioptimus forecast`: predict how runs will end from their first steps.
 
 The final held-out loss of runs that are not finished, with an interval, and the chance that each of them ends
 lowest. It learns from finished runs of the same sweep or another how the end follows from the loss after the
@@ -44,14 +44,14 @@ VERB = Verb(
         flag('runs', 'run folders, sweeps, or their results.jsonl', None, nargs='+', metavar='RUN'),
         flag(
             '--check',
-            'how good forecasts after such shares of the steps are, by the finished runs',
+            'score forecasts after these shares of the steps against the finished runs',
             (),
             type=shares,
             metavar='SHARE,...',
         ),
         flag(
             '--short',
-            'short runs, by the names of the long ones: from these, in place of first steps',
+            'short runs, named as the long ones: forecast from these instead of from first steps',
             (),
             type=folders,
             metavar='RUN,...',

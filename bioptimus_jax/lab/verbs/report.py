@@ -1,4 +1,4 @@
-"""`bioptimus report`: the stage, or the tables of several runs.
+"""`bioptimus report`: build the page of a run, or the tables of several runs.
 
 For several runs, or sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
 beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets

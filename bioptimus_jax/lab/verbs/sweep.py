@@ -1,4 +1,4 @@
-"""`bioptimus sweep`: the arms of an ablation.
+"""`bioptimus sweep`: run the arms of an ablation.
 
 Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and
 whatever else is the same for several arms is made once. One seed of every arm comes before the next of any,

@@ -17,7 +17,7 @@ from bioptimus_jax.run.folder import stage_folder
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'
 LEVELS = 4
-"""Of held-out loss, and of F1 on each set, that are asked for."""
+"""Levels of held-out loss, and of F1 on each set, that are asked for."""
 STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 TOLERANCE = 1e-9
 """A level is had by what is so little below it."""
@@ -126,7 +126,7 @@ def aims_of(m: Measures) -> dict[str, Points]:
 
 
 def levels(values: list[float]) -> list[float]:
-    """At most LEVELS round numbers above the first value and up to the largest, in order."""
+    """Round numbers, at most LEVELS, above the first value and up to the largest, in order."""
     if not values or max(values) <= values[0]:
         return []
     low, high = values[0], max(values)
