@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from toy_source import LETTERS, OLD, SPECIAL, make_source
+from toy_source import LETTERS, OLD, SPECIAL, ids, make_source
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.documents import Document, write_documents
@@ -16,15 +16,22 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.lab import probe
+from bioptimus_jax.lab.costs import Costs
+from bioptimus_jax.lab.sections import probe as section
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections import new_tokens
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_json
-from bioptimus_jax.surgery import donor, fasttext, recovery, synthesis
+from bioptimus_jax.surgery import (
+    donor,
+    fasttext,
+    recovery,
+    synthesis,
+)
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.initialisations import middle
+from bioptimus_jax.surgery.material import Material
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
 
@@ -154,6 +161,8 @@ def test_names_are_settings():
             values.surgery.update(dataclasses.asdict(settings))
             Experiment.from_config(values)
     assert [middle(n) for n in (1, 2, 6, 12)] == [(0, 1), (1, 2), (3, 4), (6, 7)]
+    assert 'contextualized fit_steps=7 scale=centred' in map(probe.named, probe.variants(2, 10, 7))
+    assert not any(s.fit_steps for s in probe.variants(2, 10))
     assert dataclasses.replace(probe.PAPER, layers=()) in probe.variants(6, 10)
     assert Surgery() in probe.variants(6, 10)
 
@@ -206,7 +215,7 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     scaled, literal = by_name['contextualized scale=rescaled'], by_name['contextualized']
     assert scaled['rank_uncentred'] == literal['rank_uncentred']
     assert scaled['norm_ratio'][0] < literal['norm_ratio'][0]  # last layers are long
-    table = new_tokens.probe(read_measures(run))  # what the verb prints
+    table = section.probe(read_measures(run))  # what the verb prints
     assert [row[0].text for row in table.rows] == names
     again = probe.probe(run, 12, 6)
     for made in (result, again):
@@ -279,3 +288,66 @@ def test_the_probe_says_what_it_lacks(run, tmp_path, capsys):
     assert cli.main(['surgery', *arguments]) == 3
     assert 'bioptimus vocab' in capsys.readouterr().err
     assert not (tmp_path / 'new' / 'surgery').exists()
+
+
+def test_the_probe_compares_fits_and_a_hidden_token_is_never_predicted():
+    named = {probe.named(one) for one in probe.variants(6, 10, 7)}
+    wanted = {
+        'averaged_input fit_steps=7 scale=centred',
+        'averaged_input fit_steps=7 fit_layer=3 scale=centred',
+        'averaged_input fit_steps=7 fit_again=0.1 scale=centred',
+    }
+    assert wanted <= named
+    assert not any('cross' in name for name in named)
+    with_head = {probe.named(one) for one in probe.variants(6, 10, 7, head=True)} - named
+    assert {name.partition(' ')[0] for name in with_head} == {'averaged_input', 'contextualized'}
+    assert all('fit_cross_entropy=1.0' in name for name in with_head)
+    assert len(with_head) == 4
+    source = make_source(OLD)
+    without = probe.hiding(source, ['drug', 'na'])
+    batch = {
+        'tokens': np.array([[2, *ids('the'), 4, 3]], np.int32),
+        'segments': np.ones((1, 4), np.int32),
+        'positions': np.arange(4, dtype=np.int32)[None],
+    }
+    logits = {}
+    for name, one in {'all': source, 'hidden': without}.items():
+        states = one.architecture.encode(one.parameters, batch)
+        logits[name] = np.asarray(one.architecture.masked_lm_logits(one.parameters, states))[0, 2, : len(OLD)]
+    hidden = ids('drug', 'na')
+    assert np.exp(logits['hidden'][hidden]).max() == 0
+    others = np.setdiff1d(np.arange(len(OLD)), hidden)
+    np.testing.assert_array_equal(logits['hidden'][others], logits['all'][others])
+
+
+def test_a_variant_costs_what_it_reads():
+    costs = Costs(searched=5.0)
+    costs.seconds |= {'tokens alone': 4.0, 'contexts': 8.0, 'respelled': 4.0}
+    costs.times |= {'tokens alone': 2, 'contexts': 1, 'respelled': 2}
+    sums = {('mean', 'all', 0): (None, np.array([6, 4])), ('mean', 'all', 1): (None, np.array([1, 4]))}
+    table = np.zeros((1, 2))
+    donated = donor.Donated(table, table, np.zeros(1, int), 7.0)
+    material = Material(table, [[0]], 2, (2,), {}, sums, donated=donated)
+    like = dataclasses.replace(Surgery(), map='none')
+    expected = [
+        (dataclasses.replace(like, strategy='averaged_input'), 0),
+        (dataclasses.replace(like, strategy='averaged_last'), 2),
+        (like, 2 + 5 + 8),
+        (dataclasses.replace(like, max_contexts=1), 2 + 5 + 4),
+        (dataclasses.replace(like, map='respelled'), 2 + 5 + 8 + 4),
+        (dataclasses.replace(like, strategy='similarity', map='respelled'), 5 + 8),
+        (dataclasses.replace(like, strategy='omp'), 7),
+    ]
+    for settings_, seconds in expected:
+        assert costs.of(settings_, material) == pytest.approx(seconds), settings_
+
+
+def test_timed_sums_are_known_by_what_was_read(monkeypatch):
+    now = iter([0.0, 1.5, 10.0, 12.0, 20.0, 20.5])
+    monkeypatch.setattr('bioptimus_jax.lab.costs.time.monotonic', lambda: next(now))
+    costs = Costs(0.0)
+    sums = costs.timed(lambda *given: np.zeros(1))
+    for label in ('respelled 1 of 2', 'respelled 2 of 2', 'contexts'):
+        sums(None, None, (), label)
+    assert dict(costs.seconds) == {'respelled': 3.5, 'contexts': 0.5}
+    assert costs.times['respelled'] == 2

@@ -34,7 +34,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
 from bioptimus_jax.lab.questions import QUESTIONS
-from bioptimus_jax.lab.trained import PAPER_SETTINGS, trained_models
+from bioptimus_jax.lab.trained import PAPER_SETTINGS, _of_objectives, phase_name, trained_models
 from bioptimus_jax.report import gain, page
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.resolved import experiment_of, read_runs
@@ -880,3 +880,18 @@ def test_the_papers_numbers_are_those_of_its_tables():
     assert tuple(paper.STATIC) == PAPER_SETTINGS[:3]
     gains = [a - b for a, b in zip(paper.VERSIONS['0.4'], paper.NO_CURRICULUM, strict=True)]
     assert [round(g, 2) for g in gains] == [0.24, 0.69, 0.62, 0.72, 0.39]
+
+
+def test_a_phase_is_named_by_its_objective_where_that_is_not_the_usual_one():
+    def named(objective):
+        return phase_name(experiment([TOKENS], pretrain__objective=objective), 'p0')
+
+    assert named('mlm') == 'tokens 15 %'
+    assert named('nsp') == 'nsp, tokens 15 %'
+    assert named('causal') == 'causal'
+
+
+def test_settings_of_the_objectives_of_phases_are_conditions():
+    config = experiment([TOKENS], pretrain__objective='rtd', objective__rtd__share=0.25)
+    assert _of_objectives(config, ['p0'])['objective.rtd.share'] == '0.25'
+    assert _of_objectives(experiment([TOKENS]), ['p0']) == {}
