@@ -189,7 +189,7 @@ def trained(prepared, tmp_path_factory):
 
 
 def test_it_trains_through_the_loop_and_is_scored(trained):
-    records = trained.metrics('pretrain')
+    records = trained.metrics.of('pretrain')
     scored = [r for r in records if r['kind'] == 'evaluation']
     assert [r['phase'] for r in scored if r['phase_end']] == ['initial', '0.1', '0.4']
     assert scored[0]['frozen_loss'] == pytest.approx(np.log(25), rel=0.1)  # of so many entries

@@ -117,7 +117,7 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     for _ in range(2):
         with pytest.raises(Paused, match=f'21 of {STEPS} steps .*runtime.until=0.85 asks'):
             pretrained(asked)
-    [last] = [r for r in asked.metrics('pretrain') if r['step'] == 21 and 'frozen_loss' in r]
+    [last] = [r for r in asked.metrics.of('pretrain') if r['step'] == 21 and 'frozen_loss' in r]
     assert not last['phase_end']
     run, lines = Run(workdir, experiment(prepared)), []
     run.console.say = lines.append
@@ -581,7 +581,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
 
     changes = {'curriculum.order': 'hard_to_easy', 'curriculum.samples': 3}
     parts, run = Parts(prepared), Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
-    found = difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective)
+    found = difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective)
 
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
@@ -643,7 +643,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
-    assert difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective) == found
+    assert difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective) == found
     assert facts['pieces'] == rows.counts['tokens']
 
 
@@ -708,9 +708,9 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     objective = Parts(prepared).objective
     with pytest.raises(InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=10'):
-        difficulty.perplexities(run, run.config, run.folder, tmp_path, objective)
+        difficulty.perplexities(run.console, run.config, run.folder, tmp_path, objective)
     e = experiment(prepared, **{**changes, 'curriculum.samples': 2})
-    found = difficulty.perplexities(run, e, run.folder, tmp_path, objective)
+    found = difficulty.perplexities(run.console, e, run.folder, tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
         assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
@@ -727,7 +727,7 @@ def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
-        difficulty.perplexities(run, run.config, run.folder, tmp_path, Parts(prepared).objective)
+        difficulty.perplexities(run.console, run.config, run.folder, tmp_path, Parts(prepared).objective)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
     with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):

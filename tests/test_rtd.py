@@ -329,7 +329,7 @@ def trained(prepared, tmp_path_factory):
 
 
 def test_it_trains_is_scored_and_tells_whether_it_is_healthy(trained):
-    records = trained.metrics('pretrain')
+    records = trained.metrics.of('pretrain')
     scored = [r for r in records if r['kind'] == 'evaluation']
     assert scored[0]['frozen_loss'] == pytest.approx(np.log(300), rel=0.05)
     assert scored[0]['frozen_loss'] == pytest.approx(scored[0]['frozen_generator_loss'], rel=1e-5)

@@ -573,7 +573,7 @@ def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path,
         run = Run(tmp_path, experiment(runtime__trackers=name))
         run.metrics.write('pretrain', step, kind='train', loss=3.0 + step)
         run.metrics.write('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
-        assert run._trackers.names == [name]
+        assert run.metrics._trackers.names == [name]
     assert list(tmp_path.glob(left))
 
 
