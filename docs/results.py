@@ -10,21 +10,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.forecast.check import as_one_group
-from bioptimus_jax.forecast.curves import curves_of
-from bioptimus_jax.forecast.final import Forecast, forecast
-from bioptimus_jax.forecast.short import Shorts, shorts
-from bioptimus_jax.forecast.tables import checks
-from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
+from bioptimus_jax.lab import arms, comparison, last_models, paper_tables
+from bioptimus_jax.lab.forecast.check import as_one_group
+from bioptimus_jax.lab.forecast.curves import curves_of
+from bioptimus_jax.lab.forecast.final import Forecast, forecast
+from bioptimus_jax.lab.forecast.short import Shorts, shorts
+from bioptimus_jax.lab.forecast.tables import checks
+from bioptimus_jax.lab.questions import QUESTIONS
+from bioptimus_jax.lab.sections import blurb, difficulty
+from bioptimus_jax.lab.trained import trained_models
 from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
-from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
+from bioptimus_jax.report.sections import entities, new_tokens, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
-from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
 
