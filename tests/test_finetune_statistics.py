@@ -6,25 +6,23 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bioptimus_jax.finetune import statistics
 from bioptimus_jax.finetune.overlap import overlap
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.statistics import (
-    Difference,
-    bootstrap,
-    failure,
-    failures,
-    holm,
-    interval,
-    macro,
-    mean_score,
-    paired,
-    resampled,
-    summary,
-)
+from bioptimus_jax.finetune.statistics import failure, failures, summary
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.scoring import resampling
+from bioptimus_jax.scoring.comparison import holm
+from bioptimus_jax.scoring.resampling import (
+    Difference,
+    bootstrap,
+    macro,
+    mean_score,
+    paired,
+    percentile_interval,
+    resampled,
+)
 from bioptimus_jax.scoring.score import METRICS
 
 ENTITY_F1 = METRICS['default']
@@ -109,7 +107,7 @@ def test_resampling_is_an_explicit_loop_over_drawn_units():
     counts = simulate(np.random.default_rng(3), 60, 0.7, seeds=3)
     counts[:, ::4] = 0  # sentences without a mention
     filled = [u for u in range(60) if counts[:, u].any()]
-    generator = np.random.default_rng((5, statistics.BOOTSTRAP))
+    generator = np.random.default_rng((5, resampling.BOOTSTRAP))
     drawn = generator.binomial(60, len(filled) / 60, 200)
     indices = iter(generator.integers(0, len(filled), drawn.sum()))
     expected = []
@@ -124,7 +122,7 @@ def test_resampling_is_an_explicit_loop_over_drawn_units():
 def test_small_pieces_are_put_together(monkeypatch):
     counts = simulate(np.random.default_rng(0), 50, 0.8, seeds=2)
     whole = resampled(counts, 4000)
-    monkeypatch.setattr(statistics, 'CHUNK_CELLS', 1000)
+    monkeypatch.setattr(resampling, 'CHUNK_CELLS', 1000)
     pieces = resampled(counts, 4000)
     assert pieces.shape == whole.shape == (4000, 2, 3)
     np.testing.assert_allclose(pieces.mean(0), counts.sum(1), rtol=0.02)
@@ -154,12 +152,12 @@ def test_the_interval_is_scipys():
         method='percentile',
         rng=np.random.default_rng(0),
     ).confidence_interval
-    np.testing.assert_allclose(interval(bootstrap(ENTITY_F1, counts)), theirs, atol=0.003)
+    np.testing.assert_allclose(percentile_interval(bootstrap(ENTITY_F1, counts)), theirs, atol=0.003)
 
 
 def test_the_interval_leaves_undefined_values_out():
-    assert interval(np.array([np.nan, *np.linspace(0, 1, 101)])) == pytest.approx((0.025, 0.975))
-    assert all(math.isnan(bound) for bound in interval(np.full(3, np.nan)))
+    assert percentile_interval(np.array([np.nan, *np.linspace(0, 1, 101)])) == pytest.approx((0.025, 0.975))
+    assert all(math.isnan(bound) for bound in percentile_interval(np.full(3, np.nan)))
 
 
 def counted(metric, gold, predicted):
@@ -180,7 +178,7 @@ RARE = [
 @pytest.mark.parametrize(('metric', 'gold'), RARE, ids=lambda x: getattr(x, 'title', ''))
 def test_what_is_all_right_is_so_in_every_resample_that_has_a_score(metric, gold):
     counts_NxC = counted(metric, gold, gold)
-    assert interval(bootstrap(metric, np.stack([counts_NxC] * 2), 500)) == pytest.approx((1, 1))
+    assert percentile_interval(bootstrap(metric, np.stack([counts_NxC] * 2), 500)) == pytest.approx((1, 1))
     assert metric.scores([(x,) for x in gold], [(x,) for x in gold])[metric.name] == pytest.approx(1)
     # Nothing at all has no score inside the bootstrap, and is reported as 0.
     nothing = np.zeros((1, 5, len(metric.columns)))
@@ -234,7 +232,7 @@ def test_the_interval_covers_the_true_score_about_as_often_as_it_says():
     truth = f1(1.5 * 0.7 * 0.85 + 1.5 * 0.3 * 0.65, 1.5, 1.5 * (0.7 * 0.85 + 0.3 * 0.65) + 0.2)
     covered = 0
     for at in range(300):
-        low, high = interval(
+        low, high = percentile_interval(
             bootstrap(ENTITY_F1, simulate(np.random.default_rng(at), 150, 0.85, seeds=2), 500)
         )
         covered += low <= truth <= high
@@ -246,7 +244,7 @@ def test_shuffling_is_an_explicit_loop_over_swapped_units():
     gold = generator.poisson(1.5, 40)
     a, b = (simulate(generator, 40, recall, 2, gold) for recall in (0.7, 0.8))
     different = [u for u in range(40) if (a[:, u] != b[:, u]).any()]
-    swaps = np.random.default_rng((9, statistics.SHUFFLE)).integers(0, 2, (300, len(different)), np.uint8)
+    swaps = np.random.default_rng((9, resampling.SHUFFLE)).integers(0, 2, (300, len(different)), np.uint8)
     expected = []
     for row in swaps:
         first, second = a.copy(), b.copy()
@@ -318,7 +316,7 @@ def test_the_interval_of_a_difference_is_paired():
     b = a.copy()
     b[0, :6, 0] = b[0, :6, 1]
     [result] = paired(ENTITY_F1, [a], [b], 2000)
-    alone = interval(bootstrap(ENTITY_F1, a, 2000))
+    alone = percentile_interval(bootstrap(ENTITY_F1, a, 2000))
     assert result.interval[1] - result.interval[0] < 0.5 * (alone[1] - alone[0])
     totals = resampled(np.concatenate([a, b]), 2000)
     expected = [f1(*t[1]) - f1(*t[0]) for t in totals]

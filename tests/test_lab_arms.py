@@ -153,12 +153,12 @@ def test_step_0_of_one_arm_does_not_flatten_the_curves_of_all(sweep, tmp_path):
 
 
 def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
-    drawn = arms.differences(sweep, 'random_rows')
+    drawn = arms.drawn_differences(sweep, 'random_rows')
     assert drawn.alt == 'After 300, less random_rows: better -1.000; worse 1.000.'
     for text in ('after 100', 'after 300', 'better', 'worse'):
         assert f'>{text}<' in drawn.svg
     assert '>random_rows<' not in drawn.svg
-    assert 'nothing has not been trained' in arms.differences(sweep, 'nothing').absent
+    assert 'nothing has not been trained' in arms.drawn_differences(sweep, 'nothing').absent
 
 
 def test_tables_of_what_nobody_measured_are_empty(sweep):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bioptimus_jax.finetune.statistics import paired
+from bioptimus_jax.scoring.resampling import paired
 from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.scoring.student import TwoWay, interval
 
@@ -25,7 +25,7 @@ def test_three_arms_and_two_seeds_by_hand():
     scores = {'a': {0: 1.0, 1: 3.0}, 'b': {0: 3.0, 1: 7.0}, 'c': {0: 8.0, 1: 8.0}}
     effect = TwoWay(scores).contrast('c', 'a')
     assert (effect.observed, effect.freedom) == (pytest.approx(6), 2)
-    assert effect.half == pytest.approx(4.302653 * 2**0.5, rel=1e-6)
+    assert effect.high - effect.observed == pytest.approx(4.302653 * 2**0.5, rel=1e-6)
     assert effect.p == pytest.approx(2 * stats.t.sf(6 / 2**0.5, 2))
 
 
@@ -44,7 +44,7 @@ def test_seven_arms_and_three_seeds_are_a_regression(lacking):
     effect = TwoWay(arms).contrast('3', '0')
     assert effect.freedom == freedom == 12 - len(lacking)
     assert effect.observed == pytest.approx(fitted[3] - fitted[0])
-    assert effect.half == pytest.approx(stats.t.ppf(0.975, freedom) * error)
+    assert effect.high - effect.low == pytest.approx(2 * stats.t.ppf(0.975, freedom) * error)
     assert effect.p == pytest.approx(2 * stats.t.sf(abs(fitted[3] - fitted[0]) / error, freedom))
 
 
@@ -54,19 +54,19 @@ def test_two_arms_are_the_paired_t_test():
     theirs = stats.ttest_rel(b, a)
     low, high = theirs.confidence_interval()
     assert effect.p == pytest.approx(theirs.pvalue)
-    assert (effect.observed - effect.half, effect.observed + effect.half) == pytest.approx((low, high))
+    assert effect.ends == pytest.approx((low, high))
     assert effect.freedom == 4
 
 
 def test_what_cannot_be_said_is_not_said():
     one = TwoWay({'a': {0: 60.0}, 'b': {0: 61.0}}).contrast('b', 'a')
-    assert (one.observed, one.half, one.p, one.freedom) == (pytest.approx(1), None, None, 0)
+    assert (one.observed, one.p, one.freedom) == (pytest.approx(1), None, 0)
     assert TwoWay({'a': {0: 60.0, 1: 61.0}, 'b': {2: 61.0, 3: 60.0}}).contrast('b', 'a') is None
     alike = {0: 60.1, 1: 61.3, 2: 59.7}
     assert TwoWay({'a': alike, 'b': alike}).contrast('b', 'a').p is None
     shifted = {seed: score + 0.5 for seed, score in alike.items()}
     effect = TwoWay({'a': alike, 'b': shifted}).contrast('b', 'a')
-    assert (effect.half, effect.p, effect.freedom) == (None, None, 2)
+    assert (effect.p, effect.freedom) == (None, 2)
     assert (one.untested, effect.untested) == ('one seed', 'every seed gives the same difference')
     assert np.isnan(effect.ends).all()
 

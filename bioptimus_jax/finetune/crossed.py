@@ -13,9 +13,9 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired, recorded
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.scoring.resampling import bootstrap, mean_score, paired, percentile_interval, recorded
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.storage.files import digest, read_sealed, sha256, write_sealed
 
@@ -117,7 +117,7 @@ def _compared(
         'types': sorted(theirs),
         'seeds': len(crossed),
         'test': mean_score(task.metric, away_SxUxC),
-        'interval': recorded(interval(bootstrap(task.metric, away_SxUxC))),
+        'interval': recorded(percentile_interval(bootstrap(task.metric, away_SxUxC))),
         'in_corpus': mean_score(task.metric, home_SxUxC),
         'drop': difference.observed,
         'drop_interval': recorded(difference.interval),

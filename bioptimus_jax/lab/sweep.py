@@ -201,12 +201,12 @@ class Sweep:
         tables = [
             *arms.all_tables(grouped, self.control),
             last_models.last_models(grouped, voted),
-            *([last_models.tested(grouped, self.control)] if self.control else ()),
+            *([last_models.less_control(grouped, self.control)] if self.control else ()),
         ]
         self.tables = [table for table in tables if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
-        drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)
+        drawn = arms.figure(grouped, self.control), arms.drawn_differences(grouped, self.control)
         write_figures(drawn, self.workdir)
 
     def _share(self, by_round: Sequence[Arm]) -> None:
