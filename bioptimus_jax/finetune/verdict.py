@@ -72,7 +72,7 @@ def compare_both(a: Model, b: Model) -> Both:
 
 def compared(pairings: Sequence[Pairing], mean: bool = False) -> list[Comparison]:
     """B less A on each set, by the seeds of fine-tuning; with `mean` also over several of them, which comes last."""
-    asked = [(p.dataset,) for p in pairings]
+    asked: list[tuple[str, ...]] = [(p.dataset,) for p in pairings]
     if mean and len(pairings) > 1:
         asked.append(tuple(p.dataset for p in pairings))
     scores: dict[str, dict[str, dict[Seeds, float]]] = {}

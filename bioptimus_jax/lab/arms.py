@@ -19,7 +19,7 @@ from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panel
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
-from bioptimus_jax.scoring.comparison import differences
+from bioptimus_jax.scoring.comparison import paired_differences
 from bioptimus_jax.scoring.student import interval
 
 SEED = '.seed-'
@@ -120,7 +120,7 @@ def ends(arms: Arms, control: str) -> Table:
 
     def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
         ends = ({s: value(m, m.phases[-1]) for s, m in arms[x].items() if m.phases} for x in (arm, control))
-        return over_seeds(differences(*ends), decimals, sign='+')
+        return over_seeds(paired_differences(*ends), decimals, sign='+')
 
     def score(dataset: str, m: Measures, model: str) -> float:
         return float(np.mean(m.scores(model, dataset) or np.nan))
@@ -225,7 +225,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         return {seed: measured.get('nats_per_word', np.nan) for seed, measured in found.items()}
 
     def less(arm: str, name: str, at: str) -> Cell:
-        return over_seeds(differences(*(by_seed(arms[x], name, at) for x in (arm, control))), sign='+')
+        return over_seeds(paired_differences(*(by_seed(arms[x], name, at) for x in (arm, control))), sign='+')
 
     kinds: dict[str, Any] = next(
         (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
@@ -320,7 +320,7 @@ def figure(arms: Arms, control: str) -> Figure:
     )
 
 
-def drawn_differences(arms: Arms, control: str) -> Figure:
+def differences(arms: Arms, control: str) -> Figure:
     """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
     models, shown = _models(arms), MEASURES[DRAWN].title
     title = f'{shown}: differences to {control}'
@@ -330,7 +330,7 @@ def drawn_differences(arms: Arms, control: str) -> Figure:
 
     def less(arm: str, model: str) -> list[float]:
         sides = ({seed: _hidden(m, model, DRAWN) for seed, m in arms[x].items()} for x in (arm, control))
-        return differences(*sides)
+        return paired_differences(*sides)
 
     def draw(panels: list[Any]) -> None:
         for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0

@@ -206,7 +206,7 @@ class Sweep:
         self.tables = [table for table in tables if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
-        drawn = arms.figure(grouped, self.control), arms.drawn_differences(grouped, self.control)
+        drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)
         write_figures(drawn, self.workdir)
 
     def _share(self, by_round: Sequence[Arm]) -> None:

@@ -116,7 +116,7 @@ def compare(
     return _corrected(found)
 
 
-def differences(model: Mapping[Any, float], reference: Mapping[Any, float]) -> list[float]:
+def paired_differences(model: Mapping[Any, float], reference: Mapping[Any, float]) -> list[float]:
     """The model less the reference with each seed that both have; a value that is NaN counts as none."""
     found = (float(model[seed] - reference[seed]) for seed in model if seed in reference)
     return [value for value in found if value == value]
