@@ -28,7 +28,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # From the bottom to the top. A room imports from itself and from rooms below it, without exceptions.
 ROOMS = tuple(
     'errors storage config progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery scoring '
-    'pretrain export finetune analysis experiment ext inference report forecast start api demo cli __main__'.split()
+    'pretrain export finetune analysis experiment inference report forecast start api demo cli ext __main__'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""

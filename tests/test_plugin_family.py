@@ -208,7 +208,8 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
     settings = config.defaults()
     settings.model.family = 'nothing'
     with pytest.raises(
-        ConfigError, match=f"config.model.family: 'nothing' is not one of {', '.join(FAMILIES)}"
+        ConfigError,
+        match=f"config.model.family: plug-in 'nothing' is not installed.*; there are {', '.join(FAMILIES)}",
     ):
         Experiment.from_config(settings)
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from bioptimus_jax.config.extensions import NotInstalled
+from bioptimus_jax.config.plugins import LazyText, Variations
 from bioptimus_jax.errors import ConfigError
 
 MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
@@ -53,7 +55,7 @@ NOT_EMPTY = _NotEmpty()
 
 def key(
     default: Any,
-    doc: str,
+    doc: str | LazyText,
     *,
     one_of: Collection = (),
     low: float | None = None,
@@ -192,6 +194,20 @@ def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
         put(config[name], typing.cast(type, kind), rest, value)
 
 
+def require_installed(record: type, dotted: str, value: Any) -> None:
+    """Raise NotInstalled where a value that was allowed when it was recorded names a plug-in that is not there now."""
+    name, _, rest = dotted.partition('.')
+    field, _ = _fields(record).get(name, (None, None))
+    if field and (names := field.metadata.get('names')) is not None:
+        chosen, known = rest.partition('.')[0], names
+    else:
+        found = field_of(record, dotted)
+        chosen, known = value, found[0].metadata.get('one_of') if found else ()
+    for one in chosen if isinstance(chosen, list | tuple) else (chosen,):
+        if isinstance(known, Variations) and one and one not in known:
+            raise NotInstalled(f'config.{dotted}: ', one)
+
+
 def record_from(record: type, values: Any, where: str = '') -> Any:
     """The record of what a config file gives. Raises ConfigError, naming the key, for anything unknown or wrong."""
     _require_section(values, where.rstrip('.'))
@@ -209,6 +225,8 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
             for chosen in value:
                 check_name(chosen, f'config.{full}')
                 if (names := field.metadata['names']) is not None:
+                    if isinstance(names, Variations) and chosen not in names and not meant(chosen, names):
+                        raise NotInstalled(f'config.{full}.{chosen}: ', chosen)
                     _require_known([chosen], names, f'config.{full}.', 'no such entry; possible ones:')
             filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
@@ -269,11 +287,12 @@ def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
     ):
         hint = '; write it as 1000000 or 1e6' if expected is int and isinstance(value, str | tuple) else ''
         raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}{hint}')
-    if metadata['one_of'] and value not in metadata['one_of']:
-        raise ConfigError(
-            f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
-            f'{meant(value, metadata["one_of"])}'
-        )
+    known = metadata['one_of']
+    if value not in (known or (value,)):
+        names, near = ', '.join(map(str, known)), meant(value, known)
+        if isinstance(known, Variations) and not near:
+            raise NotInstalled(f'config.{full}: ', value, names)
+        raise ConfigError(f'config.{full}: {_shown(value)} is not one of {names}{near}')
     if isinstance(value, str):
         check_text(value, f'config.{full}')
         return value

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.config.plugins import Table
+
 
 @dataclasses.dataclass(frozen=True)
 class Strategy:
@@ -35,10 +37,13 @@ class Strategy:
             raise ValueError('a masking strategy has either `words` or `pieces`: how many a unit has at most')
 
 
-MASKINGS: dict[str, Strategy] = {
-    'tokens': Strategy(lambda words_L, draws_L: words_L | True, pieces=1),
-    'words': Strategy(lambda words_L, draws_L: words_L, words=1),
-}
+MASKINGS: Table[Strategy] = Table(
+    'MASKINGS',
+    {
+        'tokens': Strategy(lambda words_L, draws_L: words_L | True, pieces=1),
+        'words': Strategy(lambda words_L, draws_L: words_L, words=1),
+    },
+)
 """What `config.phase.NAME.masking` may be."""
 
 

@@ -6,7 +6,7 @@ import importlib.resources
 import json
 import shutil
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +35,18 @@ ORDER = (
     *('phases', 'entities', 'in_text', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
     *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
 )
-"""Of the sections on the page, by their files."""
-SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))
-FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
+"""Of the sections on the page, by their files; those of plug-ins come behind them."""
+SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION')
+
+
+def sections() -> list[Section]:
+    """The sections of the page, in order. Raises ConfigError."""
+    return [SECTIONS.load(name) for name in (*ORDER, *sorted(SECTIONS.added))]
+
+
+def drawn() -> dict[str, Callable[[Measures], Figure]]:
+    """What draws each figure of the page, by the name of its file."""
+    return {draw.__name__: draw for section in sections() for draw in section.figures}
 
 
 class Live(NamedTuple):
@@ -59,8 +68,8 @@ class Made:
     @classmethod
     def of(cls, m: Measures) -> 'Made':
         """In the order of the page."""
-        tables = {name: make(m) for s in SECTIONS for name, make in (s.tables | s.folded).items()}
-        return cls(m, tables, {name: draw(m) for name, draw in FIGURES.items()})
+        tables = {name: make(m) for s in sections() for name, make in (s.tables | s.folded).items()}
+        return cls(m, tables, {name: draw(m) for name, draw in drawn().items()})
 
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
@@ -75,7 +84,7 @@ class Made:
                 [self.tables[name] for name in section.folded],
                 '' if not section.stages or set(section.stages) & set(planned) else not_planned,
             )
-            for section in SECTIONS
+            for section in sections()
         ]
 
     def about(self) -> dict[str, Any]:

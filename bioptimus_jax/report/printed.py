@@ -10,7 +10,7 @@ from bioptimus_jax.sets.blurb import GROUPS
 
 WAY = ' / '
 """In the name of a row, between the model and what was done with it."""
-PAPERS = Plugins('bioptimus_jax.report.papers', 'TABLES')
+PAPERS = Plugins('bioptimus_jax.report.papers', 'TABLES', closed=True)
 Asked = Mapping[str, Callable[[Any], bool]]
 """Key of config.finetune -> whether a value is one of those that the paper used."""
 Numbers = dict[str, dict[str, float]]

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import own, tabular
@@ -227,7 +228,7 @@ RECORDS = (
         'GPL-3.0',
     ),
 )
-SETS = {record.name: record for record in RECORDS}
+SETS = Table('TEXT_SETS', {record.name: record for record in RECORDS})
 
 
 def published(name: str) -> Published | None:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
     INITIALISATIONS,
@@ -17,21 +18,33 @@ from bioptimus_jax.surgery.initialisations import (
 )
 
 
+def _of(name: str, meaning: str) -> LazyText:
+    """A key's help that begins with the initialisations that it concerns."""
+    return LazyText(lambda: f'{concerned(name)}: {meaning}')
+
+
 @dataclasses.dataclass(frozen=True)
 class Surgery:
     """How the embedding rows of new tokens are made (paper, section 3, Table 1)."""
 
     strategy: str = key(
         'contextualized',
-        'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
+        LazyText(
+            lambda: (
+                'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items())
+            )
+        ),
         one_of=INITIALISATIONS,
     )
     contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
-        f'{concerned("layers")}: layers of the source to read states from, their mean where there are '
-        'several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
+        _of(
+            'layers',
+            'layers of the source to read states from, their mean where there are several; 0: the embeddings, -1: the '
+            'last, (): the two in the middle, of averaged_last the last',
+        ),
         low=-1,
     )
     pooling: str = key(
@@ -41,21 +54,32 @@ class Surgery:
     )
     shrinkage: float = key(
         1.0,
-        f'{concerned("shrinkage")}: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 '
-        'with that value as one more context',
+        _of(
+            'shrinkage',
+            'k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 with that value as one '
+            'more context',
+        ),
         low=0,
     )
     map: str = key(
         'spelled',
-        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the source: '
-        + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
-        + '. Mapped rows are short: see scale',
+        LazyText(
+            lambda: (
+                f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the '
+                'source: '
+                + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
+                + '. Mapped rows are short: see scale'
+            )
+        ),
         one_of=MAPS,
     )
     fit_steps: int = key(
         0,
-        f'{concerned("fit_steps")}: steps of gradient descent on the new rows alone, until one piece does what the '
-        'pieces of the source do (token distillation); 0: none. Reads contexts with every strategy',
+        _of(
+            'fit_steps',
+            'steps of gradient descent on the new rows alone, until one piece does what the pieces of the source do '
+            '(token distillation); 0: none. Reads contexts with every strategy',
+        ),
         low=0,
     )
     fit_layer: int = key(
@@ -86,15 +110,21 @@ class Surgery:
     )
     donor: str = key(
         '',
-        f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a folder or a '
-        "hub id; empty: word vectors trained on this run's corpus (needs the extra donor)",
+        LazyText(
+            lambda: (
+                f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a '
+                "folder or a hub id; empty: word vectors trained on this run's corpus (needs the extra donor)"
+            )
+        ),
         path=True,
     )
     donor_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
     anchors: int = key(
         64,
-        f'{concerned("anchors")}: tokens of the source that a row is the sum of; below the dimensions of the donor '
-        '(300 of word vectors)',
+        _of(
+            'anchors',
+            'tokens of the source that a row is the sum of; below the dimensions of the donor (300 of word vectors)',
+        ),
         low=1,
         high=4096,
     )

@@ -156,7 +156,7 @@ VERB = Verb(
             '--task',
             'of sets that are not public ones (default: %(default)s)',
             Finetune.task,
-            choices=tuple(TASKS),
+            choices=TASKS,
         ),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
