@@ -16,7 +16,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config.extensions import NotInstalled
-from bioptimus_jax.config.plugins import LazyText, Variations
+from bioptimus_jax.config.plugins import LazyText, Table, Variations
 from bioptimus_jax.errors import ConfigError
 
 MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
@@ -88,7 +88,8 @@ def named(
     `names`: those that there may be, if not any; what is not given has its defaults.
     """
     metadata = {'doc': doc, 'record': record, 'without': without, 'names': names}
-    return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata)
+    # What is compared still; a dictionary has no hash.
+    return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata, hash=False)
 
 
 def default_of(record: type, dotted: str) -> Any:
@@ -138,6 +139,17 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
                 yield from walk(entry, f'{prefix}{field.name}.{name}.')
         else:
             yield f'{prefix}{field.name}', value, field.metadata
+
+
+def walk_entries(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
+    """The same for the entries that the sections of records of a table may have, with their defaults."""
+    for field in dataclasses.fields(record):
+        value, names = getattr(record, field.name), field.metadata.get('names')
+        if dataclasses.is_dataclass(value):
+            yield from walk_entries(value, f'{prefix}{field.name}.')
+        elif isinstance(names, Table):
+            for name in names:
+                yield from walk(field.metadata['record'](name)(), f'{prefix}{field.name}.{name}.')
 
 
 def as_config(record: Any) -> ConfigDict:

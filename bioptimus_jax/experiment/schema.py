@@ -104,6 +104,8 @@ class Experiment:
         they name is going to be read.
         """
         experiment = record_from(cls, config)
+        # An initialisation's settings are light to look up, those of objectives are not: see `resolved`.
+        experiment = dataclasses.replace(experiment, surgery=experiment.surgery.resolved)
         for wrong in itertools.chain(
             unset_variables(experiment, '' if paths else 'runtime.'), inconsistencies(experiment)
         ):
@@ -124,6 +126,8 @@ class Experiment:
         phases = (config.phase[name].objective for name in config.phases if name in config.phase)
         for name in set(config.objective) - {config.pretrain.objective, *phases}:
             del config.objective[name]
+        for name in set(config.surgery.own) - {config.surgery.strategy}:
+            del config.surgery.own[name]
         return cls.from_config(config, paths=False)
 
     def recorded_by(self, manifest: Callable[[str], Mapping[str, Any] | None]) -> 'Experiment':

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import key, named
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
@@ -149,6 +149,26 @@ class Surgery:
         0, 'source pieces encoded at once; 0: 2,048 on CPUs, else 65,536 a device', low=0, high=LARGEST_SIZE
     )
 
+    own: Mapping[str, Any] = named(
+        lambda name: INITIALISATIONS[name].settings,
+        {},
+        "by strategy, an initialisation's own settings: a record beside it",
+        names=INITIALISATIONS,
+    )
+
+    @property
+    def own_settings(self) -> Any:
+        """The settings that are this strategy's alone, given or by default."""
+        return self.own.get(self.strategy) or self.initialisation.settings()
+
+    @property
+    def resolved(self) -> 'Surgery':
+        """The same with every setting that is this strategy's alone: what is not given, as its file has it now."""
+        settings = self.own_settings
+        return dataclasses.replace(
+            self, own={self.strategy: settings} if dataclasses.fields(settings) else {}
+        )
+
     @property
     def initialisation(self) -> Initialisation:
         """The record of this strategy."""
@@ -176,9 +196,14 @@ class Surgery:
 
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
-        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         concerned = self.initialisation.keys + (('contexts', 'max_contexts') if self.reads_contexts else ())
-        return {n: v for n, v in own.items() if n in concerned and v != getattr(usual, n)}
+        found = {n: v for n, v in values.items() if n in concerned and v != getattr(usual, n)}
+        own, by_default = self.own_settings, self.initialisation.settings()
+        for field in dataclasses.fields(own):
+            if (value := getattr(own, field.name)) != getattr(by_default, field.name):
+                found[f'own.{self.strategy}.{field.name}'] = value
+        return found
 
 
 PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
@@ -189,6 +214,11 @@ def wrong_surgery(s: Surgery) -> Iterator[str]:
     """What is wrong with the section, a message each."""
     if len(set(s.layers)) != len(s.layers):
         yield f'config.surgery.layers: different layers are needed, got {s.layers}'
+    for name in s.own.keys() - {s.strategy}:
+        yield (
+            f'config.surgery.own.{name}: settings of an initialisation that makes no rows here; set '
+            f'config.surgery.strategy={name}, or leave them out'
+        )
     unused = {'map': 'none', 'shrinkage': 0.0, 'fit_steps': 0, 'anchors': 64, 'dealt': False}
     for name, without in unused.items():
         value = getattr(s, name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.config.plugins import Table
+from bioptimus_jax.config.plugins import NoSettings, Table
 from bioptimus_jax.surgery import pursuit
 from bioptimus_jax.surgery.rows import seeded, unit
 
@@ -83,6 +83,11 @@ class Inputs:
     advance: Callable[[int], None] = lambda tokens: None
 
     @property
+    def own(self) -> Any:
+        """The settings that are the initialisation's alone, as its record declares them."""
+        return self.settings.own_settings
+
+    @property
     def known(self) -> np.ndarray:
         """Which tokens the source can spell: bool [N]."""
         return np.array([bool(len(pieces)) for pieces in self.spellings], bool)
@@ -107,7 +112,8 @@ class Initialisation:
     `usual_layers`: which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by
     chance, which count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here,
     beside those that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it.
-    `papers_own`: the paper's proposal, which all of its tables but Table 2 are about.
+    `papers_own`: the paper's proposal, which all of its tables but Table 2 are about. `settings`: a frozen dataclass of
+    keys (`config.fields.key`) that are its alone, `config.surgery.own.NAME.KEY`; `rows` finds them in `Inputs.own`.
     """
 
     meaning: str
@@ -123,6 +129,7 @@ class Initialisation:
     own_keys: tuple[str, ...] = ()
     probed: tuple[str, ...] = ('literal', 'centred')
     papers_own: bool = False
+    settings: type = NoSettings
 
     @property
     def states(self) -> bool:
