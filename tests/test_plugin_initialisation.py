@@ -111,7 +111,8 @@ def get_config(argument=''):
         contextlib.redirect_stderr(errors),
     ):
         for arguments in calls:
-            print('exit code', main(arguments))
+            with contextlib.suppress(SystemExit):  # of --help
+                print('exit code', main(arguments))
     return folder, out.getvalue(), errors.getvalue(), rows_VxD
 
 

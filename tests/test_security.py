@@ -40,8 +40,8 @@ REQUIRED = {
 }
 LOADERS = ('exec_module', 'import_module')
 # Configs and plug-ins are programs, and here they are run; stages and what is public are imported late, by names that
-# are in the code; a benchmark imports once what each of its commands has imported. A worker unpacks what the process that started
-# it has sent, as multiprocessing does.
+# are in the code; a benchmark imports once what each of its commands has imported. A worker unpacks what the process
+# that started it has sent, as multiprocessing does.
 ALLOWED = {
     ('bioptimus_jax/__init__.py', 'import_module'),
     ('bioptimus_jax/experiment/config.py', 'exec_module'),
