@@ -64,6 +64,11 @@ class Extension:
         return getattr(module, name)
 
 
+def not_there(name: object, known: Iterable[str]) -> str:
+    """What to say of a variation that neither the program nor a plug-in has."""
+    return str(NotInstalled('', name, ', '.join(known)))
+
+
 class NotInstalled(ConfigError):
     """A variation that neither the program nor a plug-in has: what names it, the name, and what there is instead."""
 

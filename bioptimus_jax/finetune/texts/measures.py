@@ -128,6 +128,8 @@ MEASURES: Table[Measure] = Table(
     },
 )
 """Names in records of sets -> the measure, given the labels that it counts."""
+OF_NUMBERS = ('pearson', 'spearman')
+"""The measures of answers that are numbers."""
 
 
 @functools.cache
