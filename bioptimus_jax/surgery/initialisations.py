@@ -64,6 +64,7 @@ class Inputs:
     `spelled` [N, D]: rows that the characters of the tokens predict.
     `donor_vectors` [N, E]: a donor's vectors of the new tokens, NaN where it has none; `donor_anchors` [M, E] and
     `donor_rows` [M, D]: its vectors of tokens that the source has, and their input rows.
+    `vocabulary` [V], `tokens` [N]: the tokens of the source and the new ones, as their tokenizers write them.
     `settings` is `config.surgery`. `advance` is called with numbers of tokens that were done, and may raise to stop.
     """
 
@@ -80,6 +81,8 @@ class Inputs:
     donor_vectors: Any = None
     donor_anchors: Any = None
     donor_rows: Any = None
+    vocabulary: Sequence[str] = ()
+    tokens: Sequence[str] = ()
     advance: Callable[[int], None] = lambda tokens: None
 
     @property
