@@ -14,15 +14,17 @@ import bioptimus_jax
 from bioptimus_jax import ext
 from bioptimus_jax.config import extensions
 from bioptimus_jax.config.plugins import Table
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import TASKS
+from bioptimus_jax.finetune.task import task_for, task_of
 from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.report.resolved import experiment_of
 from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.sets.corpora import set_at, set_files
 from bioptimus_jax.storage.files import write_json
 
 SPANS = """
@@ -191,6 +193,73 @@ def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, name
     assert digest('objective tail', experiment) != before
     (made / '__init__.py').write_text('OTHER = 1\n')
     assert 'mine_of_code.tail' not in sys.modules
+
+
+def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path):
+    """In JSON lines with several labels; names and numbers of columns; every mistake names file and key."""
+    folder = tmp_path / 'topics'
+    folder.mkdir()
+    rows = [{'text': f'text {n}', 'topics': ['a', 'b'][: n % 3], 'id': f'd{n // 2}'} for n in range(12)]
+    for split in ('train', 'devel', 'test'):
+        (folder / f'{split}.jsonl').write_text('\n'.join(map(json.dumps, rows)))
+
+    def read(**changes):
+        said = {'json': True, 'texts': ['text'], 'answer': 'topics', 'several': True, **changes}
+        (folder / 'set.json').write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
+        chosen = set_at(folder)
+        learned = task_for(chosen)
+        return learned, learned.read(chosen), chosen
+
+    learned, dataset, chosen = read(
+        name='id', document='d.*', measures=['micro_f1', 'macro_f1', 'example_f1']
+    )
+    assert [text.answers for text in dataset.train[:3]] == [(), ('a',), ('a', 'b')]
+    assert [text.document for text in dataset.train[:4]] == [0, 0, 1, 1]
+    assert (dataset.labels, list(learned.metrics)) == (('a', 'b'), ['default', 'macro_f1', 'example_f1'])
+    again = task_of({'dataset': 'topics', **json.loads(json.dumps(chosen.kind))})
+    assert again == learned
+    assert [again.metrics[name] for name in again.metrics] == [
+        learned.metrics[name] for name in learned.metrics
+    ]
+    assert read(uncounted=['b'])[0].known.counted == ('a',)
+    assert folder / 'set.json' in set_files(folder)
+    for changes, said in (
+        ({'text': 1}, 'text: no such key; known are task, texts, answer, .*did you mean texts'),
+        ({'texts': 'text'}, "texts: is 'text', and has to be a list"),
+        ({'answer': None}, 'answer: missing; name the column'),
+        ({'task': 'entities'}, "task: 'entities' is not one of classes, similarity"),
+        (
+            {'measures': ['micro']},
+            "measures: 'micro': plug-in 'micro' is not installed; .*there are micro_f1",
+        ),
+        ({'measures': ['pearson']}, 'measures: pearson is for numbers; choose among micro_f1'),
+        ({'uncounted': ['c']}, "uncounted: 'c' is not among labels"),
+        ({'labels': ['a,b']}, "labels: 'a,b' is no label; with several"),
+        ({'task': 'similarity', 'labels': ['a']}, 'labels: is for task classes'),
+        ({'labels': ['a', 'c']}, "train.jsonl:3: 'b' is not a label of topics: a, c"),
+        ({'name': 'none'}, r'train.jsonl:1: is not a JSON object with text, topics, none'),
+    ):
+        with pytest.raises(InputError, match=said) as error:
+            read(**changes)
+        assert '\n' not in str(error.value)
+    for split, header in (('train', 'x\ty'), ('devel', 'x\ty'), ('test', 'y\tx')):
+        (folder / f'{split}.jsonl').unlink()
+        (folder / f'{split}.tsv').write_text(f'{header}\na text\tyes\nother text\tno\n')
+    plain = {'json': None, 'several': None, 'answer': 2, 'texts': [1]}
+    (folder / 'train.tsv').write_text('text\tlabel\na text\tyes\nother text\tyes\n')
+    with pytest.raises(InputError, match=r'train\.tsv:1: looks like a header'):
+        read(**plain)
+    (folder / 'train.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
+    with pytest.raises(InputError, match=r'test\.tsv:1: has the header y, x, but .*train\.tsv has x, y'):
+        read(**plain, header=True)
+    (folder / 'test.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
+    assert read(**{**plain, 'texts': ['x'], 'answer': 'y'}, header=True)[1].labels == ('no', 'yes')
+    with pytest.raises(InputError, match=r"texts: no column 'z'; there are x, y"):
+        read(**{**plain, 'texts': ['z']}, header=True)
+    (tmp_path / 'gad').mkdir()
+    (tmp_path / 'gad' / 'set.json').write_text(json.dumps({'texts': [1], 'answer': 2, 'labels': ['a', 'b']}))
+    with pytest.raises(InputError, match=r'set\.json: gad is a public set'):
+        set_at(tmp_path / 'gad')
 
 
 def test_verbs_without_a_config_and_help_know_plug_ins(tmp_path):

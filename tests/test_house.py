@@ -7,14 +7,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from toy_configs import shipped_configs
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import Plugins, Table
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import load, override
 from bioptimus_jax.experiment.schema import Experiment
@@ -314,7 +313,7 @@ def test_no_other_file_asks_which_variation_it_is(key):
 
 
 def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
-    for name in OBJECTIVES:
+    for name in OBJECTIVES.own:
         naming = {
             str(file.relative_to(PACKAGE))
             for file in PACKAGE.rglob('*.py')
@@ -478,10 +477,8 @@ def test_scripts_are_executable_shell():
 def test_every_variation_that_decides_results_is_named_as_shipped_or_its_code_is_compared():
     tables = {}
     for dotted, _, metadata in walk(Experiment()):
-        if isinstance(table := metadata.get('one_of'), Plugins | Mapping) and not dotted.startswith(
-            'runtime.'
-        ):
-            tables[dotted.rpartition('.')[2]] = set(table)
+        if isinstance(table := metadata.get('one_of'), Plugins | Table) and not dotted.startswith('runtime.'):
+            tables[dotted.rpartition('.')[2]] = set(table.own)
     assert tables == {key: set(names) for key, names in SHIPPED.items()}, (
         'name a variation that is to be shipped in bioptimus_jax/run/shipped.py; of any other runs compare the code'
     )

@@ -352,7 +352,7 @@ def check_kernel(name: str, attention_dropout: float, platform: str = '', repeat
         raise ConfigError(
             f'config.runtime.attention: {name} cannot be used here ({WITHOUT_CUDNN}); choose xla or auto'
         )
-    if of_kernel and attention_dropout > 0:
+    if name in KERNELS and attention_dropout > 0:
         raise ConfigError(
             f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
             f'config.model.attention_dropout, now {attention_dropout}, to 0'
