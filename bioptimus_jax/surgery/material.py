@@ -105,7 +105,7 @@ def gather(
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    names = {'vocabulary': source.vocabulary, 'tokens': tokens}
+    names: dict[str, Any] = {'vocabulary': source.vocabulary, 'tokens': tokens}
     material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {}, **names)
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
