@@ -404,7 +404,7 @@ for verb in all_verbs():
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         assert not cli.main([verb, '--help'])
 run = make(Path('run'), [TOKENS], {'initial': {'x': 80}, 0: {'x': 90}})
-cells = [{**cell, 'gold_scored': 1} for cell in read_jsonl(run / 'finetune' / 'results.jsonl')]
+cells = [{**cell, 'gold_scored': 1, 'history': []} for cell in read_jsonl(run / 'finetune' / 'results.jsonl')]
 write_jsonl(run / 'finetune' / 'results.jsonl', cells)
 for cell in cells:
     write_json(run / 'finetune' / cell['model'] / 'x' / 'standard' / 'seed-0' / 'scores.json', cell)
