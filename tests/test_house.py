@@ -144,7 +144,7 @@ def test_every_room_has_a_floor_and_few_files_are_loose():
     places = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py'}
     assert places == LOOSE
     rooms = {path.name for path in PACKAGE.iterdir() if (path / '__init__.py').is_file()}
-    assert rooms | places - {'__init__'} == set(ROOMS)
+    assert set(ROOMS) - {'lab'} <= rooms | places - {'__init__'} <= set(ROOMS)  # the lab may be deleted
 
 
 def test_what_is_imported_of_ours_is_there():
