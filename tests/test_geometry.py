@@ -257,7 +257,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
     tensors.write_folder(tmp_path, architecture, params, tmp_path)
     found = contexts.occurrences(texts(), {*RARE, *FREQUENT}, [speller], 2, 40)
     names = tuple(sorted(found))
-    chosen = contexts.Words(
+    chosen = contexts.WordPairs(
         names, tuple(w in FREQUENT for w in names), (9,) * len(names),
         tuple(contexts._passages(names, found)), 2, 'heldout',
     )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
 from bioptimus_jax.inference.kinds.tags import scheme_of
@@ -186,7 +186,7 @@ def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path
 
 def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
     given = Given('a<b', ('x\x1b<i> 10 mg\nof it',), '')
-    entity = Found(2, 5, 'Drug', 0.875)
+    entity = AnswerSpan(2, 5, 'Drug', 0.875)
     for answer, text, tsv, page in (
         (
             Answer(given, (entity,)),
@@ -203,7 +203,7 @@ def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
         (Answer(given, said=(), labels=(('a', 0.25),)), '  none\n', '', 'a 0.25'),
         (Answer(given, said=(2.5,)), '  2.5\n', '\t2.5\t\tx', '<p class="said">2.5'),
         (
-            Answer(given, (Found(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),
+            Answer(given, (AnswerSpan(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),
             '[<i> (of 0.50 in 0.25)]',
             'in\t0.2500\t<i>',
             'title="of 0.50, in 0.25"',

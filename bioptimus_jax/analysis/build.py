@@ -126,7 +126,7 @@ def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
     return None
 
 
-def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.Words) -> None:
+def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.WordPairs) -> None:
     write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
     shapes = [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records]
     write_json(folder / 'geometry.json', shapes)
@@ -145,7 +145,7 @@ def external_inputs(experiment: HasAnalysis) -> list[Path]:
 def _analyse(
     candidate: Candidate,
     chosen: Sequence[cloze.Passage],
-    measured: contexts.Words,
+    measured: contexts.WordPairs,
     spellers: Sequence[cloze.Speller],
     new: NewTokens,
     sets: FrozenSets,

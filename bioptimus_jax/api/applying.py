@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.api.objects import PLACE, Place, undisturbed, whole_number
+from bioptimus_jax.api.objects import PLACE, FilePath, undisturbed, whole_number
 from bioptimus_jax.errors import ConfigError, InputError
 
 
 def predict(
-    model: Place, texts: Iterable[str | Sequence[str]], *, max_pieces: int = 0
+    model: FilePath, texts: Iterable[str | Sequence[str]], *, max_pieces: int = 0
 ) -> list[dict[str, Any]]:
     """What a finished model says of each text, as `bioptimus predict --as=json` does.
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.api.objects import (
     PLACE,
+    FilePath,
     Keys,
-    Model,
-    Place,
-    Tokenizer,
+    ModelOrFolder,
+    TokenizerOrFolder,
     as_folder,
     experiment,
     habits_of,
@@ -58,10 +58,10 @@ TRAINING = tuple(Experiment().stages[: Experiment().stages.index('export') + 1])
 
 
 def adapt(
-    model: 'Model | None',
-    tokenizer: 'Tokenizer | None',
+    model: 'ModelOrFolder | None',
+    tokenizer: 'TokenizerOrFolder | None',
     texts: Iterable[str] | None,
-    workdir: Place,
+    workdir: FilePath,
     *,
     config: str = '',
     keys: Keys | None = None,
@@ -172,7 +172,7 @@ def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
     return (trained or list(phases))[-1]
 
 
-def results(workdir: Place, what: str = 'scores') -> 'pyarrow.Table':
+def results(workdir: FilePath, what: str = 'scores') -> 'pyarrow.Table':
     """What a run, or each run of a sweep, has measured, as a table; `.to_pandas()` makes it a data frame.
 
     `what`: 'scores', a row for every fine-tuning, with columns as `test.default.f1`; 'training', a row for every line

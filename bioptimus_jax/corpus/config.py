@@ -16,7 +16,7 @@ NOTE_CATEGORIES = tuple(
 
 
 # Kinds of article that are no ordinary ones, and how readers are told of them.
-KINDS = {
+SPECIAL_ARTICLES = {
     'retracted': 'retracted articles',
     'retraction': 'notices of a retraction',
     'concern': 'notices of a concern',
@@ -78,7 +78,7 @@ class Corpus:
     leave_out: tuple[str, ...] = key(
         (),
         'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
-        one_of=tuple(KINDS),
+        one_of=tuple(SPECIAL_ARTICLES),
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),

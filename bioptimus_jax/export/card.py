@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from bioptimus_jax.corpus.config import KINDS
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
 from bioptimus_jax.corpus.readers import PUBMED_NAME
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
@@ -239,7 +239,7 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
     lines = [_of_source(source, surgery, architecture)]
     if corpus := _manifest(run, 'corpus').get('counts'):
         texts = corpus.get('words', {})
-        kinds = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in corpus.get('kinds', {}).items())
+        kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.get('kinds', {}).items())
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
             f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '

@@ -8,7 +8,7 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.finished import OUTSIDE, SCORES, SEEDLESS
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
@@ -41,7 +41,7 @@ class Gold:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scored:
+class ScoredPredictions:
     """Predictions beside their gold standard; `detail`: what the task has beside its metrics; `notes`: what is odd."""
 
     gold: Gold
@@ -170,13 +170,13 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
 
 def score(
     path: Path, predictions: Path, task: str, types: Mapping[str, str], columns: Columns = FOUND
-) -> Scored:
+) -> ScoredPredictions:
     """Score a file or BRAT folder of predictions. Raises InputError unless every test item is there once."""
     gold = gold_at(path, task, columns)
     if not predictions.exists():
         raise InputError(f'{predictions}: no such file or folder of predictions')
-    asked = Asked(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
+    asked = Submission(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
     examples = gold.task.predicted(gold.examples, answers)
     detail = gold.task.detail(gold.dataset, answers) if gold.dataset else {}
-    return Scored(gold, predictions, tuple(examples), detail, tuple(notes))
+    return ScoredPredictions(gold, predictions, tuple(examples), detail, tuple(notes))

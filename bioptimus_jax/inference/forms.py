@@ -11,7 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.progress.console import coloured
 from bioptimus_jax.storage.files import atomic
@@ -109,7 +109,7 @@ def _write_brat(answer: Answer, to: Path) -> None:
             file.write(brat_line(at, one.kind, one.start, one.end, text[one.start : one.end]))
 
 
-def _stretches(answer: Answer) -> Iterator[tuple[str, Found | None]]:
+def _stretches(answer: Answer) -> Iterator[tuple[str, AnswerSpan | None]]:
     """The text in pieces: what was found, and what is between."""
     text, at = '\t'.join(answer.given.texts), 0
     for one in answer.found:

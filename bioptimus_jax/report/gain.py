@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, Model, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import (
     Compared,
@@ -182,7 +182,7 @@ def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
 
 
 def _tested(
-    sides: Mapping[tuple[str, ...], tuple[Model, Model]],
+    sides: Mapping[tuple[str, ...], tuple[FinishedModel, FinishedModel]],
 ) -> tuple[dict[tuple[str, ...], Compared], list[str]]:
     """The test of every row, a set first, that can be tested, corrected for their number; why others cannot."""
     pairings, problems = {}, []
@@ -204,11 +204,11 @@ def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
     return each({title: title for title in OF_A_TEST}, cell)
 
 
-def _model(m: Measures, model: str, dataset: str) -> Model:
+def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
     records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
-    return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
+    return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
 def _signed(value: float) -> Cell:

@@ -34,7 +34,7 @@ from bioptimus_jax.tokenizer.subwords import load as load_subwords
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 Block: TypeAlias = dict[str, np.ndarray]
 """Rows as arrays by name, R first: some or all of FIELDS and MORE."""
-Batches: TypeAlias = Iterable[Sequence[Document]]
+DocumentBatches: TypeAlias = Iterable[Sequence[Document]]
 PartsAndCounts: TypeAlias = tuple[list['PackedSegment'], Counter[str]]
 """Parts, and what was counted."""
 _documents: DocumentSource  # of this process: see _prepare
@@ -130,7 +130,7 @@ class Rows:
 TOKENIZER_WORD_STARTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
 FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
 MORE = (TOKENIZER_WORD_STARTS, FIRSTS, LABELS)  # arrays that not all rows have
-KINDS = {
+ARRAY_TYPES = {
     'tokens': np.uint32,
     'word_starts': bool,
     TOKENIZER_WORD_STARTS: bool,
@@ -213,7 +213,7 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(batches: Batches, subwords: Subwords, longest: int) -> PartsAndCounts:
+def document_parts(batches: DocumentBatches, subwords: Subwords, longest: int) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
@@ -229,7 +229,9 @@ def document_parts(batches: Batches, subwords: Subwords, longest: int) -> PartsA
     return parts, counted
 
 
-def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> PartsAndCounts:
+def pair_parts(
+    batches: DocumentBatches, subwords: Subwords, settings: RowSettings, block: int
+) -> PartsAndCounts:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
     Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
@@ -257,7 +259,7 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
 
 
 def _tokenised(
-    batches: Batches, subwords: Subwords, counted: Counter[str], sentences: bool = False
+    batches: DocumentBatches, subwords: Subwords, counted: Counter[str], sentences: bool = False
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
@@ -351,7 +353,7 @@ def lay_out(parts: list[PackedSegment], rows: list[list[int]], width: int) -> Bl
     names += [TOKENIZER_WORD_STARTS] if parts and parts[0].tokenizer_word_starts is not None else []
     names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
     widths = {name: width if name in WIDE else segments for name in names}
-    block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
+    block = {name: np.zeros((count, widths[name]), ARRAY_TYPES.get(name, np.uint16)) for name in names}
     for row, members in enumerate(rows):
         at = 0
         for segment, part in enumerate(parts[member] for member in members):

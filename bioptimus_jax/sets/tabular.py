@@ -13,7 +13,7 @@ import pyarrow
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered
-from bioptimus_jax.sets.sentences import NAMES, Reading
+from bioptimus_jax.sets.sentences import NAMES, SplitReading
 from bioptimus_jax.storage import tables
 
 DATA = 'data'
@@ -49,7 +49,7 @@ def has_tokens(path: Path) -> bool:
         return not {*schema.names}.isdisjoint(TOKENS)
 
 
-def read_tables(first: Path) -> Reading:
+def read_tables(first: Path) -> SplitReading:
     """The sentences of a split, tags as they stand there. Raises InputError with file and row."""
 
     def records() -> Iterator[tuple[str, Any, Any]]:
@@ -114,7 +114,7 @@ def _rows(path: Path, *choices: tuple[str, ...]) -> Iterator[tuple[int, dict[str
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[pyarrow.Schema, tables.Batches]]:
+def _opened(path: Path) -> Iterator[tuple[pyarrow.Schema, tables.BatchReader]]:
     try:
         with open(path, 'rb') as stored:
             yield tables.opened(path, stored)

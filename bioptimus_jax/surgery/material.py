@@ -16,10 +16,16 @@ from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
-from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
+from bioptimus_jax.surgery.reading import (
+    Occurrences,
+    StateReading,
+    choose_occurrences,
+    read_alone,
+    read_contexts,
+)
 from bioptimus_jax.vocab.contexts import Contexts
 
-Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
+Sums = Callable[[Loaded, StateReading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
 
 

@@ -26,7 +26,7 @@ Occurrences = dict[int, dict[int, list[tuple[int, int]]]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class StateReading:
     """What is encoded, and what is read: piece `position[k]` of `windows[window[k]]` counts for `target[k]`.
 
     `weight` is 1 / (pieces of that target in that context), so a target's sum over K is the sum over its
@@ -65,14 +65,14 @@ class _Collector:
             self.weight.append(1 / len(distinct))
         self.contexts[target] += bool(distinct)
 
-    def reading(self) -> Reading:
+    def reading(self) -> StateReading:
         window, position, target = (np.array(c, np.int64) for c in (self.window, self.position, self.target))
-        return Reading(self.windows, window, position, target, np.array(self.weight), self.contexts)
+        return StateReading(self.windows, window, position, target, np.array(self.weight), self.contexts)
 
 
 def read_alone(
     subwords: Subwords, capacity: int, spellings: Sequence[Sequence[int]], pooling: str = POOLINGS[0]
-) -> Reading:
+) -> StateReading:
     """Every token fed alone, between special tokens, and its pieces read. Empty spellings are left out."""
     collector = _Collector(subwords, len(spellings))
     for target, pieces in enumerate(spellings):
@@ -90,7 +90,7 @@ def read_contexts(
     occurrences: Occurrences,
     targets: int,
     pooling: Mapping[int, str] | None = None,
-) -> Reading:
+) -> StateReading:
     """The pieces that overlap each token's character spans, in every sentence that serves a token.
 
     A context is a sentence: one mean over the pieces of all spans of a token there (stage `contexts` names the first

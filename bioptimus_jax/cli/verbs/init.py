@@ -79,10 +79,10 @@ def _call(command: Command) -> None:
     if to.exists() and not options.replace:
         raise ConfigError(f'{to}: already exists; name another file, or give --replace')
     _ask(options)
-    from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+    from bioptimus_jax.start.recommend import UserWishes, recommend, written  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
-    asked = Asked(
+    asked = UserWishes(
         options.source,
         local_texts(options.texts),
         options.hours,

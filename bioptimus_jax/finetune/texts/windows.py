@@ -23,7 +23,7 @@ AT_ONCE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
+class TextWindow:
     """The pieces of one example, special tokens included.
 
     `types`: 0 or 1, the text that each piece is from; empty where the model has no such ids. `mentions`: first piece
@@ -65,7 +65,7 @@ def windows(
             cut += 1
         types = SEGMENTS[segment_ids](encoding.type_ids) if with_types else ()
         spans = _mentions(example, number, encoding, markers) if mentions else ()
-        made.append(Window(number, tuple(encoding.ids), types, spans, part))
+        made.append(TextWindow(number, tuple(encoding.ids), types, spans, part))
     return Encoded(made, {CUT: cut})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import Loaded, Settings
 
@@ -38,5 +38,5 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         found = []
         for (start, end), ids, sure in zip(places, best.indices.tolist(), best.values.tolist(), strict=True):
             words = tuple(zip([tokenizer.decode([i]).strip() for i in ids], sure, strict=True))
-            found.append(Found(start, end, *words[0], words))
+            found.append(AnswerSpan(start, end, *words[0], words))
         yield Answer(one, tuple(found))

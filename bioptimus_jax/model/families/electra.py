@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.model.layers import RULES, LikeBert, Part
+from bioptimus_jax.model.layers import RULES, LikeBert, ModelPart
 
 MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
@@ -117,7 +117,7 @@ class Discriminator(Electra):
         return cast(jax.Array, self.predictions(compute).apply(head, hidden_BxLxD))
 
 
-class Judgement(Part):
+class Judgement(ModelPart):
     """Dense layer, activation, and one number a piece."""
 
     @nn.compact
