@@ -292,7 +292,7 @@ def test_a_large_corpus_is_read_in_part(tmp_path, monkeypatch):
     documents = open_documents(run.folder('corpus'), 'train')
 
     def lines_of():
-        return donor.lines_of(documents, known, run.config.seed, run.check_stop)
+        return donor.lines_of(documents, known, run.config.seed, run.console.check_stop)
 
     whole = lines_of()
     monkeypatch.setattr(donor, 'DOCUMENTS', 5)

@@ -271,7 +271,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     write_json(run.workdir / 'surgery' / 'manifest.json', {'stage': 'surgery'})
     folder = run.workdir / 'export'
     folder.mkdir(parents=True)
-    run.say = lines.append
+    run.console.say = lines.append
     with pytest.raises(InputError, match=r'phases 0\.3, 0\.4 are not finished; exported so far: 0\.1, 0\.2'):
         export.build(run, folder)
     assert any('pretrain has no manifest.json, it is not finished' in line for line in lines)
@@ -310,7 +310,7 @@ def recorded(workdir, source, **changes):
     write_json(workdir / 'pretrain' / 'curriculum.json', placed)
     write_json(workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 200})
     for step in (0, 50, 100, 150, 200):
-        run.log('pretrain', step, kind='evaluation', phase='0.1', frozen_loss=9 - step / 50)
+        run.metrics.write('pretrain', step, kind='evaluation', phase='0.1', frozen_loss=9 - step / 50)
     return run
 
 

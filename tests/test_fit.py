@@ -223,7 +223,7 @@ def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_
         'only': {**fitted, 'fit_only': tmp_path / 'bad.txt'},
     }.items():
         run = make_run(tmp_path / name, source, NEW, FOUND, **changes(**own))
-        run.quiet = name != 'again'
+        run.console.quiet = name != 'again'
         made[name] = built(run)
     assert made['none'][1]['fit'] is None
     assert not any('fit' in record for record in made['none'][2])

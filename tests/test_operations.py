@@ -25,7 +25,7 @@ def numbers(run, folder):
     run.scratch('corpus').mkdir(exist_ok=True)
     write_json(run.scratch('corpus') / 'part.json', [1])
     write_json(folder / 'lint.json', {'words': run.config.corpus.min_words})
-    run.log('corpus', 1, kind='start')
+    run.metrics.write('corpus', 1, kind='start')
     with atomic(folder / 'below' / 'numbers.txt') as file:
         file.write('1 2 3')
     return {'numbers': 3}

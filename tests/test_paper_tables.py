@@ -637,7 +637,7 @@ def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_pa
     for seed, step in enumerate((21, 20)):  # steps are whole, and rows differ by seed
         folder = make(tmp_path / 'long' / f'a.seed-{seed}', [TOKENS] * 2, {}, seed, steps=(10, 22))
         run = Run(folder, experiment([TOKENS] * 2), quiet=True)
-        run.log('pretrain', step, kind='evaluation', phase='p1', frozen_loss=4.5 - seed, tokens=0)
+        run.metrics.write('pretrain', step, kind='evaluation', phase='p1', frozen_loss=4.5 - seed, tokens=0)
     make(tmp_path / 'short', [TOKENS], {})
     curves, _ = comparison_figures.loss_curves(read_models(tmp_path / 'short', tmp_path / 'long'))
     per_step = WORDS / STEPS

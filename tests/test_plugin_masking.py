@@ -171,7 +171,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
         assert mean_run(taken) == pytest.approx(expected, rel=0.1), name
         torn = (taken[:, 1:-1:2] != taken[:, 2:-1:2]).any()
         assert torn == (pieces == 1), 'spans are of whole words'
-        records = [r for r in run.metrics('pretrain') if r['kind'] == 'train' and r['phase'] == name]
+        records = [r for r in run.metrics.of('pretrain') if r['kind'] == 'train' and r['phase'] == name]
         assert np.mean([r['unit_pieces'] for r in records]) == pytest.approx(pieces, rel=0.1), name
         assert len(frozen) == 2  # of difficulty, and of the frozen evaluation
         for masks in frozen:

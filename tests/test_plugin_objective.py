@@ -190,7 +190,7 @@ def trained(prepared, tmp_path_factory):
 
 
 def test_it_trains_through_the_loop_and_is_scored(trained):
-    records = trained.metrics('pretrain')
+    records = trained.metrics.of('pretrain')
     scored = [r for r in records if r['kind'] == 'evaluation']
     assert [r['phase'] for r in scored if r['phase_end']] == ['initial', '0.1', '0.4']
     assert scored[0]['frozen_loss'] == pytest.approx(np.log(25), rel=0.1)  # of so many entries
@@ -343,7 +343,7 @@ def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(prepared, tmp_p
     assert record['config'].pop('pretrain.objective') == 'mlm'
     write_manifest(run.folder('pretrain'), record)
     again = Run(tmp_path / 'run', experiment(prepared))
-    again.say = lines.append
+    again.console.say = lines.append
     execute(again, STAGES['pretrain'])
     assert not any('step' in line for line in lines), lines
     with pytest.raises(ConfigError, match=r'config\.pretrain\.objective: mlm -> previous'):

@@ -477,11 +477,11 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
     run = Run(tmp_path / 'run', experiment, quiet=True)
     text = run.workdir / 'live' / 'index.html'
     write_json(run.workdir / 'vocab' / STARTED, {'config': {}, 'inputs': {}})
-    run.log('vocab', 1200, words=1)
+    run.metrics.write('vocab', 1200, words=1)
     for done, now in (((), 'vocab, step 1,200'), (('vocab',), 'before corpus')):
         for stage in done:
             write_json(run.workdir / stage / 'manifest.json', manifest(stage, {}))
-        run.stopping.set()  # as Ctrl-C does: after a page
+        run.console.stopping.set()  # as Ctrl-C does: after a page
         with pytest.raises(Stopped):
             live.follow(run, 45)
         assert f'In progress: {now}. As of ' in text.read_text()
@@ -552,7 +552,7 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
         write_json(run.workdir / 'pretrain' / 'phases.json', {})
         manifest = run.manifest(stage)
         files = listed(run.workdir / stage, run.checksums())
-        lines = digest(run.metrics(stage))
+        lines = digest(run.metrics.of(stage))
         write_manifest(run.workdir / stage, {**manifest, 'files': files, 'metrics': lines})
         assert not read_measures(run).gaps
         path = run.workdir / stage / name
@@ -571,7 +571,7 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
         kept = (path.parent / 'manifest.json').rename(tmp_path / 'kept')
         assert f'{stage} has lost manifest.json: restore it' in read_measures(run).gaps
         kept.rename(path.parent / 'manifest.json')
-    run.log('pretrain', 1000, kind='evaluation', phase='0.4', frozen_loss=0.1, losses={})
+    run.metrics.write('pretrain', 1000, kind='evaluation', phase='0.4', frozen_loss=0.1, losses={})
     assert 'metrics.jsonl does not hold the lines that pretrain wrote' in read_measures(run).gaps
 
 

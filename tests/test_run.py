@@ -481,32 +481,35 @@ def test_lines_of_json_are_all_read_or_the_damaged_one_is_named(tmp_path):
 
 def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 10, kind='train', loss=3.0)
-    run.log('pretrain', 10, kind='evaluation', loss=9.0)
-    run.log('finetune', 1, loss=0.0)
+    run.metrics.write('pretrain', 10, kind='train', loss=3.0)
+    run.metrics.write('pretrain', 10, kind='evaluation', loss=9.0)
+    run.metrics.write('finetune', 1, loss=0.0)
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
         file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4])
-    run.log('pretrain', 10, kind='train', loss=2.0)
-    assert [(r['kind'], r['loss']) for r in run.metrics('pretrain')] == [('train', 2.0), ('evaluation', 9.0)]
+    run.metrics.write('pretrain', 10, kind='train', loss=2.0)
+    assert [(r['kind'], r['loss']) for r in run.metrics.of('pretrain')] == [
+        ('train', 2.0),
+        ('evaluation', 9.0),
+    ]
 
 
 def test_damaged_lines_of_metrics_are_left_out(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 10, kind='train', loss=3.0)
+    run.metrics.write('pretrain', 10, kind='train', loss=3.0)
     with open(tmp_path / 'metrics.jsonl', 'ab') as file:
         file.write(b'[1]\n3\n{"stage": "pretrain"}\n{"stage": "pretrain", "step": {}}\n\xff\xfe\n')
         file.write(b'{"stage": "pretrain", "step": 12, "kind": [1]}\n')
-    assert [r['step'] for r in run.metrics('pretrain')] == [10, 12]
+    assert [r['step'] for r in run.metrics.of('pretrain')] == [10, 12]
 
 
 def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 30, kind='evaluation', loss=3.0)
-    run.log('finetune', 1, kind='epoch', loss=1.0)
-    run.log('pretrain', 0, kind='start')
-    run.log('pretrain', 20, kind='evaluation', loss=2.0)
-    assert [(r['step'], r['loss']) for r in run.metrics('pretrain')] == [(20, 2.0)]
-    assert len(run.metrics('finetune')) == 1
+    run.metrics.write('pretrain', 30, kind='evaluation', loss=3.0)
+    run.metrics.write('finetune', 1, kind='epoch', loss=1.0)
+    run.metrics.write('pretrain', 0, kind='start')
+    run.metrics.write('pretrain', 20, kind='evaluation', loss=2.0)
+    assert [(r['step'], r['loss']) for r in run.metrics.of('pretrain')] == [(20, 2.0)]
+    assert len(run.metrics.of('finetune')) == 1
 
 
 def test_two_processes_cannot_work_on_one_stage(tmp_path):
@@ -536,15 +539,15 @@ def test_tensorboard_has_the_numbers_of_the_metrics(key, tmp_path):
     name, _, value = key.partition('=')
     run = Run(tmp_path, experiment(**{f'runtime__{name}': value}), quiet=True)
     for step in (10, 20):
-        run.log('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
-    assert [r['loss'] for r in run.metrics('pretrain')] == [13.0, 23.0]
+        run.metrics.write('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
+    assert [r['loss'] for r in run.metrics.of('pretrain')] == [13.0, 23.0]
     cells = [
         f'0.1/drugs/standard/seed-{seed}' for seed in (1, 2)
     ]  # a series each; processes are one together
     for cell in cells:
-        run.log('finetune', 1, kind='epoch', name=cell, loss=0.5)
+        run.metrics.write('finetune', 1, kind='epoch', name=cell, loss=0.5)
     for began in (4.0, 8.0):
-        run.log('clock', 20, kind='spans', name=f'{began:.3f}', began=began, first=None)
+        run.metrics.write('clock', 20, kind='spans', name=f'{began:.3f}', began=began, first=None)
     expected, deadline = (
         [
             *(('pretrain/train/loss', step, 3.0 + step) for step in (10, 20)),
@@ -568,9 +571,9 @@ def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path,
     pytest.importorskip(TRACKERS.load(name).package)
     for step in (10, 20):
         run = Run(tmp_path, experiment(runtime__trackers=name))
-        run.log('pretrain', step, kind='train', loss=3.0 + step)
-        run.log('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
-        assert run._trackers.names == [name]
+        run.metrics.write('pretrain', step, kind='train', loss=3.0 + step)
+        run.metrics.write('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
+        assert run.metrics._trackers.names == [name]
     assert list(tmp_path.glob(left))
 
 
@@ -586,10 +589,10 @@ def test_a_tracker_that_lacks_its_package_is_refused_and_one_that_fails_holds_no
     assert list(tmp_path.iterdir()) == []
     (tmp_path / 'tensorboard').touch()
     run = Run(tmp_path, experiment(runtime__trackers='tensorboard'))
-    run.log('pretrain', 10, loss=1.0)
-    run.log('pretrain', 20, loss=2.0)
+    run.metrics.write('pretrain', 10, loss=1.0)
+    run.metrics.write('pretrain', 20, loss=2.0)
     assert capsys.readouterr().out.count('WARNING: tensorboard writes no more (') == 1
-    assert [r['loss'] for r in run.metrics('pretrain')] == [1.0, 2.0]
+    assert [r['loss'] for r in run.metrics.of('pretrain')] == [1.0, 2.0]
 
 
 def test_a_refused_extension_leaves_the_stage_finished(tmp_path):

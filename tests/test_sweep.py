@@ -249,7 +249,7 @@ from bioptimus_jax.run.stage import Stage
 def wait(run, folder):
     (run.workdir / 'began').write_text(str(__import__('os').getpid()))
     while True:
-        run.check_stop()
+        run.console.check_stop()
         time.sleep(.05)
 
 stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
@@ -388,7 +388,7 @@ from bioptimus_jax.run.stage import Stage
 def wait(run, folder):
     (run.workdir / 'began').write_text(f'{os.getpid()} {os.getppid()}')
     while not (run.workdir.parent / 'go').exists():
-        run.check_stop()
+        run.console.check_stop()
         time.sleep(.05)
     (folder / 'seed').write_text(str(run.config.seed))
     return {}

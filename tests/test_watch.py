@@ -159,7 +159,7 @@ def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
         '\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n'
     )
     run = Run(tmp_path, Experiment.from_config(defaults()), quiet=True)
-    records = run.metrics(goodput.STAGE)
+    records = run.metrics.of(goodput.STAGE)
     found = goodput.account(records)
     assert found == pytest.approx(ACCOUNT)
     assert sum(found.values()) == pytest.approx(2140 - 1000)

@@ -168,7 +168,7 @@ def fabricate(workdir, finished=True):
         phase = PHASES[(step - 1) // 100]
         rate = Experiment().phase[phase].rate
         loss = 6.0 - step / 150 + (0.4 if phase > '0.1' else 0)
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='train',
@@ -189,7 +189,7 @@ def fabricate(workdir, finished=True):
     for step in range(0, last + 1, 50):
         phase = PHASES[(step - 1) // 100] if step else 'initial'
         losses = {name: 6.1 - step / 140 + number / 20 for number, name in enumerate(PHASES)}
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='evaluation',
@@ -507,7 +507,7 @@ def make(
     ends = zip(('initial', *e.phases), (0, *steps), strict=True)
     for n, (name, step) in enumerate(ends):
         values = {phase: (losses or 5.0) - 0.1 * n for phase in PAPER_PHASES}
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='evaluation',
@@ -550,10 +550,10 @@ def spent(folder):
     write_json(folder / 'surgery' / 'model' / 'config.json', shape)
     run = Run(folder, Experiment(), quiet=True)
     for name, pieces in (('new', 1000), ('shared', 700)):
-        run.log('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
+        run.metrics.write('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
     for step in (5, 8, 10):
         numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
-        run.log('pretrain', step, kind='train', phase='p0', **numbers)
+        run.metrics.write('pretrain', step, kind='train', phase='p0', **numbers)
 
 
 ENDS = {'initial': 0, '100': 100, '300': 300}
@@ -579,7 +579,7 @@ def measured(folder, nats, mask='m', steps=ENDS):
     ]
     write_json(folder / 'analyze' / 'cloze.json', records)
     for name, step in steps.items():
-        run.log('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
+        run.metrics.write('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
     return read_measures(run)
 
 

@@ -118,7 +118,7 @@ class Sweep:
         given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
         run = Run(folder, config.experiment(name, given, self.paths))
-        run.stopping = self.stopping
+        run.console.stopping = self.stopping
         flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))
 
@@ -217,7 +217,7 @@ class Sweep:
         for arm, stages in to_make:
             for name in (name for name in stages if name in SHARED):
                 execute(arm.run, STAGES[name])
-                arm.run.check_stop()
+                arm.run.console.check_stop()
 
     def _shared_surgeries(self, by_round: Sequence[Arm]) -> list[tuple[Arm, str]]:
         """Surgeries to make first: one for all arms that begin with the same weights, unless it is there; in

@@ -215,7 +215,7 @@ def run_all(run: Run, replace: bool = False) -> None:
     for number, name in enumerate(run.config.stages, 1):
         run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
-        run.check_stop()
+        run.console.check_stop()
     run.counted = ''
 
 

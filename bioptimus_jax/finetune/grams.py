@@ -84,7 +84,7 @@ def in_corpus(
     new = [name for name in texts if name not in known]
     if new:
         grams = Grams([parts for name in new for parts in texts[name]])
-        largest_N = _largest(run, run.config.runtime, run.place('corpus'), grams)
+        largest_N = _largest(run.console, run.config.runtime, run.place('corpus'), grams)
         shares = iter(np.where(grams.size_N > 0, largest_N, np.nan).round(4).tolist())
         for name in new:
             found = [next(shares) for _ in texts[name]]

@@ -122,7 +122,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
         if not clock.silent:
             clock.record(clock.step, ended=True)
     if run.leads:
-        run.say(f'pretrain: {goodput.line(run.metrics(goodput.STAGE))}')
+        run.console.say(f'pretrain: {goodput.line(run.metrics.of(goodput.STAGE))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
         'content': digest(
@@ -144,11 +144,11 @@ def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     session, state = _open(run, folder, clock)
     step = clock.first = int(state['step'])
     clock.record(step)
-    progress = run.progress('pretrain', session.total, 'steps')
+    progress = run.console.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
     # The start has scores too: they are what every phase is compared with.
     if step == 0:
-        run.log('pretrain', 0, kind='start', tokens=0)
+        run.metrics.write('pretrain', 0, kind='start', tokens=0)
         _evaluate(session, state, 0, phase_end=True)
         clock.record(0)
     try:
@@ -176,20 +176,20 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
     record = curriculum.read_record(folder)
-    order = difficulty.phase_order(run, run.config, run.folder, folder, objective, record)
+    order = difficulty.phase_order(run.console, run.config, run.folder, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
     kept = _kept(run.config, folder, schedule)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
-    found = checkpoints.restore(state, run.say)
+    found = checkpoints.restore(state, run.console.say)
     state, step = found or (state, 0)
     if found:
         if not record:  # without it nobody knows where the phases ended
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')
         curriculum.check_continues(record, schedule, step)
-        run.say(f'pretrain: resuming after step {step}')
+        run.console.say(f'pretrain: resuming after step {step}')
     evaluation = with_entities(objective.evaluation(heldout), run, objective, subwords)
     if run.leads:
         measured.write(folder)
@@ -211,7 +211,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
         checkpoints,
         evaluation,
         clock,
-        **_recorded(config, run.metrics('pretrain'), step),
+        **_recorded(config, run.metrics.of('pretrain'), step),
     )
     return session, state
 
@@ -235,13 +235,17 @@ def _objectives(
     # would differ.
     measured.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, measured)
+        name: make_objective(
+            config, architecture, subwords, rows.pieces, mesh, run.console.say, name, measured
+        )
         for name in config.all_objectives
     }
     own, *_ = objectives.values()
     run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())
     if measured.made:
-        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}')
+        run.console.say(
+            f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}'
+        )
     return objectives, measured
 
 
@@ -338,9 +342,9 @@ def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leav
 def _stopping(run: Run[HasTraining], done: int) -> bool:
     """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
     if jax.process_count() == 1:
-        return run.stopping.is_set()
+        return run.console.stopping.is_set()
     # Asking costs a collective; and one process that leaves alone would have the others wait for it in theirs.
-    return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
+    return done % run.config.runtime.log_every_steps == 0 and any_of(run.console.stopping.is_set())
 
 
 def _phase_ended_early(session: Session, done: int) -> bool:
@@ -380,7 +384,7 @@ def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
         before, here = session.spent[name], record[name]
         record[name] = session.spent[name] = None if before is None or here is None else before + here
     phase = session.phase_at(step)
-    session.run.log('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
+    session.run.metrics.write('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
     return record
 
 
@@ -409,11 +413,11 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     session.pace_values[step] = curriculum.pace_value(session.run.config, values)
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
-    session.run.log('pretrain', step, **facts, **values, losses=losses)
+    session.run.metrics.write('pretrain', step, **facts, **values, losses=losses)
     if phase_end:
         f1s = [
             f', {name} F1 {100 * f1:.2f} from frozen states' for name, f1 in curriculum.f1_of(values).items()
         ]
-        session.run.say(
+        session.run.console.say(
             f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}{"".join(f1s)}'
         )

@@ -116,9 +116,9 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     write_figures(made.figures.values(), folder / 'figures')
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
-        run.say(f'report: {m.gaps}')
+        run.console.say(f'report: {m.gaps}')
     if not live:
-        run.say(f'report: {folder / "index.html"}')
+        run.console.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in made.tables.values()),
         'figures': sum(bool(f.svg) for f in made.figures.values()),

@@ -6,7 +6,6 @@ those tables (tokens, documents, slices, points of figures) is not in it.
 
 import contextlib
 import dataclasses
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.sections.training import told
 from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
 OF_A_MANIFEST = ('config', 'content', 'inputs', 'counts', 'seconds')
@@ -46,8 +47,8 @@ class Recorded(Run):
 
     def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, dict[str, Any]]):
         self.workdir, self.config, self.manifests = place, experiment, manifests
-        self.leads = self.quiet = True
-        self.stopping, self.mirror = threading.Event(), None
+        self.leads, self.mirror = True, None
+        self.console, self.metrics = Console(quiet=True), MetricsLog(place)
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
         return self.manifests.get(stage)

@@ -156,7 +156,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         documents = open_documents(run.folder('corpus'), split)
         (folder / split).mkdir(exist_ok=True)
         writer = _ShardWriter(folder / split, settings, pack)
-        progress = run.progress(f'rows: {split}', len(documents), 'documents')
+        progress = run.console.progress(f'rows: {split}', len(documents), 'documents')
         for block, counted in _blocks(run, split, len(documents), pack):
             writer.add(block, counted)
             progress.update(counted['documents'])
@@ -177,7 +177,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         else ''
     )
     quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
-    run.say(
+    run.console.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
         f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}{quoted}'
@@ -192,7 +192,9 @@ def _blocks(
     spans = ranges(documents, settings.block_documents)
     arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
     with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:
-        yield from workers.map(_make_block, ((settings, pack, span) for span in spans), run.check_stop)
+        yield from workers.map(
+            _make_block, ((settings, pack, span) for span in spans), run.console.check_stop
+        )
 
 
 def _prepare(corpus: Path, vocab: Path, split: str) -> None:

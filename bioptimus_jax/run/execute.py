@@ -133,11 +133,13 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say_of(stage.name, stage.summary)
     for name in found.missing:
-        run.say(f'{stage.name}: {name} is missing, and is rebuilt')
+        run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
     counts = _build(run, stage, folder, found)
     records = _records(run, stage)
     for name in set(found.missing) - records['files'].keys():
-        run.say(f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it')
+        run.console.say(
+            f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
+        )
     sums = {name: entry['sha256'] for name, entry in records['files'].items()}
     origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
     manifest = {
@@ -160,10 +162,10 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
 
 def _leave_accelerators(run: Run[Any], stage: str) -> None:
     """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
-    run.check_stop()
+    run.console.check_stop()
     if not run.config.runtime.distributed and devices.replaced_since() is None:
         raise Afresh
-    run.say(
+    run.console.say(
         f'{stage}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage}` has '
         'all of it once the run has ended'
     )
@@ -201,7 +203,7 @@ def _records(run: Run[Any], stage: Stage) -> dict[str, Any]:
     checksums = run.checksums()
     files = manifests.listed(run.workdir / stage.name, checksums)
     checksums.save()
-    return {'files': files, 'metrics': digest(run.metrics(stage.name))}
+    return {'files': files, 'metrics': digest(run.metrics.of(stage.name))}
 
 
 def _remove(folder: Path) -> None:
@@ -249,7 +251,9 @@ def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str,
         flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
         if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]
-            run.say(f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing')
+            run.console.say(
+                f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing'
+            )
             continue
         remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)

@@ -165,11 +165,11 @@ def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> dict[str,
         inputs[name] = (run.manifest(name) or {}).get('content')
     given = external_inputs(stage, run.config) if external else {}
     sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
-    progress = run.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
+    progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
     remembered = run.checksums()
     for name, value in given.items():
         inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
-        run.check_stop()
+        run.console.check_stop()
     remembered.save()
     return {'config': settings_of(run, stage), 'inputs': inputs}
 

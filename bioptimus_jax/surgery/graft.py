@@ -53,7 +53,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
         source = load_source(experiment.source, experiment.seed)
         assert source is not None  # by `check`
         if source.fresh:
-            run.say(
+            run.console.say(
                 f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
                 'random or zero, and losses at step 0 say nothing about the source'
             )
@@ -77,12 +77,12 @@ def _untouched(run: Run[HasSurgery], source: Loaded) -> dict[str, np.ndarray]:
     """What the source has beside the parameters; a line says what becomes of it."""
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
-        run.say(
+        run.console.say(
             f'surgery: {source.folder} also has {enumerated([*found])}: every export has that too, unchanged where the '
             'objective does not train it'
         )
     if lost:
-        run.say(
+        run.console.say(
             f'surgery: {source.folder} also has {enumerated(lost)}: in no model of this run, being a head for labels, '
             'of another shape, or read by nothing'
         )

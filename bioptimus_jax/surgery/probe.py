@@ -64,7 +64,7 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     vocabulary, counts_W = subwords.tokens, token_counts(folder, subwords)
     hidden = choose(source, vocabulary, counts_W, tokens, run.config.seed)
     counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
-    run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
+    run.console.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     searching = time.monotonic()
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
     costs = Costs(time.monotonic() - searching)
@@ -88,13 +88,23 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
         'windows': material.windows,
         'likeness': like,
         **_compared(
-            run, run.config.seed, wanted, material, true_N, hidden, without, found, counts_N, weights_N, costs
+            run.console,
+            run.config.seed,
+            wanted,
+            material,
+            true_N,
+            hidden,
+            without,
+            found,
+            counts_N,
+            weights_N,
+            costs,
         ),
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
-    run.say(f'probe: nearest to the true rows: {result["variants"][0]["flags"]}')
-    run.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
+    run.console.say(f'probe: nearest to the true rows: {result["variants"][0]["flags"]}')
+    run.console.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
     return result
 
 
@@ -157,7 +167,7 @@ def _with_donor(
     except (ConfigError, InputError) as error:
         if own.donor:
             raise
-        run.say(f'probe: without variants that need a donor: {error}')
+        run.console.say(f'probe: without variants that need a donor: {error}')
         return [one for one in wanted if one not in needing], None
 
 

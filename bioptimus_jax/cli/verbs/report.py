@@ -78,7 +78,7 @@ def _follow(command: Command) -> None:
     os.nice(PATIENT)
     with signals.watching() as watch:
         run = Run(options.workdir, command.experiment_without_paths)
-        watch(run)
+        watch(run.console)
         live.follow(run, options.live)
 
 
