@@ -207,7 +207,7 @@ def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Cand
 def _passages(e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
     """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
     source = open_documents(corpus, 'heldout')
-    # By the hashes of their ids: the same for every run over the same corpus.
+    # Ordered by the hashes of their ids, so that every run over the same corpus takes the same ones.
     documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
     found = cloze.passages(
         documents[: e.analysis.cloze_documents],

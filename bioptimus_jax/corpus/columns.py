@@ -15,8 +15,8 @@ from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.text.words import count_words
 
 Cells = Iterable[tuple[int, list[str]]]
-# By these names a column is known, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of
-# search results (PMID, Title) and other tables spell them. The first that is there counts.
+# Names of a column of text, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of search
+# results (PMID, Title) and other tables spell them. The first that is there counts.
 TEXT_NAMES = (
     'text note_text abstract body body_text full_text fulltext content contents paragraph passage document report note '
     'article sentence title'

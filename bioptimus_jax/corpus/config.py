@@ -8,7 +8,7 @@ from bioptimus_jax.config.fields import key, section
 from bioptimus_jax.hosts.config import Configuration
 
 MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
-# Of MIMIC-III, where some end in a space.
+# The categories of MIMIC-III, where some end in a space.
 NOTE_CATEGORIES = tuple(
     'Case Management, Consult, Discharge summary, ECG, Echo, General, Nursing, Nursing/other, Nutrition, Pharmacy, '
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')

@@ -14,7 +14,7 @@ from bioptimus_jax.corpus.stored import Advance
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')
 CONTINUED = '      '
-# Of a date as 20230105, or 2023/01/05 10:00 for the way into PubMed, what `span_in` reads.
+# The part that `span_in` reads of a date such as 20230105, or 2023/01/05 10:00 for the way into PubMed.
 COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
 Fields = dict[str, list[str]]
 

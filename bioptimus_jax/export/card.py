@@ -107,7 +107,7 @@ def model_card(
     if run:  # a card tells how it was made, also where something else is asked for since
         made, run = run.config.recorded_by(run.manifest), copy.copy(run)
         run.config = made
-    # Of a model from scratch a source has at most given the tokenizer.
+    # A source has given a model from scratch at most its tokenizer.
     adapted = run is not None and run.config.surgery.initialisation.source
     source = _source(run.config.source) if run and adapted else {}
     purpose, from_scratch = PURPOSES[architecture.purpose], run is not None and not source

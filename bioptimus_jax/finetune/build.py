@@ -91,7 +91,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     common = {'threads': runtime.torch_threads, 'quiet': run.console.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
-    # By it `compare` knows, until this stage is finished, which of the cells in its folder are still meant.
+    # Lets `compare` ignore stale cells of this folder until the stage is finished.
     add_to_claim(folder, cells={cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}

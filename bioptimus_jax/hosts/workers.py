@@ -28,7 +28,7 @@ from bioptimus_jax.hosts.config import Runtime
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.5
 SECONDS_TO_NOTICE = 5.0
-# What Python says of semaphores when this process had no time to close them.
+# Silences resource_tracker's warnings of semaphores that this process had no time to close.
 QUIET = 'ignore:resource_tracker'
 Task: TypeAlias = Callable[..., Any]
 Prepare: TypeAlias = Callable[..., None]

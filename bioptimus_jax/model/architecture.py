@@ -83,13 +83,13 @@ class Architecture(abc.ABC):
     initializer_range: float = 0.02
     activation: str = 'gelu'
 
-    # As in config.json, and the name of the family's file.
+    # The name in config.json, and that of the family's file.
     model_type: ClassVar[str]
     # What people call the family.
     title: ClassVar[str]
     # Whether matrices and norms have biases; `output_bias` is another matter.
     biases: ClassVar[bool] = True
-    # Of transformers: loads what is exported, and the gate compares with it.
+    # The class of transformers that loads what is exported, and that the gate compares with.
     hf_class: ClassVar[str]
     # Field -> key of config.json; needed where the field has no default.
     config_keys: ClassVar[Mapping[str, str]]
@@ -99,9 +99,9 @@ class Architecture(abc.ABC):
     hf_defaults: ClassVar[Mapping[str, Any]] = {}
     # Keys of config.json that are ids of the tokenizer -> the role of the token.
     token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
-    # That of the head, where it does not follow `activation`.
+    # The head's activation, where it is another one than `activation`.
     head_activation: ClassVar[str] = ''
-    # Of the encoder's tensors, but in checkpoints of the encoder alone.
+    # What the encoder's tensors begin with, but for checkpoints of the encoder alone.
     prefix: ClassVar[str]
     # Beginning of a parameter's path -> the modules of its tensor in transformers; the first that fits decides.
     modules: ClassVar[Mapping[str, str]]

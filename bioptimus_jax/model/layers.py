@@ -15,7 +15,7 @@ from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
 from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import Compute
 
-# Of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
+# Rules of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
 # `tensor` (Megatron-LM, arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Weights decay as
 # in BERT's own code: matrices and tables, not biases and LayerNorm.
 RULES = (

@@ -268,7 +268,7 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     if phase.duration_unit == 'steps':
         return max(1, round(phase.duration))
     per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]
-    # By the share of an epoch, since rows have about equally many tokens and words.
+    # A share of an epoch is that share of its rows, since rows have about equally many tokens and words.
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 

@@ -150,7 +150,8 @@ def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:
     """Keys from the document and the part's own text (parts of a cut document differ)."""
-    # By position too, or two orders of the same pieces would have one mask. It wraps at 2^64, which every host does.
+    # Positions count too, or two orders of the same pieces would have one mask. It wraps at 2^64, which every host
+    # does.
     part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(1)
     words_Bx3 = np.stack([documents_B >> np.uint64(32), documents_B & np.uint64(0xFFFFFFFF), part_B], axis=1)
     words_Bx3 = (words_Bx3 & np.uint64(0xFFFFFFFF)).astype(np.uint32)

@@ -24,7 +24,7 @@ from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mes
 from bioptimus_jax.progress.console import in_units
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
-# By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
+# Bytes of the products' type -> values kept. In bfloat16 the slope of the activation is computed again.
 KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
 # More states of a layer in a loop, in float32: unrolled, XLA recomputes these where that is cheap.
 KEPT_SCANNED = 4
@@ -119,7 +119,7 @@ def parts_that_fit(
 
     `bound` 0: the memory of a device.
     """
-    # As many as a batch is cut into; the devices of one tensor group share their rows.
+    # The parts that a batch is cut into; the devices of one tensor group share their rows.
     parts = experiment.pretrain.batch_rows * experiment.runtime.tensor // devices
 
     def fits(count: int) -> bool:

@@ -241,7 +241,7 @@ def pair_parts(
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, sentences=True))
-    # By the block, not by the process that makes it: the pairs are the same for any number of workers.
+    # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((settings.pair_seed, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
     of_document: Counter[int] = Counter()

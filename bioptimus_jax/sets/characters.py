@@ -104,7 +104,8 @@ def sentences_of(
     firsts = [0]
     for sentence in places:
         firsts.append(firsts[-1] + len(sentence))
-    # By sentence: mentions that begin there, and what is learned of mentions, whose ends count words of the sentence.
+    # For each sentence the mentions that begin there, and what is learned of them; their ends count words of the
+    # sentence.
     begun: list[list[Mention]] = [[] for _ in places]
     learned: list[list[Mention]] = [[] for _ in places]
     for one in mentions:

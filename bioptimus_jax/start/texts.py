@@ -51,7 +51,7 @@ def look_into(settings: Corpus) -> Texts:
     files = input_files(settings)
     chosen = files[:: -(-len(files) // FILES)]
     beginnings = [_beginning(path, prefix, settings) for path, prefix in named_files(chosen)]
-    # Of versions and deletions only what was read can be told.
+    # Only what was read can tell of versions and deletions.
     stand = standing([Identities.of(one.records) for one in beginnings])
     sample = [
         record.text

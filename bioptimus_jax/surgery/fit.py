@@ -171,7 +171,7 @@ def disagreements(
             found.append((squares_BxP * kept_BxP).sum(axis=1) / kept_BxP.sum(axis=1))
         return tuple(found)
 
-    # By length, so that most batches can be cut to a small width.
+    # Sorted by length, so that most batches can be cut to a small width.
     order_X = np.argsort(taught.source_length, kind='stable')
     results = [np.empty(len(order_X)) for _ in rows]
     for start in range(0, len(order_X), BATCH):

@@ -224,7 +224,7 @@ def graft(
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
         rule, vocab = run.config.surgery.bias, run.folder('vocab')
         new_bias_N, fitted_bias = _bias(rule, vocab, bias_V, shared_W, new_W, new.spellings)
-        # As a table with one column: so every entry is checked as rows are.
+        # Taken as a table with one column, so that every entry is checked as rows are.
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
         flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
         if len(new_W):

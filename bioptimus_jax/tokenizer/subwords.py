@@ -314,7 +314,7 @@ class Kind(abc.ABC):
 
     def stretches(self, text: str) -> list[str]:
         """The text cut at its spaces, into what is tokenised by itself as it is within the text."""
-        # Of several spaces only the last goes with the word: a text is cut before a space between two other characters.
+        # Only the last of several spaces goes with the word: a text is cut before a space between two other characters.
         return SINGLE_SPACE.split(text) if self.carries_space else text.split(' ')
 
     def count_words(

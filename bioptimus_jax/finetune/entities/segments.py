@@ -68,7 +68,7 @@ class Segments(torch.nn.Module):
         tags_BxT = torch.full_like(words.mask_BxT, self.outside, dtype=torch.int64)
         types = right_BxTxK.shape[2]
         for row, chosen_T in enumerate(torch.stack(chosen, 1).tolist()):
-            # From the end: the last word of a stretch alone knows where it began.
+            # Traced from the end, since only the last word of a stretch knows where it began.
             end = int(words.mask_BxT[row].sum())
             while end:
                 at, stop = chosen_T[end - 1], end

@@ -97,7 +97,7 @@ def _mentions(example: Text, number: int, encoding: Any, markers: bool) -> tuple
         raise InputError(
             f'{where}: has no @NAME$ and no markers <e1> and <e2>; set config.finetune.features to one without mentions'
         )
-    # By its last character: the one behind it may be a blank, which is in no piece.
+    # Found by its last character: the one behind it may be a blank, which is in no piece.
     spans = [[encoding.char_to_token(at) for at in (start, end - 1)] for start, end in found]
     for (start, end), span in zip(found, spans, strict=True):
         if None in span:

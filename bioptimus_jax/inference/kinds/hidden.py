@@ -25,7 +25,7 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         places = [match.span() for match in pattern.finditer(text)]
         if not places:
             raise InputError(f'{one.place}: has no {tokenizer.mask_token} to be filled in')
-        # By a function: in a template of `re` a backslash of the mask would be read as an escape.
+        # Replaced by a function: in a template of `re` a backslash of the mask would be read as an escape.
         pieces = tokenizer(pattern.sub(lambda _: tokenizer.mask_token, text), return_tensors='pt')
         if pieces['input_ids'].shape[1] > limit:
             raise InputError(

@@ -90,7 +90,7 @@ def to_reach(m: Measures) -> Table:
     """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
     records = []
     for name, points in _aims(m).items():
-        # Of several levels that are first had at the same place the highest is told.
+        # The highest of several levels that are reached at the same place is told.
         highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
         for (at, _, where), level in highest.items():
             records.append((f'{name} {abs(level):g}', where, effort_at(m, at)))
@@ -215,7 +215,7 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[st
     mean = _mean(efforts)
     cells = {name: cell(mean) for name, cell in COLUMNS.items()}
     cells['steps'] = spread([e.step for e in efforts], 0)
-    # What step 0 has was not had earlier; a first scored model after it may come late.
+    # Step 0 is exact; for later models the first one scored gives only an upper bound.
     firsts = [min(step for step, _, _ in points) for _, points in seeds]
     if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
         cells = {x: c if c.value is None else Cell(f'≤ {c.text}') for x, c in cells.items()}

@@ -98,7 +98,7 @@ class ByteLevel(Kind):
         if not ready:
             prefixed = bool((read_json(folder / SETTINGS) or {}).get('add_prefix_space'))
             tokens, merges = sorted(known, key=known.__getitem__), model_state(tokenizer)['merges']
-            # As transformers reads such a folder: the mask takes the space before it only where a file says so.
+            # transformers reads such a folder so: the mask takes the space before it only where a file says so.
             flags = [AddedToken(token, normalized=False, special=True) for token in roles]
             flags += [token for token, _ in listed]
             tokenizer = _like(_roberta(prefixed), roles, tokens, merges, flags)
