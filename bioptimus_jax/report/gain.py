@@ -27,6 +27,8 @@ from bioptimus_jax.scoring.student import ONE_SEED, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
+ONLY_ONE = 'Only one seed: another fine-tuning might change this.'
+SAME = 'Every seed gives the same difference, so it is not tested over fine-tunings.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +71,13 @@ def overall(m: Measures) -> Verdict | None:
     of = f'mean over {both.sets}' if len(both.found) > 1 else both.found[0].pairing.dataset
     if both.effect.p is None:
         numbers = on_items(both.label, both.items, both.items.p)
-        said = f'from {named} to {last} the test score changes by {numbers}, on other test items'
+        moves = 'rises' if both.items.observed > 0 else 'changes'
+        said, of = (
+            f'from {named} to {last} the test score {moves} by {numbers}',
+            f'95 % interval over test items; {of}',
+        )
         word = 'not tested' if both.effect.freedom else ONE_SEED
-        of += f'; {both.effect.untested}, so not tested over fine-tunings'
+        more = f' {SAME if both.effect.freedom else ONLY_ONE}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
