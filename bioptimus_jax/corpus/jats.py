@@ -1,8 +1,8 @@
 """Articles of PubMed Central in JATS XML: one to a file, many in an archive as PMC gives them, or a set of articles.
 
 An article is one document: its title, abstracts, paragraphs and boxes in the order of the text, each a line, so that
-held-out articles are held out whole, and an article that quotes a benchmark is left out whole. Of what is given in
-several languages, the article's is read, and of what is said in two abstracts, one. `article_text` says what is left
+held-out articles are held out whole, and an article that quotes a benchmark is left out whole. What is given in several
+languages is read in the article's, and of two abstracts that say the same one is read. `article_text` says what is left
 out of the body; what comes behind it, and letters, reviews and translations that are printed with an article
 (sub-article, response), are left out too.
 """

@@ -92,8 +92,8 @@ def near_duplicates(
 ) -> np.ndarray:
     """Which documents are near an earlier one, bool [documents]; the earlier one may itself be near another.
 
-    `parts` are files of `signatures`, their bytes; the documents are their rows `chosen[i]`, part after part. Of
-    documents that agree in a band each is compared with the first and with the one before it, so thousands of copies
+    `parts` are files of `signatures`, their bytes; the documents are their rows `chosen[i]`, part after part. Each of
+    the documents that agree in a band is compared with the first and with the one before it, so thousands of copies
     take linear time. `advance` is told fractions that add up to the number of documents.
 
     Sorting takes about `memory_bytes` (a run of equal hashes is never cut), `folder` 8 bytes per document and band

@@ -113,8 +113,8 @@ def sift(
 ) -> SiftedFile | Broken:
     """The part of one file: the one that is there, or a new one. `advance` is told the stored bytes consumed.
 
-    `checksum` is the file's SHA-256. Of a broken file the part has what can be read, if broken files are skipped.
-    Raises InputError for what its reader does not call a broken file.
+    `checksum` is the file's SHA-256. If broken files are skipped, the part has what can be read of one. Raises
+    InputError for what its reader does not call a broken file.
     """
     settings, folder = _state['settings'], _state['folder']
     skip = settings.on_broken_file == 'skip'

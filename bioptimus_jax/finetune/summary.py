@@ -82,7 +82,7 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
 def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
 
-    Of several seeds also what they say together.
+    Several seeds also have what they say together.
     """
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])

@@ -200,7 +200,7 @@ class Task(abc.ABC):
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
         """What several seeds say together of one example: at each place the answer that most of them give.
 
-        Of answers that are given equally often, that of the earliest seed.
+        Among answers that are given equally often it is the earliest seed's.
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 

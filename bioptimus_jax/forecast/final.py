@@ -138,7 +138,7 @@ def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
 class _Regression:
     """A process of gains on features, which are less their `centre` over their `scale`.
 
-    Of runs of so many `arms`; `error`: root mean square, in nats, where each arm is told from the others.
+    It is fitted to runs of so many `arms`; `error`: root mean square, in nats, where each arm is told from the others.
     """
 
     planned_RxF: np.ndarray

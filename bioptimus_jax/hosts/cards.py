@@ -166,7 +166,7 @@ class OnCards:
     """`function(*job.arguments)` of every job, in at most `most` processes that see one card each.
 
     What runs out of memory beside others begins again with a card for itself; if that is too little, too, it is
-    refused, with `remedy`, when all others are done. Of a process that is killed the task begins again. After any other
+    refused, with `remedy`, when all others are done. The task of a process that is killed begins again. After any other
     error nothing new begins, and what runs is done before it is raised.
     """
 

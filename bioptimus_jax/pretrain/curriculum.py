@@ -275,8 +275,8 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
 def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
 
-    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting. With them the
-    `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
+    The objective is the one of that name, or the run's own; nobody reads its setting in phases with another one. With
+    them the `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
     """
     columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.

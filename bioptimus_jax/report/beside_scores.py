@@ -73,7 +73,7 @@ def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:
 def _pooled(compared: Sequence[tuple[Row, Row]]) -> dict[str, list[tuple[str, str]]]:
     """Each corruption less 80-10-10, over the rates of [MASK]: the factor's own effect.
 
-    Of every initialisation and learning rate its own.
+    Every initialisation and learning rate has its own.
     """
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row, reference in compared:

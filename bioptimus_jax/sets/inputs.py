@@ -48,7 +48,7 @@ def with_dummies(text: str, mentions: Sequence[Mention]) -> str:
 
 
 def with_markers(text: str, mentions: Sequence[Mention]) -> str:
-    """Both mentions as they are, between markers. Of two that overlap, markers are nested or cross."""
+    """Both mentions as they are, between markers. The markers of two that overlap are nested or cross."""
     marks = []
     for number, one in enumerate(mentions, 1):
         # Where marks meet, mentions end before others begin; the outer one, or the first of two that are the same,

@@ -105,7 +105,7 @@ def decide(
 ) -> tuple[str, str]:
     """What to do where so many `pieces` are trained on, unless somebody has `asked` for something; and why.
 
-    Of the new vocabularies the one with which training reads more `text` for the same work.
+    Among the new vocabularies it is the one with which training reads more `text` for the same work.
     """
     best = asked if asked in (APPEND, REPLACE) else max((REPLACE, APPEND), key=lambda name: text[name])
     worth_it, why = worth(found[best], found[KEEP], pieces)

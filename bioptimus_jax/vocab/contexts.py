@@ -264,7 +264,7 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[Located]) -> None:
 def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
 
-    Of equal sentences the first stands for all: each is encoded once, whatever tokens it serves.
+    The first of equal sentences stands for all: each is encoded once, whatever tokens it serves.
     """
     place_of: dict[str, tuple[str, int]] = {}
     for document, number, text in sorted({(row.document, row.number, row.text) for row in rows}):

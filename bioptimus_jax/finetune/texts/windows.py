@@ -47,7 +47,7 @@ def windows(
     markers: bool = False,
     segment_ids: str = Finetune.segment_ids,
 ) -> Encoded:
-    """A window for each example, or each of its parts. Of two texts the longer one is cut; a question is kept whole.
+    """A window for each example, or each of its parts. The longer one of two texts is cut; a question is kept whole.
 
     `tokenizer`: a fast one of transformers. `mentions` are looked for, with their `markers` if these are wanted too.
     Raises InputError where an example has none, or loses them.

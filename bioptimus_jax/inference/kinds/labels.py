@@ -22,7 +22,8 @@ HEADS: dict[str, type[TextHead]] = {head.problem_type: head for head in (OneLabe
 
 
 def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
-    """What the model says of every text. Of what is too long the end is cut, of two texts that of the longer one."""
+    """What the model says of every text. The end of what is too long is cut, and of two texts the end of the longer
+    one."""
     config, labels, reads = loaded.model.config, loaded.labels, loaded.reads
     options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type

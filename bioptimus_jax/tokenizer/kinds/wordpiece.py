@@ -103,7 +103,7 @@ class WordPiece(Kind):
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
 
-        Of BERT's own tokenizer transformers reads the settings in tokenizer_config.json; any other it takes from
+        transformers reads the settings of BERT's own tokenizer in tokenizer_config.json; any other it takes from
         tokenizer.json as it stands.
         """
         tokenizer = subwords.tokenizer
