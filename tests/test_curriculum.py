@@ -89,7 +89,8 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
 
 
 def test_a_stable_phase_and_one_that_falls_by_the_root():
-    """As ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked for."""
+    """Phases as ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked
+    for."""
     falls = {'phase__0__1__fall': 'constant', 'phase__0__2__fall': 'sqrt', 'phase__0__2__schedule': 'restart'}
     others = {f'phase__0__{n}__schedule': 'restart' for n in (3, 4)}
     e = experiment(

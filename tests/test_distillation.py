@@ -42,7 +42,7 @@ def words():
 
 @pytest.fixture(scope='module')
 def teacher(tmp_path_factory, words):
-    """Its folder, and its weights."""
+    """The teacher's folder, and its weights."""
     vocab, folder = (tmp_path_factory.mktemp(name) for name in ('vocab', 'teacher'))
     (vocab / 'vocab.txt').write_text('\n'.join(words.tokens))
     model = noisy(TEACHER.padded_with(words.pad))
@@ -192,7 +192,7 @@ def test_what_cannot_be_is_one_line_before_anything_begins(changes, error, refus
 
 
 def test_a_teacher_of_another_vocabulary_is_refused_by_its_tokens(tiny, tmp_path):
-    """Of the same size: known ahead where the vocabulary is, else when training begins."""
+    """A teacher of the same size: known ahead where the vocabulary is, else when training begins."""
     other = shutil.copytree(tiny / 'teacher', tmp_path / 'other')
     tokens = (tiny / 'run' / 'vocab' / 'vocab.txt').read_text().split('\n')
     tokens[20], tokens[21] = tokens[21], tokens[20]

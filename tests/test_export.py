@@ -380,7 +380,7 @@ def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
 
 
 def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_path):
-    """Of one that does, a rate that moves; and that what is exported is an average."""
+    """They tell a rate that moves, of a phase that masks; and that what is exported is an average."""
     changes = {
         'phase.0.1.objective': 'causal',
         'phase.0.2.rate': '0.3',

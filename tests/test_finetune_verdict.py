@@ -110,7 +110,7 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     ],
 )
 def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_path, sets, capsys):
-    """Of the source, or step 0 where it was not scored, and the last phase that was; to the digit."""
+    """The source, or step 0 where it was not scored, against the last phase that was; to the digit."""
     for model, rate in errors.items():
         write_model(tmp_path / 'run' / 'finetune' / model, sets, seeds, rate, name=model)
     m = read_measures(Run(tmp_path / 'run', Experiment(), quiet=True))

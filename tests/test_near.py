@@ -316,7 +316,7 @@ def test_nothing_is_near_where_nothing_is_sought(tmp_path, mixture):
 
 
 def test_copies_take_linear_time(tmp_path, monkeypatch):
-    """Also where they agree in a band and are not near, so that no comparison is saved."""
+    """The same holds where they agree in a band and are not near, so that no comparison is saved."""
     chance = np.random.default_rng(4)
     rows = chance.integers(0, 2**32, (2000, HASHES), np.uint32)
     rows[:, :12] = 7  # two bands of twenty

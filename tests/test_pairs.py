@@ -53,7 +53,8 @@ PHASE = '0.2'  # whole words
 
 
 def by_the_published_algorithm(documents, longest, short, random_second, generator):
-    """On lists of sentences, each a list of pieces, which are moved and deleted one by one as in the paper's code."""
+    """The published algorithm on lists of sentences, each a list of pieces, which are moved and deleted one by one as
+    in the paper's code."""
     pairs, surplus, room = [], 0, longest - 3
     for number, document in enumerate(documents):
         target = room
@@ -135,7 +136,7 @@ def test_pairs_are_those_of_the_published_algorithm(layout, longest):
 
 
 def test_no_sentence_is_lost_where_a_random_text_replaced_it():
-    """Without a bound on length, the texts of a document that are its own follow one another without a gap."""
+    """Where length has no bound the texts of a document that are its own follow one another without a gap."""
     bounds = [[0, 3, 5, 9, 12], [0, 2], [0, 4, 8]]
     made = list(make_pairs(bounds, 10**6, 1.0, LAYOUTS['pairs'].is_random, np.random.default_rng(SEED)))
     for document, own in enumerate(bounds):

@@ -252,7 +252,7 @@ def test_a_parameter_that_no_rule_covers_is_named():
 
 @pytest.mark.parametrize('shape', [(30522, 768, 12, 12, 3072, 512), (1000, 24, 3, 4, 40, 64)])
 def test_flops_are_twice_the_matrices_and_attention(shape):
-    """For BERT that is the formula of the papers, to the last bit."""
+    """BERT's are those of the papers' formula, to the last bit."""
     a = Bert(*shape)
     for attended in (1, 37.25, 511.9, 1 / 3):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden

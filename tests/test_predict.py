@@ -139,7 +139,7 @@ def test_words_for_masks_are_those_of_the_pipeline(models, capsys):
 
 
 def test_special_tokens_that_a_text_quotes_are_text(models, capsys, tmp_path):
-    """As other brackets, which these models do not know; a mask is asked for in a masked model alone."""
+    """They are read as other brackets, which these models do not know; a mask is asked for in a masked model alone."""
     texts = ['no [PAD] [MASK] severe [SEP] .\n', 'no {pad} [MASK] severe {sep} .\n']
     for number, text in enumerate(texts):
         (tmp_path / f'{number}.txt').write_text(text)
@@ -255,7 +255,7 @@ NAMES = ('note (1)', '病历\u3000一', 'note', 'Ärztin, 2. Brief', '.hidden', 
 
 
 def test_names_of_documents_and_their_order_are_kept(models, tmp_path, capsys):
-    """In each form; and predict's own answers are scored against themselves, in whatever form."""
+    """Each form keeps them; and predict's own answers are scored against themselves, in whatever form."""
     for name in NAMES:
         (tmp_path / 'notes' / f'{name}.txt').parent.mkdir(exist_ok=True)
         (tmp_path / 'notes' / f'{name}.txt').write_text(f'{TEXT} {len(name)}')

@@ -68,7 +68,7 @@ STEPS = 24
 
 
 def beyond_the_schema(wanted):
-    """With a learning rate that the schema refuses: what comes of one that is too high."""
+    """A learning rate that the schema refuses: what comes of one that is too high."""
     return dataclasses.replace(wanted, pretrain=dataclasses.replace(wanted.pretrain, learning_rate=1e30))
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch)
 
 
 def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbed, prepared, tmp_path):
-    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are.
+    """The weights at step 0 are those of the whole curriculum: the masks are too, whatever the phases are.
 
     And an evaluation between two records counts its tokens.
     """
@@ -803,7 +803,7 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
 
 @functools.partial(jax.jit, static_argnums=1)
 def plain_losses(params, architecture, masked, segments_BxL, positions_BxL):
-    """By a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
+    """Losses by a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
     states = architecture.encode(params, batch)
     states = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
@@ -999,7 +999,8 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
 
 @pytest.mark.parametrize('decay', DECAYS)
 def test_weight_decay_is_apart_from_adam_and_on_what_it_says(decay, prepared):
-    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table, or of everything."""
+    """Where there is no gradient nothing moves but what decays: a hundredth of every matrix and table, or of
+    everything."""
     architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
     optimizer = make_optimizer(Pretrain(weight_decay=0.01, decay=decay), params, architecture.rules)

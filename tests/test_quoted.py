@@ -58,7 +58,7 @@ def at_white_space(folder):
 
 
 def unigram(folder, rename=str):
-    """As XLM-R's: special tokens are entries of the model, with the best of all scores."""
+    """A tokenizer such as XLM-R's: special tokens are entries of the model, with the best of all scores."""
     letters = '▁<>[]()./-abcdefghijklmnopqrstuvwxyzé12ILPADMASKE'
     entries = [(rename(token), 0.0) for token in QUOTED['unigram']]
     entries += [(letter, -5.0 - at / 10) for at, letter in enumerate(dict.fromkeys(letters))]
@@ -76,7 +76,7 @@ def unigram(folder, rename=str):
 
 
 def modern(folder):
-    """As ModernBERT's: byte-level, and special tokens are added to the model, no entries of it."""
+    """A tokenizer such as ModernBERT's: byte-level, and special tokens are added to the model, no entries of it."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = tokenizers.Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -101,7 +101,7 @@ MAKERS = {
 
 @pytest.fixture(scope='module')
 def marked(tmp_path_factory):
-    """Of a kind a folder whose user added [E1] and [/E1] as special tokens, and a word."""
+    """Kind -> a folder whose user added [E1] and [/E1] as special tokens, and a word."""
 
     @functools.cache
     def folder(kind, special=True):
@@ -121,7 +121,8 @@ def marked(tmp_path_factory):
 
 @pytest.mark.parametrize('kind', QUOTED)
 def test_what_texts_quote_is_text_and_marks_are_tokens(kind, marked, tmp_path):
-    """As in transformers with `split_special_tokens`, where marks are ordinary tokens and no model knows [PAD]."""
+    """Texts are read as in transformers with `split_special_tokens`, where marks are ordinary tokens and no model knows
+    [PAD]."""
     ours, plain = agreement.for_texts(by_auto(marked(kind))), by_auto(marked(kind, special=False))
     known = subwords.load(marked(kind)) if kind != 'unigram' else None
     special, marks = (set(ours.convert_tokens_to_ids(list(names))) for names in (QUOTED[kind], MARKS))

@@ -203,7 +203,7 @@ def packed(folder):
 
 @pytest.mark.parametrize(('name', 'form'), PAIRS)
 def test_a_tiny_set_in_every_form(name, form, tiny, monkeypatch):
-    """As counted by hand, and read under the record of the set."""
+    """The sets are counted by hand, and read under their record."""
     monkeypatch.setattr(gad, 'CUT', 2)
     lines, folder = MADE[name][form], f'{name}{INPUTS[form].ending}'
     originals = tiny.save(name)

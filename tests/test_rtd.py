@@ -172,7 +172,7 @@ def test_losses_and_gradients_are_those_of_transformers_two_models_with_one_embe
 
 
 def test_a_lucky_guess_replaces_nothing_and_empty_slots_put_nothing_in(parts):
-    """By hand: slots at 3, 1 and 5; the second is guessed, the last two are empty and point at place 0."""
+    """Slots by hand at 3, 1 and 5; the second is guessed, the last two are empty and point at place 0."""
     masked = Masked(
         inputs_L=jnp.array([[2, 4, 8, 4, 9, 4, 3]]),
         slots_M=jnp.array([[3, 1, 5, 0, 0]]),
@@ -494,8 +494,8 @@ def test_what_cannot_be_is_refused_in_one_line(name, trained, prepared):
 
 
 def test_flops_by_hand():
-    """Of a piece: 2 x kernels and 4 x attended x width in each layer, both models; all through one head, slots through
-    the other; three times for forward and backward."""
+    """A piece takes 2 x kernels and 4 x attended x width in each layer, both models; all through one head, slots
+    through the other; three times for forward and backward."""
     parts = Parts()
     hidden, wide, small, attended, predicted = 24, 40, 12, 17.0, 3.0
     layer = 2 * (4 * hidden**2 + 2 * hidden * wide) + 4 * attended * hidden

@@ -88,7 +88,7 @@ def random_model(rows):
 
 
 def by_transformers(folder, vocabulary, added=(), special=(), **settings):
-    """As transformers saves it."""
+    """A folder as transformers saves it."""
     tokenizer = transformers.BertTokenizer(vocab={t: i for i, t in enumerate(vocabulary)}, **settings)
     tokenizer.add_tokens(list(added))
     if special:
@@ -207,7 +207,7 @@ def make_run(folder, source, kind='train', **changes):
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
-    """For a source and a kind: the source's folder, the run after stage surgery; each made once."""
+    """(source, kind) -> the source's folder, the run after stage surgery; each made once."""
 
     @functools.cache
     def source(name):
