@@ -1,7 +1,7 @@
 """F1 of entities at every evaluation, from frozen states: a measure of the task while a model still trains.
 
 The held-out loss tells how far a training is. Within a training F1 from frozen states follows F1 after fine-tuning with
-a correlation of 0.90 (docs/results.md, Masking). `scoring/frozen.py` says how it is measured.
+a correlation of 0.90 (docs/lab/entities.md). `scoring/frozen.py` says how it is measured.
 """
 
 import dataclasses

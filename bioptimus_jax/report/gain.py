@@ -19,9 +19,9 @@ from bioptimus_jax.finetune.verdict import (
     winner_of,
 )
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
-from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.scoring.student import ONE_SEED, bracketed
 

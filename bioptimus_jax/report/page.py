@@ -23,7 +23,7 @@ from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
-from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.section import arranged
 from bioptimus_jax.run.folder import Run, stage_folder
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
@@ -32,11 +32,12 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'in_text', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
+    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
+    *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
-"""Order of the sections on the page, by their files."""
-SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))
+"""Order of the sections on the page, by their files; others say themselves where they stand."""
+FILES = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
+SECTIONS = tuple(arranged(ORDER, {name: FILES.load(name) for name in FILES}).values())
 FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
 
 

@@ -14,10 +14,10 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.sections.training import told
-from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.metrics import MetricsLog
 

@@ -6,7 +6,7 @@ into PARTS in the order of the file, and each part is tagged by a tagger that is
 
 The state of a word is that of its first piece: the means over the lower and the upper half of the layers, side by side,
 after each layer is scaled to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective
-that it was trained with; one mean follows F1 after fine-tuning less closely (docs/results.md).
+that it was trained with; one mean follows F1 after fine-tuning less closely (docs/lab/entities.md).
 
 `Tagged` is made once for each vocabulary. `states` reads a model, and `scored` judges what was read.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.gain import before_and_after, best_on_devel
 from bioptimus_jax.report.layout import Cell, Column, Table, count
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.sets.tags import Span
 
 EACH = 2
