@@ -40,13 +40,13 @@ GIVEN = 'given'
 """The folder, in a run's, with the objects that the run was asked for with, and config.py."""
 CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` goes on with it."""
 
-from bioptimus_jax import config
+from bioptimus_jax.ext import defaults, load, override
 
 
 def get_config(argument=''):
     wanted = {basis}
     for key, value in KEYS.items():
-        config.override(wanted, key, str(value))
+        override(wanted, key, str(value))
     return wanted
 
 
@@ -99,7 +99,7 @@ def adapt(
         own |= keys or {}
         phases = experiment(own, base=config).phases
         lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
-        basis = f'config.load({config!r})' if config else 'config.defaults()'
+        basis = f'load({config!r})' if config else 'defaults()'
         with atomic(place / GIVEN / 'config.py') as file:
             file.write(CONFIG.format(basis=basis, keys=lines))
         new = not run.exists()
