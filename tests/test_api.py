@@ -184,7 +184,7 @@ def test_without_sentences_rows_come_from_spelling(bert):
     model, tokenizer = objects(bert)
     known = subwords.load(bert)
     predict = spelling.fitted(
-        spelling.written(known, known.drawn_N),
+        spelling.with_borders(known, known.drawn_N),
         model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
     )
     made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})

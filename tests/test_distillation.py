@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.architecture import OutputLayer
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors, write_folder
@@ -144,7 +144,7 @@ def test_the_divergence_by_hand():
         layers = (
             OutputLayer(one, jnp.zeros((3, 1)), x) for x in (bias, jnp.array([2 * math.log(3), 0, lowest]))
         )
-        return in_chunks(Divergence(2.0), tuple(layers), (), jnp.ones((1, 1)), PLAIN)[0]
+        return in_chunks(Divergence(2.0), tuple(layers), (), jnp.ones((1, 1)), PLAIN_COMPUTE)[0]
 
     value, gradient = jax.value_and_grad(loss)(jnp.array([0, 0, lowest]))
     assert float(value) == pytest.approx(0.523248, abs=1e-5)

@@ -43,7 +43,7 @@ from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import read_weights
 from bioptimus_jax.sets.sentences import bytes_of
@@ -190,11 +190,11 @@ def test_a_discriminator_judges_like_transformers_and_continues_as_a_masked_lang
     assert set(of_ours) == set(of_theirs)
     for name in of_ours:
         np.testing.assert_allclose(of_ours[name], of_theirs[name], atol=1e-5, rtol=0, err_msg=name)
-    assert gate.check(tmp_path, small, params, tmp_path, [])['logits'] < 1e-5
+    assert gate.check_export(tmp_path, small, params, tmp_path, [])['logits'] < 1e-5
     again, read, fresh = tensors.load_folder(tmp_path, masked_lm=False)
     assert (again, fresh) == (small, [])
     jax.tree.map(np.testing.assert_array_equal, read, params)
-    continued = load(tmp_path)
+    continued = load_model(tmp_path)
     assert continued.architecture == small.masked_lm() != small
     assert continued.architecture.hf_class == 'ElectraForMaskedLM'
     assert continued.fresh == [p for p in continued.architecture.shapes() if p.startswith('cls/')]

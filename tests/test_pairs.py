@@ -37,7 +37,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.corpus import documents as documents_table
-from bioptimus_jax.rows.build import FOLLOWS, RANDOM, Pairs, Rows, pair_parts, sentence_bounds
+from bioptimus_jax.rows.build import FOLLOWS, RANDOM, RowPairs, Rows, pair_parts, sentence_bounds
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED, make_pairs
 from bioptimus_jax.run.execute import execute
@@ -238,7 +238,7 @@ def test_token_types_and_places_of_pairs_by_hand():
     }
     positions = np.array([[0, 1, 2, 3, 0, 1, 2, 0], list(range(8))])
     segments = np.array([[1, 1, 1, 1, 2, 2, 2, 0], [1] * 8])
-    pairs = Pairs.of(batch, positions, segments)
+    pairs = RowPairs.of(batch, positions, segments)
     assert pairs.types_BxL.tolist() == [[0, 0, 1, 1, 0, 0, 0, 0], [0] * 5 + [1] * 3]
     assert pairs.begins_BxG.tolist() == [[0, 4, 7], [0, 7, 7]]
 

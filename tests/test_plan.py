@@ -328,7 +328,7 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
                 (BASE, 'splash', 'tpu', MOSAIC, 3, 'no'),  # equal layers share a function
                 (MODERN, 'pallas_gpu', 'cuda', TRITON, 8, 'auto'),
                 *(
-                    (one, backends.PLAIN, at, '', 0, 'yes')
+                    (one, backends.PLAIN_ATTENTION, at, '', 0, 'yes')
                     for one in (BASE, MODERN)
                     for at in ('cuda', 'tpu')
                 ),

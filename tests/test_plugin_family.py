@@ -21,7 +21,7 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
@@ -156,7 +156,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
 
     family = FAMILIES.load(case.family)
     folders = model_folders(run.config, run.folder, ['source', 'initial', '0.1'], '--model')
-    models = {name: load(folder) for name, folder in folders.items()}
+    models = {name: load_model(folder) for name, folder in folders.items()}
     assert folders['source'] == source
     assert {type(m.architecture) for m in models.values()} == {family}
     assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {case.family}

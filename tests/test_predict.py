@@ -15,7 +15,7 @@ from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
 from bioptimus_jax.inference.kinds.tags import scheme_of
-from bioptimus_jax.inference.model import ANSWERS, KINDS, Loaded, model_in
+from bioptimus_jax.inference.model import ANSWERS, KINDS, LoadedModel, model_in
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import CUTS, lines, prose
 from bioptimus_jax.sets.standoff import read_brat
@@ -417,7 +417,7 @@ def test_a_file_with_a_nul_is_answered_with_all_others(kind, flags, models, tmp_
 )
 def test_the_scheme_of_a_tagger_is_seen_in_its_labels(labels, name):
     config = type('Config', (), {'id2label': dict(enumerate(labels))})
-    assert scheme_of(Loaded('f', None, type('Model', (), {'config': config}), 0)).name == name
+    assert scheme_of(LoadedModel('f', None, type('Model', (), {'config': config}), 0)).name == name
 
 
 def test_a_run_means_the_model_that_it_kept(tmp_path):

@@ -32,7 +32,7 @@ from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.kinds import bytelevel, wordpiece
 from bioptimus_jax.tokenizer.quoted import quotations
-from bioptimus_jax.tokenizer.tokenizer_files import named
+from bioptimus_jax.tokenizer.tokenizer_files import named_roles
 from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
@@ -53,7 +53,7 @@ def at_white_space(folder):
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / 'tokenizer.json'))
     tokenizer.normalizer, tokenizer.pre_tokenizer = None, pre_tokenizers.WhitespaceSplit()
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **named(wordpiece.SPECIAL_TOKENS)
+        tokenizer_object=tokenizer, **named_roles(wordpiece.SPECIAL_TOKENS)
     ).save_pretrained(folder)
 
 
@@ -69,9 +69,9 @@ def unigram(folder, rename=str):
         single=f'{begin} $A {end}', pair=f'{begin} $A {end} $B {end}', special_tokens=[(begin, 0), (end, 2)]
     )
     roles = ('bos', 'pad', 'eos', 'unk', 'mask')
-    named = {f'{role}_token': name for role, (name, _) in zip(roles, entries, strict=False)}
+    named_roles = {f'{role}_token': name for role, (name, _) in zip(roles, entries, strict=False)}
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, cls_token=begin, sep_token=end, **named
+        tokenizer_object=tokenizer, cls_token=begin, sep_token=end, **named_roles
     ).save_pretrained(folder)
 
 
@@ -86,7 +86,7 @@ def modern(folder):
         single='[CLS] $A [SEP]', pair='[CLS] $A [SEP] $B:1 [SEP]:1', special_tokens=ends
     )
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **named(wordpiece.SPECIAL_TOKENS)
+        tokenizer_object=tokenizer, **named_roles(wordpiece.SPECIAL_TOKENS)
     ).save_pretrained(folder)
 
 

@@ -15,7 +15,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import HEAD, OutputLayer
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.tensors import load_folder, to_tensors
 from bioptimus_jax.model.trees import flatten, unflatten
@@ -210,14 +210,14 @@ def test_draws_follow_the_softmax_and_not_the_chunk():
     layer = OutputLayer(np.zeros((rows, slots, 8), np.float32), np.zeros((384, 8), np.float32), bias)
     keys = jax.random.key_data(jax.random.split(jax.random.key(1), (rows, slots)))
     others, weights = (np.zeros((rows, slots), np.int32), keys), np.ones((rows, slots), np.float32)
-    every = in_chunks(targets_and_draws, (layer,), others, weights, PLAIN)[1][-1]
+    every = in_chunks(targets_and_draws, (layer,), others, weights, PLAIN_COMPUTE)[1][-1]
     found = np.bincount(np.asarray(every).ravel(), minlength=384) / every.size
     shares = np.exp(logits) / np.exp(logits).sum()
     assert not found[300:].any()
     assert (np.abs(found[:300] - shares) < 5 * np.sqrt(shares / every.size) + 1e-6).all()
     few = jax.tree.map(lambda x: x[7:9, :24], others)
     layer = layer._replace(states_BxMxD=layer.states_BxMxD[7:9, :24])
-    alone = in_chunks(targets_and_draws, (layer,), few, weights[7:9, :24], PLAIN)[1][-1]
+    alone = in_chunks(targets_and_draws, (layer,), few, weights[7:9, :24], PLAIN_COMPUTE)[1][-1]
     np.testing.assert_array_equal(alone, every[7:9, :24])
 
 

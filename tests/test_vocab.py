@@ -339,7 +339,7 @@ def test_comparison_by_hand() -> None:
     specials = list(wordpiece.SPECIAL_TOKENS)
     own = wordpiece.make([*specials, 'kinase', 'a', '##b', '.'], True)
     source = wordpiece.make([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
-    report = compare.compare(own, source, ['Kinase ab kinase.', 'kinase zz'])
+    report = compare.compare_vocabularies(own, source, ['Kinase ab kinase.', 'kinase zz'])
     assert (report['size'], report['source_size']) == (9, 11)
     assert (report['kept'], report['new'], report['lost']) == (8, 1, 3)
     # words: kinase ab kinase . kinase zz; pieces 1+2+1+1+1+1 against 2+2+2+1+2+1

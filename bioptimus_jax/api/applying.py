@@ -25,7 +25,7 @@ def predict(
     if not isinstance(model, PLACE):
         raise ConfigError(f'model: got {type(model).__name__}; give the folder that it was saved in')
     # Late: these import torch.
-    from bioptimus_jax.inference.forms import record_of
+    from bioptimus_jax.inference.forms import answer_record
     from bioptimus_jax.inference.given import Given
     from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
 
@@ -43,4 +43,4 @@ def predict(
         import torch
 
         loaded = load(folder, kind, torch.get_num_threads())
-        return [record_of(answer) for answer in kind.answers(loaded, given, Settings(longest))]
+        return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest))]

@@ -166,9 +166,9 @@ def _program(arguments: list[str], quiet: bool) -> None:
 
 def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
     """The phase that was trained last: the order may have been computed."""
-    from bioptimus_jax.pretrain.curriculum import read_record  # late: imports jax
+    from bioptimus_jax.pretrain.curriculum import read_phases  # late: imports jax
 
-    trained = [record['name'] for record in read_record(run / 'pretrain')]
+    trained = [record['name'] for record in read_phases(run / 'pretrain')]
     return (trained or list(phases))[-1]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
+from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
 from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
@@ -150,7 +150,7 @@ def _with_card(made: Parcel) -> Parcel:
 
 def destination(to: str, kind: Repository) -> str:
     """OWNER/NAME of an hf:// URL for this kind. Raises ConfigError."""
-    found = parsed(to, kind.form) if to.startswith('hf://') else None
+    found = parsed_url(to, kind.form) if to.startswith('hf://') else None
     if not found or found.type != kind.kind or found.revision or found.path_in_repo:
         raise ConfigError(f'--to={to}: give {kind.form} for a {kind.kind}')
     return str(found.id)

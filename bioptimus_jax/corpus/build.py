@@ -16,7 +16,7 @@ import pyarrow.parquet
 from bioptimus_jax.corpus.audit import Auditor, audit_files
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
 from bioptimus_jax.corpus.documents import (
-    SPLITS,
+    CORPUS_SPLITS,
     Document,
     shard_lengths,
     shard_path,
@@ -66,7 +66,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     counts = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, counts)
-    written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}
+    written = {split: _write_split(run, folder, parts, verdicts, split) for split in CORPUS_SPLITS}
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
     counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
     counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
@@ -79,7 +79,9 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
         folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
     )
     run.console.say(f'corpus: {_summary(counts)}')
-    content = [hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in SPLITS]
+    content = [
+        hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
+    ]
     return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
 
 
@@ -241,7 +243,7 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[st
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
         'kinds': {kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
-        **{split: len(verdicts.split(split)) for split in SPLITS},
+        **{split: len(verdicts.split(split)) for split in CORPUS_SPLITS},
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bioptimus_jax.corpus import notes
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.lines import as_documents, peeked
+from bioptimus_jax.corpus.lines import joined_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
@@ -51,7 +51,7 @@ def _without_names(
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
         yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
-    yield from as_documents(column(path, rows, chosen), prefix, settings)
+    yield from joined_documents(column(path, rows, chosen), prefix, settings)
 
 
 def delimiter_of(first_line: str) -> str:

@@ -44,7 +44,7 @@ def cut_off(settings: Corpus) -> Date | None:
     return day.year, day.month, day.day
 
 
-def reason_of(spans: Sequence[DateSpan | None], too_new: Date | None) -> str:
+def reason_of_dates(spans: Sequence[DateSpan | None], too_new: Date | None) -> str:
     """Why the dates of a record leave it out: `undated`, `too_new`, `vague_date`, or empty.
 
     A record is published on the first of its dates. It is a document only where that is surely before the cut-off.

@@ -17,7 +17,7 @@ from lxml import etree
 from bioptimus_jax.corpus import article_meta, tarred
 from bioptimus_jax.corpus.article_text import Reading, in_language, once
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, reason, root_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id
@@ -110,7 +110,7 @@ def _record(article: etree._Element, settings: Corpus, file: str) -> Record:
         raise BadRecord('has no front/article-meta')
     lines, not_read = _lines(article, meta, settings)
     text = '\n'.join(lines)
-    why = reason_of(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
+    why = reason_of_dates(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
     id, version, revised = article_meta.identity(meta, file)
     kind = article_meta.kind(article, meta)
     kept = '' if why else text

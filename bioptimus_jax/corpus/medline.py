@@ -8,7 +8,7 @@ from typing import Any
 from lxml import etree
 
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus
-from bioptimus_jax.corpus.dates import Date, DateSpan, cut_off, reason_of, span_in, span_of
+from bioptimus_jax.corpus.dates import Date, DateSpan, cut_off, reason_of_dates, span_in, span_of
 from bioptimus_jax.corpus.markup import plain_text
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
@@ -129,7 +129,7 @@ def _citation(
     abstract = _abstract(parts.get('Abstract'), settings.section_labels, brackets)
     reason = '' if abstract else 'no_abstract'
     if abstract and too_new:
-        reason = reason_of(_spans(citation, article), too_new)
+        reason = reason_of_dates(_spans(citation, article), too_new)
     if reason:
         return Record(pmid, '', version, reason, '', revised, kind)
     title = _title(parts.get('ArticleTitle'), brackets)

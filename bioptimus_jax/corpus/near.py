@@ -17,7 +17,7 @@ from rensa import RMinHash
 
 from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.sameness import ACCENTS, DASHES
-from bioptimus_jax.text.words import MARKS, spaced
+from bioptimus_jax.text.words import COMBINING_MARKS, spaced
 
 HASHES = 120  # has many divisors, so that bands suit every threshold
 SEED = 1
@@ -30,7 +30,7 @@ TEMPORARY = '.near-{}.tmp'
 
 # Small letters and digits stay, capitals become small, other ASCII separates words (0); other bytes are letters.
 BYTE_OF_WORD = bytes(ord(chr(i).lower()) * chr(i).isalnum() if i < 128 else i for i in range(256))
-OTHER_THAN_WORDS = re.compile(f'(?:[^\\w+{MARKS}-]|_)+')
+OTHER_THAN_WORDS = re.compile(f'(?:[^\\w+{COMBINING_MARKS}-]|_)+')
 DASH = re.compile(f'[{DASHES}]')
 IS_SIGN, IS_DIGIT = (np.array([i in marks for i in range(256)]) for marks in (b'+-', b'0123456789'))
 # Random odd factors, of bytes by place in a word, of words by place in an n-gram, of values by place in a band.

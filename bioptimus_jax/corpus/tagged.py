@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
 from bioptimus_jax.corpus.medline import abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
@@ -71,7 +71,7 @@ def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
         return Record(pmid, version=1, reason='no_abstract')
     written = [text for tag in ('DP', 'DEP') for text in fields.get(tag, ())] or fields.get('EDAT', [])
     days = [span_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
-    if reason := reason_of(days, cut_off(settings)):
+    if reason := reason_of_dates(days, cut_off(settings)):
         return Record(pmid, version=1, reason=reason)
     title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))
     return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1)

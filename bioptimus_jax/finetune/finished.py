@@ -28,7 +28,7 @@ KEYS = ('models', 'datasets', 'settings', 'seeds')
 """Keys of config.finetune that the folders of a cell are named by."""
 FoundCell = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
-OUTSIDE, SEEDLESS = 'outside', 'seedless'
+OUTSIDE_FILE, SEEDLESS = 'outside', 'seedless'
 """Keys of records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
@@ -55,7 +55,7 @@ class FinishedModel:
         """Whether it has predictions from elsewhere that have no seed, or that are the same with several: of a program
         without chance. Fine-tunings are several runs, whatever they predict."""
         records = list(self.records[dataset].values())
-        files = [record.get('files') if OUTSIDE in record else None for record in records]
+        files = [record.get('files') if OUTSIDE_FILE in record else None for record in records]
         alike = len(files) > 1 and bool(files[0]) and all(each == files[0] for each in files)
         return bool(records[0].get(SEEDLESS)) or alike
 
@@ -122,7 +122,7 @@ def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
     left = [
         (cell, record)
         for cell, record in found
-        if OUTSIDE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
+        if OUTSIDE_FILE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
     ]
     if not left:
         raise InputError(f'{folder}: all its cells are of an earlier configuration; {_remedy(asked, found)}')
@@ -214,7 +214,7 @@ def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str
 
 def _record(file: Path) -> dict[str, Any]:
     record = read_json(file)
-    needed = NEEDED if isinstance(record, dict) and OUTSIDE in record else (*NEEDED, *OF_TRAINING)
+    needed = NEEDED if isinstance(record, dict) and OUTSIDE_FILE in record else (*NEEDED, *OF_TRAINING)
     missing = [key for key in needed if not isinstance(record, dict) or key not in record]
     if missing or not isinstance(record, dict):
         raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')

@@ -7,7 +7,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD
-from bioptimus_jax.finetune.finished import OUTSIDE, SCORES, SEEDLESS
+from bioptimus_jax.finetune.finished import OUTSIDE_FILE, SCORES, SEEDLESS
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
@@ -110,7 +110,7 @@ class ScoredPredictions:
         chosen, task = self.gold.chosen, self.gold.task
         cell = folder / name / chosen.name / STANDARD / f'seed-{seed or 0}'
         before = read_json(cell / SCORES)
-        if before is not None and OUTSIDE not in before:
+        if before is not None and OUTSIDE_FILE not in before:
             raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
         _check_seeds(cell, seed)
         task.write(cell, self.examples)
@@ -121,7 +121,7 @@ class ScoredPredictions:
             'setting': STANDARD,
             'seed': seed or 0,
             SEEDLESS: seed is None,
-            OUTSIDE: self.predictions.name,
+            OUTSIDE_FILE: self.predictions.name,
             'test': task.scores([e.gold for e in self.examples], [e.predicted for e in self.examples]),
             **self.detail,
             'files': {file: sha256(cell / file) for file in task.files},

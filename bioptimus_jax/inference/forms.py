@@ -152,7 +152,7 @@ def _tsv(answer: Answer, types: Types) -> str:
     return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
 
 
-def record_of(answer: Answer) -> dict[str, Any]:
+def answer_record(answer: Answer) -> dict[str, Any]:
     """An answer as a JSON value: id, text or words, and entities, answers or masks with their probabilities."""
     texts = answer.given.texts
     record: dict[str, Any] = {'id': answer.given.name}
@@ -171,7 +171,7 @@ def record_of(answer: Answer) -> dict[str, Any]:
 
 
 def _json(answer: Answer, types: Types) -> str:
-    return json.dumps(record_of(answer), ensure_ascii=False) + '\n'
+    return json.dumps(answer_record(answer), ensure_ascii=False) + '\n'
 
 
 def _html(answer: Answer, types: Types) -> str:

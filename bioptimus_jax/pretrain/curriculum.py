@@ -222,7 +222,7 @@ def kept_names(experiment: HasTraining) -> list[str]:
     return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
 
 
-def read_record(folder: Path) -> list[dict]:
+def read_phases(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
     record = read_json(folder / RECORD, rerun_hint(folder))
     if record is None:

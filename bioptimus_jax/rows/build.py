@@ -27,7 +27,7 @@ from bioptimus_jax.rows.packing import best_fit
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
-from bioptimus_jax.tokenizer.quoted import in_words
+from bioptimus_jax.tokenizer.quoted import quotation_note
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -176,7 +176,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         if PAIRS in train
         else ''
     )
-    quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
+    quoted = f', {quotation_note(train[QUOTED])}' if train[QUOTED] else ''
     run.console.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
@@ -460,7 +460,7 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
 
 
-class Pairs(NamedTuple):
+class RowPairs(NamedTuple):
     """What rows of pairs have: the token type of every piece, and where every pair begins and its label."""
 
     types_BxL: Any
@@ -470,7 +470,7 @@ class Pairs(NamedTuple):
     @classmethod
     def of(
         cls, batch: Mapping[str, Any], positions_BxL: Any, segments_BxL: Any, xp: Any = np
-    ) -> 'Pairs | None':
+    ) -> 'RowPairs | None':
         """The pairs of a batch as `Rows.read` gives it; None for rows without pairs."""
         if FIRSTS not in batch:
             return None

@@ -13,7 +13,15 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.quoting import unquoted
-from bioptimus_jax.sets.roles import FOUND, Columns, Held, Roles, roles_of, unknown_tag, words_and_blanks
+from bioptimus_jax.sets.roles import (
+    FOUND,
+    ColumnRoles,
+    Columns,
+    Held,
+    roles_of,
+    unknown_tag,
+    words_and_blanks,
+)
 from bioptimus_jax.sets.sentences import Sentence, SplitReading, of_devel, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
@@ -73,7 +81,7 @@ def read_columns(path: Path, asked: Columns = FOUND) -> SplitReading:
     return SplitReading(tuple(sentences), mentions, +repairs, columns=said)
 
 
-def count_mentions(path: Path, roles: Roles | None = None, left_out: Collection[int] = ()) -> int:
+def count_mentions(path: Path, roles: ColumnRoles | None = None, left_out: Collection[int] = ()) -> int:
     """Mentions counted straight from the lines of a file, in whatever scheme, apart from any reading of sentences.
 
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
@@ -143,7 +151,7 @@ class _Table:
     path: Path
     lines: Sequence[str]
     tabs: bool
-    roles: Roles = Roles(0, 1, 2)
+    roles: ColumnRoles = ColumnRoles(0, 1, 2)
     left_out: frozenset[int] = frozenset()
     """Numbers of lines that are no part of any sentence."""
 
@@ -211,7 +219,7 @@ def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
     if tabs and any('"' in line for line in lines):
         _refuse_quoted(table)
     mixed = tabs and words_and_blanks(columns for _, columns in table.filled())
-    table = dataclasses.replace(table, roles=Roles(0, 1, 2, mixed=mixed))
+    table = dataclasses.replace(table, roles=ColumnRoles(0, 1, 2, mixed=mixed))
     form = 'token TAB tag' if tabs else 'token and tag'
     roles = roles_of(Held.of(path, table.filled, asked, form), asked)
     return dataclasses.replace(table, roles=dataclasses.replace(roles, mixed=mixed))

@@ -39,7 +39,16 @@ from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Sentence, SplitReading
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
-from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
+from bioptimus_jax.sets.tags import (
+    OUTSIDE,
+    Scheme,
+    count_broken,
+    labels_of,
+    merged,
+    recognise,
+    spans,
+    to_iob2,
+)
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import absolute
 
@@ -474,5 +483,5 @@ def _merged(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
 
 def _repairs(reading: SplitReading, scheme: Scheme) -> dict[str, int]:
     what = 'orphan I- tags' if scheme.name == 'IOB2' else f'tags that contradict {scheme.name}'
-    count = sum(broken(s.tags, scheme) for s in reading.sentences)
+    count = sum(count_broken(s.tags, scheme) for s in reading.sentences)
     return {**reading.repairs, **({what: count} if count else {})}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.text.splitting import split_sentences
-from bioptimus_jax.text.words import MARKS, UNSPACED, UNSPACED_SCRIPT
+from bioptimus_jax.text.words import COMBINING_MARKS, UNSPACED, UNSPACED_SCRIPT
 
 WordPlace = tuple[int, int]
 """First character of a word, and the one behind its last."""
@@ -16,7 +16,7 @@ Cut = Callable[[str], list[list[WordPlace]]]
 """Text -> the words of every sentence that has one."""
 
 # Letters and digits with their accents and what is invisible among them; or any other single character.
-WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
+WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{COMBINING_MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
 SPACED = re.compile(r'\S+')
 CHARACTER = re.compile(r'\S')
 COMPOUND = re.compile(r'[^\W_](?:\S*[^\W_])?|\S')

@@ -46,10 +46,12 @@ def read_prepared(folder: Path, split: str) -> SplitReading:
             spelled = [names[tag] if names else tag.decode('utf-8') for tag in tags]
             yield f'{folder}: record {number} of {name}', [word.decode('utf-8') for word in words], spelled
 
-    return gathered(folder / name, given())
+    return gathered_sentences(folder / name, given())
 
 
-def gathered(place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> SplitReading:
+def gathered_sentences(
+    place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]
+) -> SplitReading:
     """The sentences of `(where, words, tags)`; those without a word are left out and counted. Raises InputError."""
     sentences = []
     for where, words, tags in records:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered
+from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered_sentences
 from bioptimus_jax.sets.sentences import NAMES, SplitReading
 from bioptimus_jax.storage import tables
 
@@ -62,7 +62,7 @@ def read_tables(first: Path) -> SplitReading:
                     raise InputError(f'{where}: holds no list of words, or none of tags')
                 yield where, words, [_named(where, tag, names[1]) for tag in tags]
 
-    return gathered(first, records())
+    return gathered_sentences(first, records())
 
 
 def read_rows(first: Path) -> list[tuple[str, int, list[str]]]:

@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.doctor import product_rate
-from bioptimus_jax.start.texts import Texts, look_into
+from bioptimus_jax.start.texts import TextSample, look_into
 from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
@@ -121,7 +121,7 @@ def based_on(
     return base, loaded
 
 
-def _data(asked: UserWishes, shape: Architecture, texts: Texts) -> Iterator[Choice]:
+def _data(asked: UserWishes, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
     yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
     if asked.revision:
@@ -137,7 +137,12 @@ def _data(asked: UserWishes, shape: Architecture, texts: Texts) -> Iterator[Choi
 
 
 def _computed(
-    asked: UserWishes, loaded: Any, shape: Architecture, subwords: Subwords, texts: Texts, machine: Machine
+    asked: UserWishes,
+    loaded: Any,
+    shape: Architecture,
+    subwords: Subwords,
+    texts: TextSample,
+    machine: Machine,
 ) -> Iterator[Choice]:
     """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
     if shape.positions < loaded.rows.max_document_pieces:
@@ -160,7 +165,7 @@ def _computed(
 
 
 def _vocabulary(
-    asked: UserWishes, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine
+    asked: UserWishes, loaded: Any, subwords: Subwords, texts: TextSample, machine: Machine
 ) -> tuple[str, float, Choice]:
     """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
     size = max(len(subwords.tokens), SMALLEST)
@@ -246,7 +251,7 @@ def _rounded(number: float) -> int:
     return int(float(f'{number:.2g}'))
 
 
-def written(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
+def config_text(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
     """The config file: fewer than 25 lines of code, each choice with its why."""
     lines = [
         f'"""Written by `{command}`.',

@@ -23,7 +23,7 @@ from bioptimus_jax.surgery.reading import (
     read_alone,
     read_contexts,
 )
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 Sums = Callable[[Loaded, StateReading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
@@ -95,7 +95,7 @@ def gather(
     source: Loaded,
     tokens: Sequence[str],
     spellings: list[list[int]],
-    contexts: Contexts | None,
+    contexts: TokenContexts | None,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
@@ -144,7 +144,7 @@ def _with_contexts(
     material: Material,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,

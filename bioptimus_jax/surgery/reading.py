@@ -14,7 +14,7 @@ import tokenizers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.tokenizer.subwords import Subwords
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 TOKENIZER_BATCH = 500
 POOLINGS = ('mean', 'first', 'last')
@@ -163,7 +163,7 @@ def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 
 
 
 def choose_occurrences(
-    contexts: Contexts, targets: dict[str, int], choice: str, seed: int, most: int = 0
+    contexts: TokenContexts, targets: dict[str, int], choice: str, seed: int, most: int = 0
 ) -> Occurrences:
     """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` and `most` want.
 

@@ -21,7 +21,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
-from bioptimus_jax.model.loaded import Loaded, load
+from bioptimus_jax.model.loaded import Loaded, load_model
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.surgery import partial
@@ -36,7 +36,7 @@ DEVICE_PIECES = 65536  # of a GPU or TPU
 def load_source(source: Source, seed: int) -> Loaded | None:
     """The model of `config.source`; None where its path is empty. Raises InputError for a bad folder."""
     folder = source_folder(source)
-    return None if folder is None else load(folder, seed)
+    return None if folder is None else load_model(folder, seed)
 
 
 def sum_states(

@@ -34,7 +34,7 @@ def synthesise(
 ) -> NewRows:
     """Rows for tokens that the source does not have but can spell, as the configuration wants them.
 
-    `written`: the tokens as `spelling.written` has them.
+    `written`: the tokens as `spelling.with_borders` has them.
     """
     settings, seed = run.config.surgery, run.config.seed
     run.metrics.write('surgery', 0, kind='start')

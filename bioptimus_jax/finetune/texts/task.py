@@ -189,7 +189,7 @@ def _beside(found: Sequence[int], published: Sequence[int], what: str) -> str:
     return f'{" / ".join(f"{count:,}" for count in found)} {what} in train / devel / test{said}'
 
 
-def shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
+def answer_shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
     """How often training gives these answers together."""
     counts = Counter(x.answers for x in dataset.train)
     return {answers: count / len(dataset.train) for answers, count in counts.items()}

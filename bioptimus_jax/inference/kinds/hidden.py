@@ -8,13 +8,13 @@ import torch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.inference.model import Loaded, Settings
+from bioptimus_jax.inference.model import LoadedModel, Settings
 
 MASKS = re.compile(r'\[MASK\]|<mask>')
 """Either is taken for the mask of the tokenizer."""
 
 
-def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """The most probable tokens for every mask, the others hidden too. Raises InputError for text without one."""
     tokenizer, limit = loaded.tokenizer, loaded.pieces(settings.max_pieces, loaded.limit)
     if tokenizer.mask_token is None:

@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.inference.model import Loaded, Settings
+from bioptimus_jax.inference.model import LoadedModel, Settings
 from bioptimus_jax.sets.cutting import Cut, lines
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2
@@ -33,7 +33,7 @@ class Sure(Tagger):
         return torch.stack([best.indices.float(), best.values], -1)
 
 
-def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """The entities of every document, in its order. Raises InputError for labels that are not tags, and two texts."""
     scheme, reads = scheme_of(loaded), loaded.reads
     pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
@@ -48,7 +48,7 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         yield from _tagged(loaded, head, scheme, part, options, cut)
 
 
-def scheme_of(loaded: Loaded) -> Scheme:
+def scheme_of(loaded: LoadedModel) -> Scheme:
     """The scheme of a tagger's labels. Raises InputError where they are no tags of one scheme."""
     # B- comes before I- of its type: an I- before it would make the labels IOB1.
     labels = sorted((label for label in loaded.labels if label != OUTSIDE), key=lambda tag: (tag[2:], tag))
@@ -65,7 +65,7 @@ def scheme_of(loaded: Loaded) -> Scheme:
 
 
 def _tagged(
-    loaded: Loaded, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
+    loaded: LoadedModel, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
 ) -> Iterator[Answer]:
     sentences, places = [], []
     for number, one in enumerate(given):
