@@ -208,7 +208,7 @@ PLANTS = {
         ('finetune_statistics',),
     ),
     'one-sided-interval': Plant(
-        'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'arms')
+        'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'lab_arms')
     ),
     'neighbours-become-one': Plant(
         'sets/tags.py',
