@@ -13,7 +13,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.vocab import frequency
 
-KINDS = ('embeddings', 'contextual')
+VECTOR_KINDS = ('embeddings', 'contextual')
 SPLITS = ('heldout', 'train')
 """Held-out text where it holds every word often enough; else training text, for all words."""
 
@@ -78,9 +78,9 @@ def measure(
             }
             for name, of_class in (('low', ~high_N), ('high', high_N))
         },
-        **{kind: geometry.of_words(vectors[kind], high_N, seed=seed) for kind in KINDS},
+        **{kind: geometry.of_words(vectors[kind], high_N, seed=seed) for kind in VECTOR_KINDS},
     }
-    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed) for kind in KINDS if drawn > 3}
+    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed) for kind in VECTOR_KINDS if drawn > 3}
     return {'words': words, 'points': {kind: p.round(2).tolist() for kind, p in points.items()}}
 
 

@@ -27,7 +27,7 @@ def predict(
     # Late: these import torch.
     from bioptimus_jax.inference.forms import answer_record
     from bioptimus_jax.inference.given import Given
-    from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
+    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_in
 
     given, longest = [], whole_number('max_pieces', max_pieces, 0)
     for number, text in enumerate(texts, 1):
@@ -42,5 +42,5 @@ def predict(
     with undisturbed():
         import torch
 
-        loaded = load(folder, kind, torch.get_num_threads())
+        loaded = load_for_answers(folder, kind, torch.get_num_threads())
         return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest))]

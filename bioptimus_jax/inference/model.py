@@ -118,7 +118,7 @@ def kind_of(folder: Path) -> Kind:
     )
 
 
-def load(folder: Path, kind: Kind, threads: int) -> LoadedModel:
+def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
     """The model on the GPU if there is one. Raises InputError for a folder without some of its weights."""
     import torch
     from transformers.utils import logging
