@@ -31,6 +31,7 @@ def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
     """
     shape = planned_mesh(jax.device_count(), devices, fsdp, tensor).axis_sizes
     chosen = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
+    # Auto: what nobody has constrained is left to the compiler.
     return Mesh(chosen, AXES, axis_types=(AxisType.Auto,) * 3)
 
 

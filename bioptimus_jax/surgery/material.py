@@ -151,6 +151,7 @@ def _with_contexts(
 ) -> Material:
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
+    # In a fixed order: sums that an interrupted attempt has kept are by the numbers of targets.
     arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
     # Each arm has targets of its own, so that a sentence of several arms is encoded once for all of them.
     targets_of = {arm: slice(n * count, (n + 1) * count) for n, arm in enumerate(arms)}
