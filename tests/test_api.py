@@ -184,7 +184,7 @@ def test_without_sentences_rows_come_from_spelling(bert):
     model, tokenizer = objects(bert)
     known = subwords.load(bert)
     predict = spelling.fitted(
-        spelling.written(known, known.drawn_N),
+        spelling.with_borders(known, known.drawn_N),
         model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
     )
     made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
@@ -234,7 +234,7 @@ ADAPTED = {
 
 
 def test_a_folder_keeps_its_class_head_pooler_and_type(encoder, tmp_path):
-    """As the object in its place does; the last class of each, where config.json says neither class nor type."""
+    """The object in its place keeps them too; the last class of each, where config.json says neither class nor type."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(encoder)
     *classes, bare = ADAPTED[encoder.name.rstrip('0123456789')]
     for name in (*classes, bare):
@@ -331,7 +331,8 @@ def test_tokens_that_were_added_to_a_given_tokenizer_are_cut_as_it_cuts_them(nam
 
 
 def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
-    """Its accents stay, those of the model's tokenizer go; and one whose settings a WordPiece of ours cannot have."""
+    """A tokenizer that keeps accents where the model's drops them; and one whose settings a WordPiece of ours cannot
+    have."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
     with pytest.raises(bx.ConfigError, match=r"cuts 'Naïve COX-2 .*' into other words than"):
         bx.replace_vocabulary(*read, tokenizer)
@@ -367,7 +368,7 @@ def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
 
 
 def test_entries_that_no_text_reaches_are_listed(read, tmp_path):
-    """Of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
+    """Entries of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
     model, tokenizer = read
     dead = ['BRCA1', 'naïve', 'a b', 'a' * 120]
     entries = [*tokenizer.convert_ids_to_tokens(range(len(tokenizer))), *dead, 'brca']
@@ -504,7 +505,7 @@ def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path)
 
 
 def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(tmp_path):
-    """In two processes with two workers each, with evaluation between the steps."""
+    """Two processes with two workers each, with evaluation between the steps."""
     model = save_encoder(tmp_path / 'model', layers=1)
     with socket.create_server(('localhost', 0)) as server:
         port = server.getsockname()[1]
@@ -842,7 +843,7 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
 
 
 def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
-    """By the program, whose line and exit code come back."""
+    """The program refuses it, and its line and exit code come back."""
     model, tokenizer = read
     with pytest.raises(
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'

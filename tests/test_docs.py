@@ -208,7 +208,7 @@ def tutorial(tmp_path_factory, programs) -> Path:
 
 
 def test_the_tutorial_ends_with_a_model(tutorial):
-    """Its commands are run by the fixture."""
+    """The fixture has run the tutorial's commands."""
     for phase in ('0.1', '0.2', '0.3', '0.4'):
         assert (tutorial / 'runs' / 'first' / 'export' / phase / 'model.safetensors').is_file()
     run = tutorial / 'runs' / 'first'
@@ -389,7 +389,7 @@ def test_the_walks_through_the_house_name_files_that_are_there_in_ten_steps_each
 
 
 def test_what_shows_the_whole_program_speaks_of_texts_as_of_entities():
-    """Its figure, its help and its first page; the tasks are those that there are."""
+    """The program's figure, its help and its first page; the tasks are those that there are."""
     figure, first = ((DOCS / name).read_text('utf-8') for name in ('data-flow.svg', 'index.md'))
     for text in (figure, first, ' '.join(PROGRAM_HELP.split())):
         assert re.search(r'entities\W[^.]*(classes|relations|texts)', text)

@@ -21,7 +21,7 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
@@ -156,7 +156,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
 
     family = FAMILIES.load(case.family)
     folders = model_folders(run.config, run.folder, ['source', 'initial', '0.1'], '--model')
-    models = {name: load(folder) for name, folder in folders.items()}
+    models = {name: load_model(folder) for name, folder in folders.items()}
     assert folders['source'] == source
     assert {type(m.architecture) for m in models.values()} == {family}
     assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {case.family}
@@ -252,7 +252,7 @@ def test_a_parameter_that_no_rule_covers_is_named():
 
 @pytest.mark.parametrize('shape', [(30522, 768, 12, 12, 3072, 512), (1000, 24, 3, 4, 40, 64)])
 def test_flops_are_twice_the_matrices_and_attention(shape):
-    """For BERT that is the formula of the papers, to the last bit."""
+    """BERT's are those of the papers' formula, to the last bit."""
     a = Bert(*shape)
     for attended in (1, 37.25, 511.9, 1 / 3):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden

@@ -193,7 +193,7 @@ def joined(draws_L):
 
 
 def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans, monkeypatch, tmp_path):
-    """That of its function and of what this uses of its file; not comments, docstrings and layout."""
+    """The code of its function and of what this uses of its file counts; not comments, docstrings and layout."""
     assert not plug_ins(experiment(prepared), ('phase', 'pretrain', 'vocab', 'surgery', 'rows', 'finetune'))
 
     def digest(record):

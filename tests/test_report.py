@@ -367,7 +367,7 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
 
 
 def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
-    """Those that it asks for, once it has said which; until then all of them, or the results of before."""
+    """The cells that it asks for, once it has said which; until then all of them, or the results of before."""
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     stage = run.workdir / 'finetune'
     cells = {seed: ner_cell('0.1', 'drugs', seed, 1) for seed in (4, 5, 6)}

@@ -41,14 +41,14 @@ SHAPES: dict[str, Architecture] = {
 }
 """What is compared with transformers: more than one shape where a family's code branches."""
 TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
-"""By model_type: the largest difference from transformers in float32; 1e-5 where nothing is said."""
+"""model_type -> the largest difference from transformers in float32; 1e-5 where nothing is said."""
 
 ELSEWHERE = {
     'roberta': {
         'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
     }
 }
-"""By model_type: a tensor that is not a parameter here, as it adds to every row of another."""
+"""model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'modernbert')
 """Families with a layer of their own; the others have that of one of these."""
 

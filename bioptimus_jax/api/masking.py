@@ -297,7 +297,7 @@ def mask_row(
     count = int(maskable_L.sum())
     overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0
     budget = min(count, max(1, int(np.floor(phase.rate * count - overshoot + draws.budget))))
-    # Of units one after the other in the order of their numbers: pieces that come before each.
+    # Cumulated over units in the order of their numbers: the pieces that come before each.
     maskable_U = np.bincount(unit_L, maskable_L) > 0
     # Draws are below 1, so units that cannot be masked come last.
     order_U = np.argsort(np.where(maskable_U, draws.order_L[: len(lengths_U)], 2.0), kind='stable')

@@ -317,7 +317,7 @@ def meant(name: Any, known: Iterable[Any]) -> str:
     names = [str(one) for one in known if one != '']
     if elsewhere := [one for one in ELSEWHERE.get(str(name).lower(), ()) if one in names]:
         return f'; did you mean {" or ".join(elsewhere)}?'
-    # Of dotted keys the last part is what people remember.
+    # People remember the last part of a dotted key.
     same = [one for one in names if one.endswith(f'.{name}')]
     longer = [one for one in dict.fromkeys(names) if name and one.startswith(str(name))]
     if not same and len(longer) in SEVERAL:  # each of them is as likely as the other

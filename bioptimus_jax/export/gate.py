@@ -27,7 +27,7 @@ class GateError(InputError):
     """An exported folder that transformers reads otherwise than we do; the message says where they part."""
 
 
-def check(
+def check_export(
     folder: Path,
     architecture: Architecture,
     params: Mapping[str, Any],

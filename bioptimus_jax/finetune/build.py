@@ -24,10 +24,10 @@ from bioptimus_jax.finetune.summary import (
     discard_others,
     grouped,
     kept_cells,
-    known_of,
-    line_of,
+    result_line,
     state,
     statistics_of,
+    token_statistics,
 )
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
 from bioptimus_jax.model.config import INITIAL
@@ -91,7 +91,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     common = {'threads': runtime.torch_threads, 'quiet': run.console.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
-    # By it `compare` knows, until this stage is finished, which of the cells in its folder are still meant.
+    # Lets `compare` ignore stale cells of this folder until the stage is finished.
     add_to_claim(folder, cells={cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
@@ -257,7 +257,7 @@ def _train(
             numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
             run.metrics.write('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
-        run.console.say(f'finetune: {line_of(cell.name, record)}')
+        run.console.say(f'finetune: {result_line(cell.name, record)}')
         progress.update(1)
         run.saved()
         if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
@@ -275,7 +275,7 @@ def _summarise(
     own, known = own_models(run.config), TokenStatistics()
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
-        known = known_of(run.folder('surgery'), run.folder('vocab'), words)
+        known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)
     shared = {one: classes_of(dataset, in_pretraining.get(one.name, ())) for one, dataset in datasets.items()}

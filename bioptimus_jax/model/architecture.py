@@ -21,7 +21,7 @@ import numpy as np
 from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
-from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, REMAT, Compute
 from bioptimus_jax.model.pointwise import gelu
 from bioptimus_jax.model.trees import flatten, unflatten
 
@@ -83,13 +83,13 @@ class Architecture(abc.ABC):
     initializer_range: float = 0.02
     activation: str = 'gelu'
 
-    # As in config.json, and the name of the family's file.
+    # The name in config.json, and that of the family's file.
     model_type: ClassVar[str]
     # What people call the family.
     title: ClassVar[str]
     # Whether matrices and norms have biases; `output_bias` is another matter.
     biases: ClassVar[bool] = True
-    # Of transformers: loads what is exported, and the gate compares with it.
+    # The class of transformers that loads what is exported, and that the gate compares with.
     hf_class: ClassVar[str]
     # Field -> key of config.json; needed where the field has no default.
     config_keys: ClassVar[Mapping[str, str]]
@@ -99,9 +99,9 @@ class Architecture(abc.ABC):
     hf_defaults: ClassVar[Mapping[str, Any]] = {}
     # Keys of config.json that are ids of the tokenizer -> the role of the token.
     token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
-    # That of the head, where it does not follow `activation`.
+    # The head's activation, where it is another one than `activation`.
     head_activation: ClassVar[str] = ''
-    # Of the encoder's tensors, but in checkpoints of the encoder alone.
+    # What the encoder's tensors begin with, but for checkpoints of the encoder alone.
     prefix: ClassVar[str]
     # Beginning of a parameter's path -> the modules of its tensor in transformers; the first that fits decides.
     modules: ClassVar[Mapping[str, str]]
@@ -296,7 +296,7 @@ class Architecture(abc.ABC):
         return unflatten(params)
 
     def output_layer(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> OutputLayer:
         """What the masked-language-model head makes of states."""
         variables = {'params': params[HEAD]['predictions']}
@@ -308,7 +308,7 @@ class Architecture(abc.ABC):
         params: Mapping[str, Any],
         batch: Mapping[str, jax.Array],
         *,
-        compute: Compute = PLAIN,
+        compute: Compute = PLAIN_COMPUTE,
         dropout_key: jax.Array | None = None,
         embedding_delta: jax.Array | None = None,
     ) -> jax.Array:
@@ -323,7 +323,7 @@ class Architecture(abc.ABC):
         params: Mapping[str, Any],
         batch: Mapping[str, jax.Array],
         *,
-        compute: Compute = PLAIN,
+        compute: Compute = PLAIN_COMPUTE,
         dropout_key: jax.Array | None = None,
         embedding_delta: jax.Array | None = None,
         embedded_BxLxD: jax.Array | None = None,
@@ -380,14 +380,14 @@ class Architecture(abc.ABC):
         return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
 
     def masked_lm_logits(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """Logits BxMxV over the padded vocabulary, float32; padded columns hold about the lowest finite number."""
         states_BxMxD, table_VxD, bias_V = self.output_layer(params, hidden_BxMxD, compute)
         return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
 
     def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
         return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
@@ -411,15 +411,15 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         key, hidden_1x1xD = jax.random.key(0), jnp.zeros((1, 1, architecture.hidden))
         names = ('tokens', 'segments', 'positions')
         batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
-        embeddings = architecture.embeddings(PLAIN).init(key, batch, None, None)['params']
-        module, closing = architecture.layer(PLAIN), architecture.final_norm(PLAIN)
+        embeddings = architecture.embeddings(PLAIN_COMPUTE).init(key, batch, None, None)['params']
+        module, closing = architecture.layer(PLAIN_COMPUTE), architecture.final_norm(PLAIN_COMPUTE)
         of_kind = {
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
             for kind in architecture.kinds
         }
         layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
         last = closing.init(key, hidden_1x1xD)['params'] if closing else {}
-        head = architecture.predictions(PLAIN).init(key, hidden_1x1xD)['params']
+        head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD)['params']
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
     return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}

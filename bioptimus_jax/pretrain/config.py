@@ -95,7 +95,7 @@ BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
 ENTITIES = 'entities'
 PACES = ('heldout', ENTITIES)
 """What self-pacing goes by (`pretrain.curriculum.EARLY_STOP_METRICS`)."""
-MEASURES = {'masked': 'masked', 'all': 'perplexity'}
+DIFFICULTY_MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
 
 
@@ -125,7 +125,7 @@ class Curriculum:
         'masked',
         'order by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept '
         'under 80-10-10 and nearly free',
-        one_of=tuple(MEASURES),
+        one_of=tuple(DIFFICULTY_MEASURES),
         active_if=('curriculum.order', BY_DIFFICULTY),
     )
     samples: int = key(

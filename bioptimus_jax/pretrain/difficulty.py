@@ -24,7 +24,7 @@ from bioptimus_jax.model import loaded
 from bioptimus_jax.model.config import INITIAL, Source
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, entities, mixture
-from bioptimus_jax.pretrain.config import BY_DIFFICULTY, MEASURES, SELF_PACED, HasTraining
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, DIFFICULTY_MEASURES, SELF_PACED, HasTraining
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.rows.build import document_parts, one_a_row
@@ -65,7 +65,7 @@ def phase_order(
 
 def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, dict[str, Any]]:
     """Phase -> the perplexity that the order goes by. Raises InputError where a sample has no [MASK]."""
-    found = {name: measured[MEASURES[measure]] for name, measured in settings.items()}
+    found = {name: measured[DIFFICULTY_MEASURES[measure]] for name, measured in settings.items()}
     if lacking := [name for name, of_phase in found.items() if of_phase is None]:
         raise InputError(
             f'config.curriculum.samples: under {lacking[0]} one of them has no [MASK]; take fewer, or more text'
@@ -183,7 +183,7 @@ def _probe_folder(experiment: HasTraining) -> Path | None:
 
 def load_probe(folder: Path) -> loaded.Loaded:
     """A model that can be asked for a perplexity. Raises InputError for a folder without a masked-LM head."""
-    probe = loaded.load(folder)
+    probe = loaded.load_model(folder)
     if probe.fresh:
         raise InputError(
             f'{folder}: has no masked-language-model head, so it has no perplexity; name another model'

@@ -193,7 +193,7 @@ class Masker:
 
     def by_length(self, masked: Masked, starts_BxL: Any, maskable_BxL: Any) -> dict[str, jax.Array]:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
-        # By words under every setting, so that the records of phases with other units can be compared.
+        # Words are counted under every setting, so that the records of phases with other units can be compared.
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
         # Longer words are masked in parts of so many pieces, so they count there.

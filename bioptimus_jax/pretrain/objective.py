@@ -19,7 +19,7 @@ from bioptimus_jax.config.fields import walk
 from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
@@ -95,7 +95,7 @@ class Objective(abc.ABC):
     architecture: Architecture
     vocabulary: Vocabulary
     row_pieces: int
-    compute: Compute = PLAIN
+    compute: Compute = PLAIN_COMPUTE
 
     Settings: ClassVar[type] = NoSettings
     """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
@@ -273,7 +273,7 @@ def masking_of(config: HasTraining, phase: str) -> tuple[str, ...]:
     return kind.masking(config.phase[phase]) if kind.says('masking') else ()
 
 
-def words_of(config: HasTraining, name: str) -> str:
+def objective_in_words(config: HasTraining, name: str) -> str:
     """What an objective does and its settings, in words: `causal: every next piece; strength 0.5`."""
     kind = objective_of(config, name)
     does = kind.does if kind.says('does') else ''

@@ -17,7 +17,7 @@ from bioptimus_jax.export import card
 from bioptimus_jax.model.config import FAMILIES, phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
+from bioptimus_jax.pretrain.objective import objective_in_words, unusual_objective, words_of_phase
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
@@ -218,7 +218,9 @@ def description(m: Measures) -> str:
     else:
         begin = f'{_family(m)} from scratch, {numbered(e.model.layers, "layer")} of {e.model.hidden}'
     phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
-    told = [words_of(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n]
+    told = [
+        objective_in_words(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n
+    ]
     return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
 
 

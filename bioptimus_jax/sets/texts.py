@@ -18,7 +18,7 @@ from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
-from bioptimus_jax.sets.own import Row
+from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
@@ -354,7 +354,7 @@ def _has_words(columns: Sequence[str]) -> bool:
     return max(len(x.split()) for x in columns) > 1
 
 
-def _rows(path: Path, layout: Layout | None) -> list[Row]:
+def _rows(path: Path, layout: Layout | None) -> list[ColumnLine]:
     """The lines that are not blank. Raises InputError for what should be JSON and is not."""
     if tables.is_table(path):
         if layout:
@@ -380,7 +380,9 @@ def _values(where: str, line: str, keys: Sequence[str]) -> list[str]:
         raise InputError(f'{where}: is not a JSON object with {", ".join(keys)} ({error!r:.60})') from error
 
 
-def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, answers: Answers) -> None:
+def _check_header(
+    rows: Sequence[ColumnLine], layout: Layout, known: Published | None, answers: Answers
+) -> None:
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
@@ -396,7 +398,7 @@ def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, 
     raise InputError(f'{where}: is an example; the first line of {known.name} is a header')
 
 
-def _own_layout(rows: Sequence[Row]) -> Layout:
+def _own_layout(rows: Sequence[ColumnLine]) -> Layout:
     """Two or three columns, the last of which is the answer. Raises InputError."""
     width = own.width_of(rows)
     return Layout(tuple(range(width - 1)), width - 1)

@@ -23,7 +23,7 @@ from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
 from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
 from bioptimus_jax.vocab import lists
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 MEASURED = 4  # contexts of a token at most: measuring more would soon take longer than the fit
 WIDTHS = 16  # windows are cut to a multiple of so many pieces, each compiled once
@@ -57,7 +57,7 @@ def fitted(
     made: NewRows,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     seed: int,
     advance: Callable[[int], None],
 ) -> NewRows:
@@ -171,7 +171,7 @@ def disagreements(
             found.append((squares_BxP * kept_BxP).sum(axis=1) / kept_BxP.sum(axis=1))
         return tuple(found)
 
-    # By length, so that most batches can be cut to a small width.
+    # Sorted by length, so that most batches can be cut to a small width.
     order_X = np.argsort(taught.source_length, kind='stable')
     results = [np.empty(len(order_X)) for _ in rows]
     for start in range(0, len(order_X), BATCH):

@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.model.loaded import check as check_tokenizer
+from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
@@ -29,7 +29,7 @@ from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
-from bioptimus_jax.surgery.spelling import written
+from bioptimus_jax.surgery.spelling import with_borders
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import agreement, lists
@@ -67,7 +67,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
-    write_jsonl(folder / account.TOKENS, records)
+    write_jsonl(folder / account.TOKENS_FILE, records)
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
@@ -211,7 +211,7 @@ def graft(
             'run `bioptimus vocab` and `bioptimus contexts` again with this source'
         )
     spellings = source.subwords.spell_tokens(known, new_W)
-    new = synthesise(run, source, tokens, spellings, written(known, new_W))
+    new = synthesise(run, source, tokens, spellings, with_borders(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias
@@ -224,7 +224,7 @@ def graft(
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
         rule, vocab = run.config.surgery.bias, run.folder('vocab')
         new_bias_N, fitted_bias = _bias(rule, vocab, bias_V, shared_W, new_W, new.spellings)
-        # As a table with one column: so every entry is checked as rows are.
+        # Taken as a table with one column, so that every entry is checked as rows are.
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
         flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
         if len(new_W):

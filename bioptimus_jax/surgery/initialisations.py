@@ -189,9 +189,9 @@ def gaussian(table_VxD: np.ndarray, count: int, seed: int, variance: float = 1.0
 def similarity(given: Inputs) -> np.ndarray:
     """Weighted sums of anchors' rows; the weights are the sparsemax of the cosines of context means: float64 [N, D].
 
-    As in FOCUS, with context means of the source in place of fastText vectors. They are centred by the mean of the
-    anchors, because states of one layer have a large part in common: without it all cosines are near 1. NaN for
-    tokens without a context; where one has a context there are anchors, the pieces that spell it there.
+    It is FOCUS with context means of the source in place of fastText vectors. They are centred by the mean of the
+    anchors, because states of one layer have a large part in common: without it all cosines are near 1. NaN for tokens
+    without a context; where one has a context there are anchors, the pieces that spell it there.
     """
     found_N = given.contexts > 0
     if not found_N.any():

@@ -16,10 +16,16 @@ from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
-from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.surgery.reading import (
+    Occurrences,
+    StateReading,
+    choose_occurrences,
+    read_alone,
+    read_contexts,
+)
+from bioptimus_jax.vocab.contexts import TokenContexts
 
-Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
+Sums = Callable[[Loaded, StateReading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
 
 
@@ -89,7 +95,7 @@ def gather(
     source: Loaded,
     tokens: Sequence[str],
     spellings: list[list[int]],
-    contexts: Contexts | None,
+    contexts: TokenContexts | None,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
@@ -138,13 +144,14 @@ def _with_contexts(
     material: Material,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
 ) -> Material:
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
+    # In a fixed order: sums that an interrupted attempt has kept are by the numbers of targets.
     arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
     # Each arm has targets of its own, so that a sentence of several arms is encoded once for all of them.
     targets_of = {arm: slice(n * count, (n + 1) * count) for n, arm in enumerate(arms)}

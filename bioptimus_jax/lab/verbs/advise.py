@@ -29,11 +29,11 @@ from bioptimus_jax.finetune.config import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.lab.advise import Asked, advise  # imports jax
+    from bioptimus_jax.lab.advise import AdviceRequest, advise  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
     options = command.options
-    asked = Asked(
+    asked = AdviceRequest(
         options.source,
         local_texts(options.texts),
         options.revision,
