@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from toy_pretraining import of_letters
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.pretrain import difficulty, evaluate, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
+from bioptimus_jax.pretrain.unit_weights import WordWeights
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins
@@ -213,7 +214,42 @@ def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans,
     assert {of(same) for same in said} == {known}
     others = [PARTS.replace(*change) for change in (('0.5', '0.3'), ('>=', '<'), ('words_L &', 'words_L |'))]
     found = {known, digest(spans), of(PARTS, words=4), *map(of, others)}
-    assert len(found) == 6
+    weighed = {'the': 0.0}, {'the': 0.5}
+    lists = [units.Strategy(every_word, words=1, weights=WordWeights(weights)) for weights in weighed]
+    assert len({*found, *map(digest, lists)}) == 8
+    here, there = tmp_path / 'here.tsv', tmp_path / 'there.tsv'
+    of_files = [units.Strategy(every_word, words=1, weights=WordWeights(file=file)) for file in (here, there)]
+    assert digest(of_files[0]) == digest(of_files[1]), 'where a file lies decides nothing'
+    assert digest(units.Strategy(every_word, words=1, weights=Half())) not in found
+
+
+def test_a_file_of_weights_is_compared_by_its_content(prepared, monkeypatch, tmp_path):
+    file = tmp_path / 'stop.txt'
+    file.write_text('ab\n')
+    stops = units.Strategy(every_word, words=1, weights=WordWeights(file=file))
+    monkeypatch.setitem(units.MASKINGS, 'stops', stops)
+    given = experiment(prepared, **{'phase.0.2.masking': 'stops'})
+    assert file in difficulty.external_inputs(given).values()
+    assert file not in difficulty.external_inputs(experiment(prepared)).values()
+    file.write_text('ab\tmany\n')
+    with pytest.raises(InputError, match="line 1 has the weight 'many'"):
+        difficulty.external_inputs(given)
+
+
+def every_word(words_L, draws_L):
+    return words_L
+
+
+class Half:
+    """Weights of a plug-in's own kind."""
+
+    files = ()
+
+    def check(self):
+        pass
+
+    def of(self, subwords):
+        return lambda tokens_L, words_L, xp: 0.5 + (tokens_L % 2)
 
 
 def curriculum_of(run):
