@@ -407,7 +407,9 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
 JOINING = {
     'spans': Strategy(lambda words_L, draws_L: words_L & (draws_L >= 0.7), words=3),
     'stretches': Strategy(lambda words_L, draws_L: draws_L >= 0.7, pieces=4),
-    'weighed': Strategy(lambda words_L, draws_L: words_L, words=1, weights=TokenWeights({'w3': 0, 'w5': 9, '##c7': 4})),
+    'weighed': Strategy(
+        lambda words_L, draws_L: words_L, words=1, weights=TokenWeights({'w3': 0, 'w5': 9, '##c7': 4})
+    ),
     'diffusion': Strategy(lambda words_L, draws_L: words_L, words=1, rate=lambda rate, draw: rate * draw),
 }
 

@@ -1,4 +1,4 @@
-"""Masking decides which units: weights by token or word, from a file, and words that are never masked; a rate by row."""
+"""Masking decides which units: weights by token or word, from a file, words never masked; a rate by row."""
 
 import dataclasses
 
@@ -18,7 +18,18 @@ WORDS = ['the', 'of', 'dose', 'nal', 'thera', 'breast', 'cancer', 'lung', 'virus
 TAILS = ['##ox', '##one', '##py', '##ra']
 SUBWORDS = make([*SPECIAL_TOKENS, *WORDS, *TAILS], True)
 ID = {token: number for number, token in enumerate(SUBWORDS.tokens)}
-TEXTS = ['the', 'of', 'dose', 'nal ##ox ##one', 'thera ##py', 'the ##ra ##py', 'breast', 'cancer', 'lung', 'virus']
+TEXTS = [
+    'the',
+    'of',
+    'dose',
+    'nal ##ox ##one',
+    'thera ##py',
+    'the ##ra ##py',
+    'breast',
+    'cancer',
+    'lung',
+    'virus',
+]
 ROWS, LENGTH, LONGEST = 300, 100, 6
 
 
@@ -44,8 +55,8 @@ def rows_of_words():
     return tokens, texts
 
 
-TOKENS, TEXT_OF = rows_of_words()
-MASKABLE = TEXT_OF >= 0
+row_tokens, text_of = rows_of_words()
+maskable = text_of >= 0
 
 
 def taken_by(monkeypatch, strategy, rate=0.15, seed=0, beside='tokens', phase='own'):
@@ -53,19 +64,19 @@ def taken_by(monkeypatch, strategy, rate=0.15, seed=0, beside='tokens', phase='o
     monkeypatch.setitem(units.MASKINGS, 'own', strategy)
     phases = {'own': Phase('own', rate), 'beside': Phase(beside, rate)}
     masker = Masker.of(SUBWORDS, Pretrain(max_word_pieces=LONGEST), phases.values(), LENGTH)
-    starts, keys = SUBWORDS.begins_V[TOKENS], row_keys(seed_key(seed), 0, ROWS)
+    starts, keys = SUBWORDS.begins_V[row_tokens], row_keys(seed_key(seed), 0, ROWS)
     setting = Setting.of(phases[phase], LONGEST)
-    masked = jax.jit(masker.mask)(TOKENS, starts, MASKABLE, setting, keys)
+    masked = jax.jit(masker.mask)(row_tokens, starts, maskable, setting, keys)
     weights, slots = np.asarray(masked.weights_M) > 0, np.asarray(masked.slots_M)
-    taken = np.zeros(TOKENS.shape, bool)
+    taken = np.zeros(row_tokens.shape, bool)
     taken[np.nonzero(weights)[0], slots[weights]] = True
     assert taken.sum() == weights.sum()
-    assert (taken[np.asarray(masked.inputs_L) != TOKENS]).all(), 'what is corrupted is predicted'
+    assert (taken[np.asarray(masked.inputs_L) != row_tokens]).all(), 'what is corrupted is predicted'
     return taken, np.asarray(masker.row_rates(setting, keys))
 
 
 def share_by_text(taken):
-    return {text: taken[TEXT_OF == n].mean() for n, text in enumerate(TEXTS)}
+    return {text: taken[text_of == n].mean() for n, text in enumerate(TEXTS)}
 
 
 def test_stop_words_are_never_masked_and_the_rate_is_that_of_all_pieces(monkeypatch):
@@ -74,7 +85,7 @@ def test_stop_words_are_never_masked_and_the_rate_is_that_of_all_pieces(monkeypa
     shares = share_by_text(taken)
     assert shares['the'] == shares['of'] == 0
     assert shares['the ##ra ##py'] > 0.15, 'a word that begins as a stop word does is another word'
-    assert taken[MASKABLE].mean() == pytest.approx(0.15, rel=0.02)
+    assert taken[maskable].mean() == pytest.approx(0.15, rel=0.02)
     others = [share for text, share in shares.items() if share]
     assert min(others) > 0.8 * max(others), 'all others alike'
 
@@ -84,9 +95,9 @@ def test_no_span_crosses_a_word_that_is_never_masked(monkeypatch):
     taken, _ = taken_by(monkeypatch, strategy, 0.2)
     shares = share_by_text(taken)
     assert shares['the'] == shares['of'] == 0
-    assert taken[MASKABLE].mean() == pytest.approx(0.2, rel=0.03)
-    word_of = SUBWORDS.begins_V[TOKENS].cumsum(axis=1)
-    torn = (taken[:, 1:] != taken[:, :-1]) & (word_of[:, 1:] == word_of[:, :-1]) & MASKABLE[:, 1:]
+    assert taken[maskable].mean() == pytest.approx(0.2, rel=0.03)
+    word_of = SUBWORDS.begins_V[row_tokens].cumsum(axis=1)
+    torn = (taken[:, 1:] != taken[:, :-1]) & (word_of[:, 1:] == word_of[:, :-1]) & maskable[:, 1:]
     assert not torn.any(), 'whole words'
 
 
@@ -96,8 +107,10 @@ def test_weights_by_token_come_from_a_file(monkeypatch, tmp_path):
     strategy = Strategy(whole_words, pieces=1, weights=TokenWeights(file=file))
     strategy = dataclasses.replace(strategy, begins=lambda words_L, draws_L: words_L | True)
     taken, _ = taken_by(monkeypatch, strategy, 0.1)
-    assert taken[MASKABLE].mean() == pytest.approx(0.1, rel=0.02)
-    shares = {token: taken[TOKENS == ID[token]].mean() for token in ('dose', '##one', 'lung', 'virus', 'nal')}
+    assert taken[maskable].mean() == pytest.approx(0.1, rel=0.02)
+    shares = {
+        token: taken[row_tokens == ID[token]].mean() for token in ('dose', '##one', 'lung', 'virus', 'nal')
+    }
     assert shares['##one'] == shares['lung'] == 0
     assert shares['virus'] == pytest.approx(shares['nal'], rel=0.15)
     # Waiting times are exponential: 1 - taken is to the power of the weight.
@@ -110,19 +123,19 @@ def test_the_rate_is_the_one_asked_for_whatever_the_weights(monkeypatch, long_on
     taken, _ = taken_by(monkeypatch, Strategy(whole_words, words=1, weights=weights), 0.15)
     shares = share_by_text(taken)
     assert (shares['nal ##ox ##one'] > 3 * shares['dose']) == (long_ones > 1)
-    assert taken[MASKABLE].mean() == pytest.approx(0.15, rel=0.03)
+    assert taken[maskable].mean() == pytest.approx(0.15, rel=0.03)
 
 
 def test_entities_of_several_words_come_first(monkeypatch):
     strategy = Strategy(whole_words, words=1, weights=WordWeights({'breast cancer': 1e6, 'of': 0}))
     taken, _ = taken_by(monkeypatch, strategy, 0.15)
-    breast = (TOKENS[:, :-1] == ID['breast']) & (TOKENS[:, 1:] == ID['cancer'])
+    breast = (row_tokens[:, :-1] == ID['breast']) & (row_tokens[:, 1:] == ID['cancer'])
     rows, at = np.nonzero(breast)
     both = taken[rows, at] & taken[rows, at + 1]
-    alone = (TOKENS[:, :-1] == ID['breast']) & ~breast
+    alone = (row_tokens[:, :-1] == ID['breast']) & ~breast
     assert both.mean() > 0.95
     assert taken[:, :-1][alone].mean() < 0.25
-    assert taken[MASKABLE].mean() == pytest.approx(0.15, rel=0.03)
+    assert taken[maskable].mean() == pytest.approx(0.15, rel=0.03)
 
 
 def test_a_strategy_that_weighs_leaves_the_masks_of_others_as_they_are(monkeypatch):
@@ -139,7 +152,7 @@ def test_each_row_has_a_rate_of_its_own_and_slots_for_it(monkeypatch):
     strategy = Strategy(whole_words, words=1, rate=lambda rate, draw: draw)
     phase = Phase('own', 0.15)
     taken, rates = taken_by(monkeypatch, strategy)
-    realised = taken.sum(axis=1) / MASKABLE.sum(axis=1)
+    realised = taken.sum(axis=1) / maskable.sum(axis=1)
     assert 0 <= rates.min() < 0.05
     assert 0.95 < rates.max() < 1
     np.testing.assert_allclose(realised, rates, atol=0.08)
@@ -175,11 +188,13 @@ def test_weights_of_tokens_that_no_vocabulary_has_are_refused():
 
 
 def test_words_are_weighed_alike_in_numpy_and_on_a_device():
-    weigh = WordWeights({'the': 0, 'breast cancer': 5, 'naloxone': 3, 'nothing like this': 2, 'zzz': 1}).of(SUBWORDS)
-    words = SUBWORDS.begins_V[TOKENS]
-    own = np.stack([weigh(tokens_L, words_L, np) for tokens_L, words_L in zip(TOKENS, words)])
-    np.testing.assert_array_equal(own, jax.vmap(lambda t, w: weigh(t, w, jax.numpy))(TOKENS, words))
-    assert set(own[TEXT_OF == TEXTS.index('the')]) == {0}
-    assert set(own[TEXT_OF == TEXTS.index('the ##ra ##py')]) == {1}
-    assert set(own[TEXT_OF == TEXTS.index('nal ##ox ##one')]) == {3}
-    assert set(own[TEXT_OF == TEXTS.index('cancer')]) == {1, 5}
+    weigh = WordWeights({'the': 0, 'breast cancer': 5, 'naloxone': 3, 'nothing like this': 2, 'zzz': 1}).of(
+        SUBWORDS
+    )
+    words = SUBWORDS.begins_V[row_tokens]
+    own = np.stack([weigh(tokens_L, words_L, np) for tokens_L, words_L in zip(row_tokens, words)])
+    np.testing.assert_array_equal(own, jax.vmap(lambda t, w: weigh(t, w, jax.numpy))(row_tokens, words))
+    assert set(own[text_of == TEXTS.index('the')]) == {0}
+    assert set(own[text_of == TEXTS.index('the ##ra ##py')]) == {1}
+    assert set(own[text_of == TEXTS.index('nal ##ox ##one')]) == {3}
+    assert set(own[text_of == TEXTS.index('cancer')]) == {1, 5}

@@ -47,7 +47,7 @@ class Masking(TypedDict, total=False):
 
 
 class Draws(NamedTuple):
-    """Random numbers in [0, 1) for a row: one for its budget, one for its rate, and one a piece for each other purpose."""
+    """Random numbers in [0, 1) for a row: one for its budget, one for its rate, one a piece for all else."""
 
     budget: Any
     rate: Any

@@ -117,7 +117,9 @@ class Masker:
     def weighings(self) -> dict[str, Weighing]:
         """How the strategies that weigh their units do it with this vocabulary: looked up once, before the step."""
         given = {name: MASKINGS[name].weights for name in self.maskings}
-        return {name: weights.of(cast(Subwords, self.vocabulary)) for name, weights in given.items() if weights}
+        return {
+            name: weights.of(cast(Subwords, self.vocabulary)) for name, weights in given.items() if weights
+        }
 
     def row_rates(self, setting: Setting, keys_B: jax.Array) -> jax.Array:
         """The masking rate of each row, [B]: that of the setting, unless its strategy says another one."""

@@ -1,4 +1,4 @@
-"""Weights of what a masking strategy draws: by token or by word, from a mapping or a file, resolved once for a vocabulary.
+"""Weights of what a masking strategy draws: by token or by word, from a mapping or a file, resolved once.
 
 Legend: L pieces a row, V entries of the vocabulary, E entries of a list, N pieces of one of them.
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `--help` lists the strategies, and does without tokenizers
 
 LEAST, MOST = 1e-6, 1e6
 Weighing: TypeAlias = Callable[[Any, Any, Any], Any]
-"""`(tokens_L, words_L, xp) -> weights_L`: of every piece, given its id, and True where a word begins or none goes on."""
+"""`(tokens_L, words_L, xp) -> weights_L`: of every piece, given its id, and True where a word begins or none is."""
 
 
 class Weights(Protocol):
@@ -47,7 +47,9 @@ class _Listed:
     """
 
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    file: Path | None = dataclasses.field(default=None, repr=False)  # its content is compared, its place is not
+    file: Path | None = dataclasses.field(
+        default=None, repr=False
+    )  # its content is compared, its place is not
     listed: float = 0.0
     others: float = 1.0
 
@@ -97,14 +99,20 @@ class WordWeights(_Listed):
 
     def of(self, subwords: 'Subwords') -> Weighing:
         """The weights of the pieces of each entry, however it is spelled; entries with unknown pieces are left out."""
-        entries = {pieces: weight for text, weight in self.read().items() for pieces in self._spelled(subwords, text)}
+        entries = {
+            pieces: weight for text, weight in self.read().items() for pieces in self._spelled(subwords, text)
+        }
         lengths = sorted({len(pieces) for pieces in entries})
         multipliers_N, tables = _hashed(entries, lengths)
 
         def weigh(tokens_L: Any, words_L: Any, xp: Any) -> Any:
             index_L, tokens_L = np.arange(len(tokens_L)), xp.asarray(tokens_L).astype(np.int32)
             ends_L = xp.concatenate([words_L[1:], xp.ones(1, bool)])
-            found_L, hash_L, window = xp.full(len(index_L), self.others, np.float32), xp.zeros(len(index_L), np.uint32), []
+            found_L, hash_L, window = (
+                xp.full(len(index_L), self.others, np.float32),
+                xp.zeros(len(index_L), np.uint32),
+                [],
+            )
             for size in range(1, 1 + max(lengths, default=0)):
                 window.append(_later(tokens_L, size - 1, -1, xp))
                 hash_L = hash_L + window[-1].astype(np.uint32) * multipliers_N[size - 1]
@@ -131,7 +139,9 @@ class WordWeights(_Listed):
                     yield tuple(encoding.ids)
 
 
-def _hashed(entries: Mapping[tuple[int, ...], float], lengths: Sequence[int]) -> tuple[np.ndarray, dict[int, Any]]:
+def _hashed(
+    entries: Mapping[tuple[int, ...], float], lengths: Sequence[int]
+) -> tuple[np.ndarray, dict[int, Any]]:
     """Multipliers of a hash that tells all entries apart, and by length their hashes, in order, pieces and weights."""
     longest = max(lengths, default=0)
     for seed in range(100):
@@ -145,7 +155,9 @@ def _hashed(entries: Mapping[tuple[int, ...], float], lengths: Sequence[int]) ->
             tables[size] = hashes_E[order_E], ids_ExN[order_E], weights_E[order_E]
         if all(len(np.unique(hashes_E)) == len(hashes_E) for hashes_E, *_ in tables.values()):
             return multipliers_N, tables
-    raise InputError(f'weights: a list of {len(entries):,} entries is too long to be looked up; give a shorter one')
+    raise InputError(
+        f'weights: a list of {len(entries):,} entries is too long to be looked up; give a shorter one'
+    )
 
 
 def _later(values_L: Any, by: int, filled: Any, xp: Any) -> Any:
@@ -159,7 +171,9 @@ def _lines(file: Path, listed: float) -> Iterator[tuple[str, float]]:
     try:
         lines = file.read_text('utf-8').splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f'{file}: cannot be read ({error}); it lists texts for masking, one a line, in UTF-8') from error
+        raise InputError(
+            f'{file}: cannot be read ({error}); it lists texts for masking, one a line, in UTF-8'
+        ) from error
     for number, line in enumerate(lines, 1):
         text, tab, weight = line.rstrip().partition('\t')
         if not text:
@@ -170,8 +184,8 @@ def _lines(file: Path, listed: float) -> Iterator[tuple[str, float]]:
             found = math.nan
         if not _may_be(found):
             raise InputError(
-                f'{file}: line {number} has the weight {weight!r}; after the tab write 0 (never masked) or a number from '
-                f'{LEAST:f} to {MOST:,.0f}'
+                f'{file}: line {number} has the weight {weight!r}; after the tab write 0 (never masked) or a '
+                f'number from {LEAST:f} to {MOST:,.0f}'
             )
         yield text, found
 
