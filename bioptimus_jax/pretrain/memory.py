@@ -83,7 +83,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
     return Memory(
         parameters=whole + frozen,
-        optimizer=(3 if experiment.pretrain.ema else 2) * whole,
+        optimizer=(3 if experiment.pretrain.averages else 2) * whole,
         gradients=table + totals + stacked,
         activations=activations * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
