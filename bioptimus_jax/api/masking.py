@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.unit_weights import LEAST as LEAST_WEIGHT
 from bioptimus_jax.pretrain.unit_weights import Weighing
-from bioptimus_jax.pretrain.units import MASKINGS, apart, begins_of, limits, overshoot, unit_starts
+from bioptimus_jax.pretrain.units import apart, begins_of, limits, overshoot, strategy_of, unit_starts
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
@@ -231,7 +231,7 @@ class Collator:
 
     @functools.cached_property
     def _weighing(self) -> Weighing | None:
-        weights = MASKINGS[self.phase.masking].weights
+        weights = strategy_of(self.phase.masking).weights
         return weights.of(self._subwords) if weights else None
 
     @functools.cached_property
@@ -303,7 +303,7 @@ def mask_row(
     Units come in random order and are taken, whole, while fewer pieces than the budget come before them. The budget is
     the rate less what the last unit overshoots on average (`pretrain.masking`). `weighing`: how the strategy weighs.
     """
-    strategy, count = MASKINGS[phase.masking], int(maskable_L.sum())
+    strategy, count = strategy_of(phase.masking), int(maskable_L.sum())
     begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
     if weighing:
         words_L = starts_L | apart(maskable_L, np)

@@ -21,7 +21,6 @@ import numpy as np
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.unit_weights import Weighing
 from bioptimus_jax.pretrain.units import (
-    MASKINGS,
     apart,
     begins_of,
     in_order,
@@ -30,6 +29,7 @@ from bioptimus_jax.pretrain.units import (
     number_of,
     overshoot,
     row_rates,
+    strategy_of,
     unit_starts,
 )
 from bioptimus_jax.rows.build import CUTS
@@ -116,7 +116,7 @@ class Masker:
     @functools.cached_property
     def weighings(self) -> dict[str, Weighing]:
         """How the strategies that weigh their units do it with this vocabulary: looked up once, before the step."""
-        given = {name: MASKINGS[name].weights for name in self.maskings}
+        given = {name: strategy_of(name).weights for name in self.maskings}
         return {
             name: weights.of(cast(Subwords, self.vocabulary)) for name, weights in given.items() if weights
         }
@@ -127,7 +127,7 @@ class Masker:
 
     def _row_rate(self, setting: Setting, key: jax.Array) -> jax.Array:
         draw = jax.random.uniform(jax.random.fold_in(key, RATE_STREAM))
-        given = [MASKINGS[masking].rate for masking in self.maskings]
+        given = [strategy_of(masking).rate for masking in self.maskings]
         rates_S = jnp.stack([jnp.float32(of(setting.rate, draw) if of else setting.rate) for of in given])
         return self._chosen(rates_S, setting)
 
@@ -187,7 +187,7 @@ class Masker:
         over = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
         scores_L = jax.random.uniform(select_key, (length,))[unit_L]
         rate = setting.rate
-        if any(MASKINGS[masking].rate for masking in self.maskings):
+        if any(strategy_of(masking).rate for masking in self.maskings):
             rate = self._row_rate(setting, key)
         if self.weighings:
             weights_L = _sums(jnp.where(maskable_L, weights_L, 0), unit_L) / unit_length_L
@@ -238,7 +238,7 @@ class Masker:
             if masking not in self.weighings:
                 return none_L
             weights_L = self.weighings[masking](tokens_L, words_L, jnp)
-            if MASKINGS[masking].words:  # a word is taken whole or not at all
+            if strategy_of(masking).words:  # a word is taken whole or not at all
                 word_L = jnp.cumsum(words_L) - 1
                 weights_L = _sums(weights_L, word_L) / _sums(none_L, word_L)
             return weights_L

@@ -68,6 +68,11 @@ def begins_of(masking: str, words_L: Any, draws_L: Any) -> Any:
     return MASKINGS[masking].begins(words_L, draws_L)
 
 
+def strategy_of(masking: str) -> Strategy:
+    """The record of that name."""
+    return MASKINGS[masking]
+
+
 def limits(masking: str, max_word_pieces: int) -> tuple[int, int]:
     """Pieces of the longest part, a word or a single piece, which is never cut, and parts of the longest unit."""
     strategy = MASKINGS[masking]

@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain.curriculum import Moving
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
-from bioptimus_jax.pretrain.units import MASKINGS, row_rates
+from bioptimus_jax.pretrain.units import row_rates, strategy_of
 from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
@@ -66,7 +66,7 @@ class MaskedLM(Objective):
     def masking(phase: Phase) -> tuple[str, ...]:
         """As the phase says."""
         rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
-        if MASKINGS[phase.masking].rate:
+        if strategy_of(phase.masking).rate:
             rates = f'a rate for each row, {row_rates(phase.masking, phase.rates)[0]:.0%} on average'
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
