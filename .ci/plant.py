@@ -54,8 +54,8 @@ def test_file(root: Path, name: str) -> Path:
 PLANTS = {
     'brackets-of-denominators': Plant(
         'corpus/mathml.py',
-        '/{_wrapped(parts[1], ATOM)}',
-        '/{_wrapped(parts[1], PRODUCT)}',
+        'PRODUCT if is_one else ATOM',
+        'PRODUCT',
         ('medline',),
         'formula',
     ),

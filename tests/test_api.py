@@ -29,7 +29,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
-from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
+from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
 from bioptimus_jax.pretrain.unit_weights import TokenWeights
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -423,7 +423,7 @@ def test_the_rule_of_the_collator_is_that_of_pre_training(phase, monkeypatch):
     tokens = generator.integers(5, len(WORDS.tokens), (ROWS, LENGTH)).astype(np.int32)
     tokens[:, 0], tokens[:, 30], tokens[:8, 33:] = 2, 3, 0
     maskable, starts = ~WORDS.special_V[tokens], WORDS.begins_V[tokens]
-    given = tokens, starts, maskable, Setting.of(setting, LONGEST), 3
+    given = tokens, starts, maskable, MaskingParams.of(setting, LONGEST), 3
     theirs, drawn = jax.tree.map(np.asarray, masked_on_a_device(*given))
     lengths = limits(setting.masking, LONGEST)
     for row in range(ROWS):

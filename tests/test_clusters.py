@@ -273,7 +273,8 @@ except ConfigError as error:
 ABORTED = """
 import os, sys
 import jax
-from bioptimus_jax.hosts import processes, rollcall
+from bioptimus_jax.hosts import rollcall
+from bioptimus_jax.run import processes
 from bioptimus_jax.experiment.schema import Runtime
 jax.distributed.initialize = lambda *_, **__: (os.write(2, b'a trace of C++'), os.abort())
 processes.join(Runtime(distributed=sys.argv[1]))

@@ -60,7 +60,7 @@ OBJECTIVE = TwoViews
 DIFFUSION = '''
 """Discrete diffusion by masking: each row draws its rate, and its loss is divided by it."""
 
-from bioptimus_jax.pretrain.masking import Setting
+from bioptimus_jax.pretrain.masking import MaskingParams
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 
 
@@ -69,7 +69,7 @@ class Diffusion(MaskedLM):
 
     def example(self, batch, setting, keys_B):
         example = super().example(batch, setting, keys_B)
-        rates_B = self.masker.row_rates(Setting(**setting), keys_B)
+        rates_B = self.masker.row_rates(MaskingParams(**setting), keys_B)
         pieces = (example.rows.segments_BxL > 0).sum()
         return example._replace(rows=(example.rows, rates_B), weights={'pieces': pieces})
 
@@ -95,7 +95,7 @@ def outside(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(objectives, '__path__', [*objectives.__path__, str(folder)])
         rate = units.Strategy(
-            units.MASKINGS['tokens'].begins, pieces=1, rate=lambda rate, draw: 0.02 + 0.98 * draw
+            units.MASKINGS['tokens'].unit_starts, pieces=1, rate=lambda rate, draw: 0.02 + 0.98 * draw
         )
         patched.setitem(units.MASKINGS, 'any_rate', rate)
         yield folder

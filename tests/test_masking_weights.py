@@ -9,7 +9,7 @@ import pytest
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
+from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.unit_weights import TokenWeights, WordWeights
 from bioptimus_jax.pretrain.units import Strategy
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -65,7 +65,7 @@ def taken_by(monkeypatch, strategy, rate=0.15, seed=0, beside='tokens', phase='o
     phases = {'own': Phase('own', rate), 'beside': Phase(beside, rate)}
     masker = Masker.of(SUBWORDS, Pretrain(max_word_pieces=LONGEST), phases.values(), LENGTH)
     starts, keys = SUBWORDS.begins_V[row_tokens], row_keys(seed_key(seed), 0, ROWS)
-    setting = Setting.of(phases[phase], LONGEST)
+    setting = MaskingParams.of(phases[phase], LONGEST)
     masked = jax.jit(masker.mask)(row_tokens, starts, maskable, setting, keys)
     weights, slots = np.asarray(masked.weights_M) > 0, np.asarray(masked.slots_M)
     taken = np.zeros(row_tokens.shape, bool)
@@ -105,7 +105,7 @@ def test_weights_by_token_come_from_a_file(monkeypatch, tmp_path):
     file = tmp_path / 'weights.tsv'
     file.write_text('dose\t4\n##one\t0\nlung\t0\nabsent\t9\n\n')
     strategy = Strategy(whole_words, pieces=1, weights=TokenWeights(file=file))
-    strategy = dataclasses.replace(strategy, begins=lambda words_L, draws_L: words_L | True)
+    strategy = dataclasses.replace(strategy, unit_starts=lambda words_L, draws_L: words_L | True)
     taken, _ = taken_by(monkeypatch, strategy, 0.1)
     assert taken[maskable].mean() == pytest.approx(0.1, rel=0.02)
     shares = {

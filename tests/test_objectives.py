@@ -136,7 +136,7 @@ def golden_file(name):
 
 
 def losses(run):
-    return [r['loss'] for r in run.metrics('pretrain') if r['kind'] == 'train']
+    return [r['loss'] for r in run.metrics.of('pretrain') if r['kind'] == 'train']
 
 
 def test_losses_are_the_golden_ones(trained):
@@ -250,7 +250,7 @@ TIMED = 'time|second|wait|joules'
 
 def assert_alike(one, two):
     """Records but for what time it took, and weights."""
-    pairs = zip(one.metrics('pretrain'), two.metrics('pretrain'), strict=True)
+    pairs = zip(one.metrics.of('pretrain'), two.metrics.of('pretrain'), strict=True)
     for wanted, found in pairs:
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():

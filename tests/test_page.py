@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.report import comparison, page
+from bioptimus_jax.report import page
 from bioptimus_jax.run.folder import Run
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)
@@ -111,7 +112,11 @@ class Browser:
         self.process.wait(30)
 
 
-@pytest.fixture(scope='module', params=['of a run', 'of several'])
+# The page of several runs is the lab's.
+PAGES = ['of a run', *(['of several'] if find_spec('bioptimus_jax.lab.comparison') else [])]
+
+
+@pytest.fixture(scope='module', params=PAGES)
 def browser(tmp_path_factory, request):
     """A browser with the page of a finished run or of several, fabricated but drawn by the program."""
     folder = tmp_path_factory.mktemp('page')
@@ -148,6 +153,8 @@ def page_of_several(folder):
             right = {model: dict.fromkeys(sets, 90 + 20 * number + seed) for model in ('initial', 0)}
             changes = {'surgery__strategy': strategy}
             make(folder / 'table2' / f'{strategy}.seed-{seed}', [TOKENS], right, seed, **changes)
+    from bioptimus_jax.lab import comparison
+
     return comparison.write([folder / 'orders', folder / 'table2'], folder / 'tables')
 
 

@@ -423,7 +423,7 @@ def trained(paired, tmp_path_factory):
 
 
 def test_it_trains_is_scored_and_ends_with_the_same_bits_after_a_kill(trained, paired):
-    records = trained.metrics('pretrain')
+    records = trained.metrics.of('pretrain')
     told = [r for r in records if r['kind'] == 'train']
     assert all(0 <= r['nsp_accuracy'] <= 1 and r['nsp_loss'] < r['loss'] for r in told)
     scored = [r for r in records if r['kind'] == 'evaluation']

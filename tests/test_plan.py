@@ -352,7 +352,9 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
         runtime=Runtime(devices=1, scan_layers=scan),
     )
     mesh = make_mesh(1)
-    kernel = backends.Needed(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(name)
+    kernel = backends.AttentionSpec(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(
+        name
+    )
     step = traced_step(wanted, architecture, mesh, attend=kernel)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     calls = text.count(f'custom_call @{call}')

@@ -177,7 +177,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []
-    records = run.metrics('pretrain')
+    records = run.metrics.of('pretrain')
     assert all(np.isfinite(r['loss']) for r in records if r.get('kind') == 'train')
     # Export: the gate has passed, transformers reloads the folder by itself, and the card says what it is.
     assert read_json(folders['0.1'] / 'export.json')['gate']['logits'] < 1e-4

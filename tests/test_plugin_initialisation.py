@@ -31,7 +31,7 @@ def _nearest(given: Inputs) -> np.ndarray:
 
 
 INITIALISATIONS['nearest'] = Initialisation(
-    'the row of the anchor with the most similar contexts', _nearest, alone=True, contexts=True, anchors=True
+    'the row of the anchor with the most similar contexts', _nearest, isolated_states=True, contexts=True, anchors=True
 )
 """
 COMMANDS = """

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import difficulty, evaluate, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
+from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.unit_weights import WordWeights
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -96,7 +96,7 @@ def test_no_span_of_the_howto_masks_a_word_in_part(spans, monkeypatch):
     settings = Pretrain(max_word_pieces=longest_word)
     masker = Masker.of(make([*SPECIAL_TOKENS, 'a'], True), settings, [phase], PIECES)
     tokens, keys = np.full((rows, PIECES), len(SPECIAL_TOKENS), np.int32), row_keys(seed_key(1), 0, rows)
-    setting = Setting.of(phase, longest_word)
+    setting = MaskingParams.of(phase, longest_word)
     masked = jax.jit(masker.mask)(tokens, starts, tokens > 0, setting, keys)
     taken = taken_at(np.asarray(masked.slots_M), np.asarray(masked.weights_M))
     assert taken.mean() == pytest.approx(0.5, abs=0.03)
@@ -134,7 +134,9 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
     monkeypatch.setitem(
         units.MASKINGS,
         'spans',
-        dataclasses.replace(spans, begins=lambda *arrays: (counted.append(''), spans.begins(*arrays))[1]),
+        dataclasses.replace(
+            spans, unit_starts=lambda *arrays: (counted.append(''), spans.unit_starts(*arrays))[1]
+        ),
     )
     chosen = {'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
     run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
@@ -170,7 +172,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
         assert mean_run(taken) == pytest.approx(expected, rel=0.1), name
         torn = (taken[:, 1:-1:2] != taken[:, 2:-1:2]).any()
         assert torn == (pieces == 1), 'spans are of whole words'
-        records = [r for r in run.metrics('pretrain') if r['kind'] == 'train' and r['phase'] == name]
+        records = [r for r in run.metrics.of('pretrain') if r['kind'] == 'train' and r['phase'] == name]
         assert np.mean([r['unit_pieces'] for r in records]) == pytest.approx(pieces, rel=0.1), name
         assert len(frozen) == 2  # of difficulty, and of the frozen evaluation
         for masks in frozen:

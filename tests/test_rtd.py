@@ -329,7 +329,7 @@ def trained(prepared, tmp_path_factory):
 
 
 def test_it_trains_is_scored_and_tells_whether_it_is_healthy(trained):
-    records = trained.metrics('pretrain')
+    records = trained.metrics.of('pretrain')
     scored = [r for r in records if r['kind'] == 'evaluation']
     assert scored[0]['frozen_loss'] == pytest.approx(np.log(300), rel=0.05)
     assert scored[0]['frozen_loss'] == pytest.approx(scored[0]['frozen_generator_loss'], rel=1e-5)
@@ -417,7 +417,7 @@ def test_the_code_on_the_card_of_a_discriminator_runs(trained, monkeypatch, caps
 def test_exports_are_kept_and_a_lost_generator_is_made_again(trained):
     folder, lines = trained.workdir / 'export', []
     again = Run(trained.workdir, trained.config)
-    again.say = lines.append
+    again.console.say = lines.append
     (folder / '0.1-generator' / 'model.safetensors').unlink()
     content = trained.manifest('export')['content']
     STAGES['export'].build(again, folder)

@@ -58,7 +58,7 @@ def test_a_run_is_the_same_under_any_environment(prepared, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     losses = [
-        [(r['step'], r[k]) for r in run.metrics('pretrain') for k in ('loss', 'frozen_loss') if k in r]
+        [(r['step'], r[k]) for r in run.metrics.of('pretrain') for k in ('loss', 'frozen_loss') if k in r]
         for run in (alone, other)
     ]
     assert losses[0] == losses[1]

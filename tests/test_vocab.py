@@ -421,7 +421,7 @@ def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
     given.write_text('\n'.join(entries) + '\n', 'utf-8')
     write_json(tmp_path / 'tokenizer_config.json', {'do_lower_case': True})
     with_file = change(run, kind='file', file=str(given))
-    monkeypatch.setattr(with_file, 'say', said.append)
+    monkeypatch.setattr(with_file.console, 'say', said.append)
     build.build(with_file, run.workdir / 'vocab')
     assert json.loads((run.workdir / 'vocab' / 'comparison.json').read_text('utf-8'))['unreached'] == dead
     (line,) = [line for line in said if 'no text can have' in line]

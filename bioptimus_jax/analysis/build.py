@@ -74,11 +74,11 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     of_snapshot = len(chosen) + len(sets)
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
-    progress = run.progress('hidden words, words in context, entities', total, 'texts')
+    progress = run.console.progress('hidden words, words in context, entities', total, 'texts')
     exported = export.get('content')
 
     def analysed(candidate: Candidate) -> dict[str, Any]:
-        run.check_stop()
+        run.console.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
         if record := _finished(part, exported):
             progress.update(of_snapshot if candidate.snapshot else per_model)

@@ -250,7 +250,7 @@ def summarise(scored: Sequence[HiddenWord], spellers: Sequence[Speller]) -> dict
 
 
 def measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
-    """Of some hidden words; their number alone where it is 0."""
+    """The measures of some hidden words; only their number where it is 0."""
     if not scored:
         return {'words': 0}
     nats = sum(w.nats for w in scored)

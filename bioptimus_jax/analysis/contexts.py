@@ -87,7 +87,7 @@ def choose(
     max_pieces: int,
     seed: int,
 ) -> Words:
-    """At most `wanted` words with `per_word` occurrences each, of as many documents.
+    """A choice of at most `wanted` words with `per_word` occurrences each, of as many documents.
 
     `sources` are tried in turn for all words together, until one has enough of them; the one with most is taken.
     """
@@ -205,7 +205,7 @@ def _states(architecture: Architecture, params: dict[str, Any], batch: dict[str,
 
 
 def _shuffled(source: DocumentSource, most: int, seed: int) -> Iterator[Document]:
-    """At most `most` documents, in blocks of a random order: one after the other may be of one journal."""
+    """A shuffled sample of at most `most` documents, in blocks: one after the other may be of one journal."""
     given = 0
     for block in np.random.default_rng(seed).permutation(-(-len(source) // BLOCK)).tolist():
         for document in source.read(block * BLOCK, (block + 1) * BLOCK):

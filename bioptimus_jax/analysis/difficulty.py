@@ -49,18 +49,18 @@ def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> dict[str, Any]
     )
     texts = difficulty.documents(e, run.folder)
     if texts:  # a column of labels has a perplexity too
-        run.say(
+        run.console.say(
             f'difficulty: {numbered(len(texts), "document")}, one begins: {" ".join(texts[0].text[:80].split())}'
         )
-    advance = difficulty.progress(run, e, len(texts), len(folders))
+    advance = difficulty.progress(run.console, e, len(texts), len(folders))
     records = [
-        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.say)}
+        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.console.say)}
         for name, folder in folders.items()
     ]
     result = {**difficulty.facts(e, len(texts)), 'models': records}
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / difficulty.RECORD, result)
-    run.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
+    run.console.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
     return result
 
 

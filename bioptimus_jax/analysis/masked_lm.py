@@ -14,7 +14,7 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.rows.build import Part, cut_points, one_a_row, white_space_starts, word_cuts
+from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by
 
@@ -52,7 +52,7 @@ class ForeignModel:
             cuts = word_cuts(encoding.word_ids)
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
-                    Part(
+                    PackedSegment(
                         np.r_[cls, tokens[begin:end], sep],
                         np.r_[True, spaced[begin:end], True],
                         document_key(document.id),

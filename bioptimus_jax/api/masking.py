@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.unit_weights import LEAST as LEAST_WEIGHT
 from bioptimus_jax.pretrain.unit_weights import Weighing
-from bioptimus_jax.pretrain.units import apart, begins_of, limits, overshoot, strategy_of, unit_starts
+from bioptimus_jax.pretrain.units import apart, begins_of, limited_starts, limits, overshoot, strategy_of
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
@@ -177,7 +177,7 @@ class Collator:
         return batch
 
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
-        """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
+        """One row an example: its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
             raise InputError('examples: is empty; a batch has at least one')
@@ -312,7 +312,7 @@ def mask_row(
         maskable_L = maskable_L & (weights_L > 0)
     # What cannot be masked is a unit by itself, and ends the one before it.
     apart_L = apart(maskable_L, np)
-    unit_L = np.cumsum(unit_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
+    unit_L = np.cumsum(limited_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
     lengths_U = np.bincount(unit_L)
     rate = float(strategy.rate(phase.rate, draws.rate)) if strategy.rate else phase.rate
     times_U = draws.order_L[: len(lengths_U)]

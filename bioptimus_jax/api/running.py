@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 GIVEN = 'given'
-"""In a run folder: the objects that a run was asked for with, and config.py."""
+"""The folder, in a run's, with the objects that the run was asked for with, and config.py."""
 CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` goes on with it."""
 
 from bioptimus_jax import config

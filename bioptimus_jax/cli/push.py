@@ -37,7 +37,7 @@ class Kind:
 
 MODEL, PAGE = Kind('model', 'hf://OWNER/NAME'), Kind('space', 'hf://spaces/OWNER/NAME', 'static')
 KINDS = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
-"""By the stage. A report is a static Space, which shows its index.html."""
+"""Kind of repository by stage. A report is a static Space, which shows its index.html."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _check_secrets(file: Path) -> None:
 
 
 def _with_card(made: Parcel) -> Parcel:
-    """With what its card says of a licence; a report gets a card, which says how the hub shows it."""
+    """The parcel with the licence of its card; a report gets a card, which says how the hub shows it."""
     from huggingface_hub import ModelCard, SpaceCardData
 
     if made.kind.sdk:

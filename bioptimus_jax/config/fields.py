@@ -59,13 +59,13 @@ def key(
     low: float | None = None,
     high: float | None = None,
     path: bool = False,
-    only_with: tuple[str, Container] | None = None,
+    active_if: tuple[str, Container] | None = None,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 
-    `only_with`: another key, and with which of its values this one decides a result.
+    `active_if`: another key, and with which of its values this one decides a result.
     """
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, only_with=only_with)
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, active_if=active_if)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -153,7 +153,7 @@ def as_config(record: Any) -> ConfigDict:
 
 
 def begin(config: ConfigDict, record: type, dotted: str) -> None:
-    """Where a key is of an entry that there may be, but is not yet, begin it with its defaults."""
+    """Begin the entry that a key names, with its defaults, where there may be such an entry and is none yet."""
     name, _, rest = dotted.partition('.')
     chosen, (field, kind) = rest.partition('.')[0], _fields(record).get(name, (None, None))
     if dataclasses.is_dataclass(kind):

@@ -61,7 +61,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     parts, broken = _sift_all(run)
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
-    verdicts = resolve(run, settings, parts, run.scratch('corpus'))
+    verdicts = resolve(run.console, settings, parts, run.scratch('corpus'))
     _say_forms(run, parts, verdicts)
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     counts = _count(verdicts, len(parts), len(broken), len(in_part))
@@ -78,13 +78,13 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     write_jsonl(
         folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
     )
-    run.say(f'corpus: {_summary(counts)}')
+    run.console.say(f'corpus: {_summary(counts)}')
     content = [hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in SPLITS]
     return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
 
 
 def _absolute(settings: Corpus) -> Corpus:
-    """With paths that hold in a worker of a cluster, which has a working directory of its own."""
+    """The settings with paths that hold in a worker of a cluster, which has a working directory of its own."""
     folder = settings.audit.folder and str(Path(settings.audit.folder).expanduser().absolute())
     return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
 
@@ -93,14 +93,14 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
     """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
     settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
     sizes = [path.stat().st_size for path, _ in files]
-    progress = run.progress('corpus', sum(sizes) / 1000, 'kB')
+    progress = run.console.progress('corpus', sum(sizes) / 1000, 'kB')
     scratch, checksums = run.scratch('corpus'), run.checksums()
     scratch.mkdir(exist_ok=True)
     found: list[Part | Broken] = []
 
     def advance(stored_bytes: int) -> None:
         progress.update(stored_bytes / 1000)
-        run.check_stop()
+        run.console.check_stop()
 
     with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
         # `advance` cannot be sent to another process; there, progress is told file by file.
@@ -108,7 +108,7 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
             (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
             for path, prefix in files
         )
-        for part, size in zip(workers.map(sift, tasks, run.check_stop), sizes, strict=True):
+        for part, size in zip(workers.map(sift, tasks, run.console.check_stop), sizes, strict=True):
             found.append(part)
             if workers.number:
                 advance(size)
@@ -116,11 +116,11 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
     if settings.on_broken_file == 'fail':
         _require_whole(broken, len(found))
     for part in broken:
-        run.say(f'corpus: left out: {part.message}')
+        run.console.say(f'corpus: left out: {part.message}')
     parts = [part for part in found if isinstance(part, Part)]
     for part in parts:
         if part.damage:
-            run.say(f'corpus: read in part: {part.damage}')
+            run.console.say(f'corpus: read in part: {part.damage}')
     return parts, broken
 
 
@@ -131,7 +131,7 @@ def _say_forms(run: Run[HasCorpus], parts: Sequence[Part], verdicts: Verdicts) -
         files.setdefault(row['note'], []).append(part.source)
     for note, names in files.items():
         more = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
-        run.say(f'corpus: {names[0]}{more}: {note}')
+        run.console.say(f'corpus: {names[0]}{more}: {note}')
 
 
 def _require_whole(broken: Sequence[Broken], files: int) -> None:
@@ -165,7 +165,7 @@ def _write_split(
     if split == 'train':
         shards = run.config.corpus.shards or max(FEWEST_SHARDS, -(-len(numbers) // DOCUMENTS_PER_SHARD))
     ends = itertools.accumulate(shard_lengths(len(numbers), shards), initial=0)
-    progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
+    progress = run.console.progress(f'corpus: writing {split}', len(numbers), 'documents')
     folder, scratch, written = folder.absolute(), run.scratch('corpus').absolute(), []
     # Fewer are written before a process has started.
     most = min(shards, -(-len(numbers) // DOCUMENTS_PER_WORKER))
@@ -174,7 +174,7 @@ def _write_split(
             (shard_path(folder, split, shard, shards), scratch, _places(parts, verdicts, numbers[start:end]))
             for shard, (start, end) in enumerate(itertools.pairwise(ends))
         )
-        for shard in workers.map(_write_shard, tasks, run.check_stop):
+        for shard in workers.map(_write_shard, tasks, run.console.check_stop):
             written.append(shard)
             progress.update(shard.documents)
     return written
@@ -212,7 +212,7 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
 def _rows(
     places: Iterable[tuple[Part, np.ndarray]], columns: tuple[str, ...]
 ) -> Iterator[tuple[Part, dict[str, Any]]]:
-    """Those rows of the parts, in order, one row group in memory at a time."""
+    """Rows of the parts, in order, one row group in memory at a time."""
     for part, rows in places:
         file, start = pyarrow.parquet.ParquetFile(part.table), 0
         for group in range(file.num_row_groups):

@@ -136,4 +136,4 @@ def _lines(
             lines += read(element)
     if 'title' in parts and lines:
         lines = [*reading.title(meta), *lines]
-    return lines, reading.not_read
+    return lines, +reading.not_read  # without zeros

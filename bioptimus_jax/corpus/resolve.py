@@ -72,7 +72,7 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[Part], scratch: 
 
 
 def _keep_newest(reason_N: np.ndarray, records: Identities) -> None:
-    """Of the records of one id: what a later deletion took back, and what a newer one replaces.
+    """Mark the records of one id that a later deletion took back or that a newer one replaces.
 
     A newer one replaces others with or without an abstract. A record that could not be read replaces nothing.
     """

@@ -65,7 +65,7 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
 
 
 def _wrong_phase(e: HasAnalysis, where: str, name: str) -> Iterator[str]:
-    """Of a phase that the key `where` names."""
+    """What is wrong with a phase that the key `where` names."""
     if name not in e.phase:
         yield f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}{meant(name, e.phase)}'
     if name in (INITIAL, SOURCE):
@@ -105,7 +105,7 @@ def _wrong_corpora(e: HasAnalysis, name: str) -> Iterator[str]:
 
 
 def _wrong_continuation(e: HasAnalysis, before: str, name: str) -> Iterator[str]:
-    """Of a phase with the learning rate of the one before it."""
+    """What is wrong with a phase that goes on with the learning rate of the one before it."""
     phase, key = e.phase[name], f'config.phase.{name}'
     if phase.schedule != 'continue':
         return

@@ -88,7 +88,7 @@ PURPOSES = {
         DISCRIMINATOR,
     ),
 }
-"""By `Architecture.purpose`."""
+"""Purposes of models, by `Architecture.purpose`."""
 
 
 def model_card(
@@ -142,7 +142,7 @@ def model_card(
 
 
 def _tags(run: Run[HasTraining] | None, from_scratch: bool) -> list[str]:
-    """Those of TAGS that hold: one phase is no curriculum, and what begins at random is not adapted."""
+    """The tags that hold: one phase is no curriculum, and what begins at random is not adapted."""
     lacking = [TAGS[0]] * (run is not None and len(run.config.phases) == 1) + [TAGS[1]] * from_scratch
     return [tag for tag in TAGS if tag not in lacking]
 
@@ -265,7 +265,8 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
 
 
 def _of_rows(settings: Surgery) -> str:
-    """Their scale, where they have one, and the keys that are not as by default, each after a comma; no path."""
+    """What is said of new rows: their scale, where they have one, and the keys that are not as by default, each after a
+    comma; no path."""
     paths = {field.name for field in dataclasses.fields(settings) if field.metadata['path']}
     named = {name: value for name, value in settings.different(Surgery()).items() if name != 'batch_pieces'}
     named |= {'scale': settings.scale} if settings.initialisation.scaled else {}

@@ -17,7 +17,7 @@ PIPELINES = {
     'AutoModelForTokenClassification': 'token-classification',
     'AutoModelForSequenceClassification': 'text-classification',
 }
-"""Of transformers, by the class that loads a model."""
+"""Pipelines of transformers, by the class that loads a model."""
 CARD = """---
 {data}
 ---

@@ -15,7 +15,8 @@ from bioptimus_jax.hosts.workers import Cluster
 from bioptimus_jax.progress.console import numbered
 
 PACKAGES = ('torch', 'transformers')
-"""Beside those of the corpus stages, what must be the same on all workers of a cluster for the same scores."""
+"""Packages, beside those of the corpus stages, whose versions must agree on all workers of a cluster for equal
+scores."""
 
 
 def cards() -> tuple[Card, ...]:
@@ -102,6 +103,7 @@ def release() -> None:
 
 
 def _seen() -> tuple[Any, ...]:
-    """Of a worker: its host, what it computes on, which GPUs it may see, whether they are several, and what is idle."""
+    """What a worker is: its host, what it computes on, which GPUs it may see, whether they are several, and what is
+    idle."""
     on = torch_device()
     return socket.gethostname(), on, os.environ.get('CUDA_VISIBLE_DEVICES', ''), ' x ' in on, unused(on)

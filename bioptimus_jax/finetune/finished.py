@@ -15,21 +15,21 @@ from bioptimus_jax.sets.blurb import true_name
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 BY_DEVEL = 'devel'
-"""In place of a setting's name: of every set the one with the highest mean on devel."""
+"""A word in place of a setting's name: for every set the one with the highest mean on devel."""
 SCORES = 'scores.json'
-"""Of a cell: its record."""
+"""The record of a cell."""
 CELLS = f'*/*/*/seed-*/{SCORES}'
 """All of a stage: of models, sets, settings and seeds."""
 NEEDED = ('model', 'dataset', 'seed')  # of such a record
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
 RESULTS = 'results.jsonl'
-"""Of a stage: a record for every cell of its last configuration."""
+"""The records of a stage: one for every cell of its last configuration."""
 KEYS = ('models', 'datasets', 'settings', 'seeds')
-"""Of config.finetune: what the folders of a cell are named by."""
+"""Keys of config.finetune that the folders of a cell are named by."""
 Found = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
 OUTSIDE, SEEDLESS = 'outside', 'seedless'
-"""In records: the file of predictions that were made elsewhere; whether they have no seed."""
+"""Keys of records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Model:
     left_out: int = 0
 
     def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
-        """Its cells of a set; what is one run is beside every one of `seeds`."""
+        """Seed -> cell of a set; a single run stands beside every one of `seeds`."""
         own = self.cells[dataset]
         return dict.fromkeys(seeds, next(iter(own.values()))) if self.is_one_run(dataset) else own
 
@@ -111,7 +111,7 @@ def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
 
 
 def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
-    """Those that their stage asks for, and predictions from elsewhere; all of them outside of a stage.
+    """Cells that their stage asks for, and predictions from elsewhere; outside of a stage all of them.
 
     Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
     """
@@ -195,9 +195,9 @@ def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
 
 
 def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Of every set the best setting on devel, the first of equals, as they are sorted; of one with one setting, that.
+    """Set -> best setting on devel, among equals the first as they are sorted; a set with one setting has that one.
 
-    Raises InputError for a set of which no score can choose: of predictions from elsewhere, or where devel was learned.
+    Raises InputError for a set for which no score can choose: predictions from elsewhere, or a devel that was learned.
     """
     ranked = [r for r in records if 'devel' in r and LEARNED_DEVEL not in r]
     found = best_settings((r['dataset'], _setting(r), score_of(r, 'devel')) for r in ranked)

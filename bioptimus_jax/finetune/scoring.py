@@ -57,7 +57,7 @@ class Scored:
         return kind, counts_1xUxC.shape[1]
 
     def measures(self) -> dict[str, dict[str, float]]:
-        """By metric what a record holds of it, and `low` and `high`, the ends of its interval."""
+        """Metric -> what a record holds of it, and `low` and `high`, the ends of its interval."""
         task, found = self.gold.task, {}
         for key, metric in task.metrics.items():
             _, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)

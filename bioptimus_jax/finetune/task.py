@@ -25,16 +25,16 @@ if TYPE_CHECKING:  # reports read scores without torch
     from bioptimus_jax.finetune.heads import Head
 
 DEFAULT = 'default'
-"""In records, the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
+"""Name, in records, of the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
 
 BASELINES = ('majority', 'prior')
-"""In records, the scores of answers that read nothing."""
+"""Keys, in records, of the scores of answers that read nothing."""
 
 ALIKE = 'devel_alike'
-"""In records, the best score on devel of one answer for everything: what a training has to beat."""
+"""Key, in records, of the best score on devel of one answer for everything: what a training has to beat."""
 
 LEARNED_DEVEL = 'learned_devel'
-"""In records, where devel was learned: its scores choose nothing."""
+"""Key, in records, that says that devel was learned: its scores choose nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Task(abc.ABC):
     """
 
     title: str
-    """In model cards, and with a small letter on pages and in messages."""
+    """Its name in model cards and, with a small letter, on pages and in messages."""
     hub: str
     """What the Hugging Face hub calls it."""
     hf_class: str = 'AutoModelForTokenClassification'
-    """Of transformers: loads what is fine-tuned, with a logit for each label, and what is kept."""
+    """The class of transformers that loads what is fine-tuned, with a logit for each label, and what is kept."""
     unit: str = 'example'
     """What an example is called, in the singular; where a set has no documents it is what is resampled."""
     metrics: Mapping[str, Metric]
-    """By their keys in records; DEFAULT is one of them."""
+    """Metrics by their keys in records; DEFAULT is one of them."""
     files: tuple[str, ...] = ('predictions.jsonl',)
     """What `write` leaves in a cell."""
     heads: tuple[str, ...] = ('linear',)
@@ -81,7 +81,7 @@ class Task(abc.ABC):
     reported: tuple[str, ...] = ()
     """Keys of `detail` that results.jsonl holds."""
     summed: tuple[str, ...] = ()
-    """Those of them that the manifest holds, summed over all cells."""
+    """Keys of `reported` that the manifest holds, summed over all cells."""
 
     @abc.abstractmethod
     def read(self, chosen: NamedSet) -> Any:
@@ -176,7 +176,10 @@ class Task(abc.ABC):
         return []
 
     def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
-        """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
+        """What slices.json holds: test predictions of all seeds by kinds of example.
+
+        `known`: see `summary.TokenStatistics`.
+        """
         return {}
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
@@ -214,7 +217,7 @@ class Task(abc.ABC):
         """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
         return {}
 
-    def narrowed(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
+    def restrict_labels(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
         """The answers to an example with these labels alone, by their other names."""
         return answers
 
@@ -241,7 +244,7 @@ class Task(abc.ABC):
 
 
 def of_setting(settings: Finetune) -> str:
-    """In messages, which of several settings has a value."""
+    """Words for messages: which of several settings has a value."""
     [name] = settings.settings
     return '' if name == STANDARD else f' in setting {name!r}'
 

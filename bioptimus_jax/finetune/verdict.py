@@ -47,7 +47,8 @@ class Pairing:
     def of(
         cls, dataset: str, seeds: Iterable[Any], a: Sequence[Units], b: Sequence[Units], **said: Any
     ) -> 'Pairing':
-        """Of both models' predictions by seeds. Raises InputError unless all are of one text with one gold standard."""
+        """The pairing of both models' predictions by seeds. Raises InputError unless all are of one text with one gold
+        standard."""
         for units in (*a, *b):
             a[0].check_same_items(units)
         a_SxUxC, b_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in (a, b))
@@ -221,13 +222,13 @@ def _without_failed(pairing: Pairing) -> list[str]:
 def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
     """B less A, in percent, over the seeds that both have."""
     sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', scores_2xS, strict=True)}
-    effect = TwoWay(sides).less('B', 'A')
+    effect = TwoWay(sides).contrast('B', 'A')
     assert effect is not None  # the seeds are the same
     return effect
 
 
 def corrected(effects: Sequence[Effect]) -> list[Effect]:
-    """With p corrected after Holm for as many as have one."""
+    """Effects with p corrected after Holm for as many as have one."""
     known = iter(holm([effect.p for effect in effects if effect.p is not None]))
     return [e if e.p is None else dataclasses.replace(e, p=next(known)) for e in effects]
 

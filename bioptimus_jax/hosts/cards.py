@@ -106,7 +106,8 @@ class Placement:
         return None if peak is None else peak + self.outside.get(card.name, 0)
 
     def _first(self, card: Card) -> int | None:
-        """For a card that has none: first of a kind that nobody knows or measures, so that all are soon known."""
+        """The task for a card that has none: first of a kind that nobody knows or measures, so that all are soon
+        known."""
         measured = {self.kinds[n] for n, running in self.running.items() if running.card.name == card.name}
 
         def known(number: int) -> bool:
@@ -115,7 +116,7 @@ class Placement:
         return min(self.waiting, key=known, default=None)  # the first of equals
 
     def _beside(self, card: Card, here: Sequence[int]) -> int | None:
-        """For a card that has some: the first that fits, unless one of those has to be alone."""
+        """The first task that fits beside those on a card, unless one of those has to be alone."""
         taken = [None if number in self.by_itself else self._takes(number, card) for number in here]
         if None in taken:
             return None
@@ -282,7 +283,7 @@ class OnCards:
 
 
 def tell(peak: int, outside: int) -> None:
-    """In a process that sees one card: the bytes that its task takes at most, and what of the card nobody counts."""
+    """Note what a process that sees one card knows: the most bytes of its task, and what of the card nobody counts."""
     if _telling is not None:
         _telling.send((peak, outside))
 

@@ -378,7 +378,7 @@ def versions_of_packages(packages: Sequence[str] = DECISIVE_PACKAGES) -> dict[st
 
 
 def abandoned() -> bool:
-    """In a task on a cluster: whether nobody waits for its result any more, as whoever asked for it has ended.
+    """Whether nobody waits for the result of this task on a cluster any more, as whoever asked for it has ended.
 
     dask drops what has not begun, but lets a task run on to its end: it has to look for itself.
     """

@@ -17,7 +17,7 @@ from bioptimus_jax.progress.console import coloured
 from bioptimus_jax.storage.files import atomic
 
 COLOURS = (36, 35, 32, 33, 34, 31)
-"""Of a terminal, for types of entities in the order in which they come."""
+"""Colours of a terminal for types of entities in the order in which they come."""
 HUES = (200, 320, 120, 40, 260, 0)
 """The same on a page."""
 SHOWN = 5
@@ -49,7 +49,7 @@ class Types:
         return self._numbers.setdefault(kind, len(self._numbers))
 
     def marked(self, kind: str, text: str) -> str:
-        """In its colour, or in brackets."""
+        """The text in its kind's colour, or in brackets."""
         if not self.coloured:
             return f'[{text}]'
         return f'\x1b[{COLOURS[self.number(kind) % len(COLOURS)]};1m{text}\x1b[0m'

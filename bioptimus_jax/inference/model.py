@@ -14,7 +14,7 @@ from bioptimus_jax.model.folder import ADAPTER, config_values
 from bioptimus_jax.progress.console import numbered
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
-"""In a run folder: fine-tuned models that were kept, and exports."""
+"""Patterns of models in a run folder: fine-tuned models that were kept, and exports."""
 NAMED = 6
 """Models that a message names."""
 
@@ -42,7 +42,7 @@ class Loaded:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """In the order of the logits."""
+        """The labels in the order of the logits."""
         named = self.model.config.id2label
         return tuple(str(named[at]) for at in range(len(named)))
 
@@ -83,7 +83,7 @@ KINDS = {
     'ForMaskedLM': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
     'ForPreTraining': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
 }
-"""By the end of what config.json says that the model is."""
+"""Kinds of models, by the end of what config.json says that a model is."""
 
 
 def model_in(folder: Path) -> Path:

@@ -98,7 +98,7 @@ class Architecture(abc.ABC):
     # Keys of config.json that may have this one value, their default.
     supported: ClassVar[Mapping[str, Any]] = {}
     # What transformers takes for a key that config.json lacks, where it is not the field's default.
-    unsaid: ClassVar[Mapping[str, Any]] = {}
+    hf_defaults: ClassVar[Mapping[str, Any]] = {}
     # Keys of config.json that are ids of the tokenizer -> the role of the token.
     token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
     # That of the head, where it does not follow `activation`.
@@ -199,12 +199,12 @@ class Architecture(abc.ABC):
 
     @property
     def kinds(self) -> tuple[Hashable, ...]:
-        """Of every layer what makes it differ from others: equal ones have parameters of equal shapes."""
+        """A key for each layer; layers with equal keys have parameters of equal shapes."""
         return (None,) * self.layers
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """Of every layer the places to either side that a piece attends to; None: all of its document."""
+        """For each layer the places to either side that a piece attends to; None: all of its document."""
         return (None,) * self.layers
 
     @property
@@ -219,7 +219,7 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings, values = {'untied': _is_untied(values, file)}, {**cls.unsaid, **values}
+        settings, values = {'untied': _is_untied(values, file)}, {**cls.hf_defaults, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -250,11 +250,11 @@ class Architecture(abc.ABC):
         """A tensor's name in a checkpoint as `tensor_name` gives it, without the prefix."""
         return name.removeprefix(cls.prefix)
 
-    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def from_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Tensors of a checkpoint, by plain names, as the parameters have them."""
         return tensors
 
-    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def to_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The reverse, by full names."""
         return tensors
 
@@ -282,7 +282,7 @@ class Architecture(abc.ABC):
         `batch` is as `context` gives it, `kind` that of the layer in `kinds`.
         """
 
-    def closing(self, compute: Compute) -> nn.Module | None:
+    def final_norm(self, compute: Compute) -> nn.Module | None:
         """`hidden_BxLxD -> states_BxLxD`: what follows the last layer, if anything, with parameters in `encoder/`."""
         del compute
         return None
@@ -397,7 +397,7 @@ class Architecture(abc.ABC):
         if first < self.layers:
             repeated = [layer(kind) for kind in kinds[first : first + period]]
             last_BxLxD = _scanned(repeated, first, layers, last_BxLxD)
-        if closing := self.closing(compute):
+        if closing := self.final_norm(compute):
             last_BxLxD = closing.apply({'params': params['encoder']}, last_BxLxD)
         if slots_K is not None:
             return last_BxLxD[0]
@@ -436,7 +436,7 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         names = ('tokens', 'segments', 'positions')
         batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
         embeddings = architecture.embeddings(PLAIN).init(key, batch, None, None)['params']
-        module, closing = architecture.layer(PLAIN), architecture.closing(PLAIN)
+        module, closing = architecture.layer(PLAIN), architecture.final_norm(PLAIN)
         of_kind = {
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
             for kind in architecture.kinds

@@ -77,7 +77,7 @@ def from_tensors(
     does not fit raises InputError that begins with `where`.
     """
     check_family(state, architecture, where)
-    tensors = architecture.taken(_plain_tensors(state, architecture, where))
+    tensors = architecture.from_hf_tensors(_plain_tensors(state, architecture, where))
     shapes = architecture.shapes()
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in shapes}
     # A tensor that no parameter is called after keeps its name, by which `merge_strict` refuses it.
@@ -124,7 +124,7 @@ def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterabl
 def parameters_in(
     folder: Path, architecture: Architecture, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, np.ndarray]:
-    """Those of some parameters that a folder has. Raises InputError for one of another shape or not finite."""
+    """The parameters, of some, that a folder has. Raises InputError for one of another shape or not finite."""
     state, where = read_weights(folder)
     names, found = {architecture.plain_name(name): name for name in state}, {}
     for path, shape in shapes.items():
@@ -150,7 +150,7 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
         state[architecture.tensor_name(path)] = np.ascontiguousarray(tensor)
     if architecture.untied:
         state |= {second: state[first].copy() for second, first in architecture.second_names().items()}
-    return architecture.given(state)
+    return architecture.to_hf_tensors(state)
 
 
 def write_folder(

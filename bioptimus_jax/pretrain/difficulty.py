@@ -155,7 +155,8 @@ def check_samples(experiment: HasTraining, batch: Mapping[str, np.ndarray]) -> N
 
 
 def progress(console: Console, e: HasTraining, documents: int, models: int = 1) -> Advance:
-    """To be called with the share of a model's work that was done: shows how far it is, and raises Stopped."""
+    """A function to be called with the share of a model's work that was done: it shows how far it is, and raises
+    Stopped."""
     of_a_model = documents * len(e.phases)
     shown = console.progress('difficulty', models * of_a_model, 'documents masked')
     done = 0.0

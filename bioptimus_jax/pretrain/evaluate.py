@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.config import HasTraining, Phase
-from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, slot_count
+from bioptimus_jax.pretrain.masking import Masked, Masker, MaskingParams, slot_count
 from bioptimus_jax.pretrain.units import row_rates
 from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
 from bioptimus_jax.storage.files import atomic
@@ -63,7 +63,8 @@ class Maskable:
 
     @classmethod
     def of(cls, batch: Block, masker: Masker, seed: int, batch_rows: int, row_shards: int = 1) -> 'Maskable':
-        """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
+        """Batches from rows of one document each, as `Rows.read` gives them; the last batch is filled with empty
+        rows."""
         batches = batches_of(batch, batch_rows, row_shards)
         batch_rows = batches['tokens'].shape[1]
         batch = {name: value.reshape(-1, *value.shape[2:]) for name, value in batches.items()}
@@ -76,11 +77,15 @@ class Maskable:
         """[R, ...] as [N, B, ...]."""
         return np.asarray(array).reshape(-1, self.batch_rows, *array.shape[1:])
 
-    def under(self, settings: Mapping[str, Setting], slots: Mapping[str, int], masker: Masker) -> FrozenMasks:
+    def under(
+        self, settings: Mapping[str, MaskingParams], slots: Mapping[str, int], masker: Masker
+    ) -> FrozenMasks:
         """The masks of each setting, by name, in so many slots."""
 
         @functools.partial(jax.jit, static_argnums=5)  # compiled once for a number of slots
-        def mask(tokens: Any, starts: Any, segments: Any, keys: Any, setting: Setting, count: int) -> Masked:
+        def mask(
+            tokens: Any, starts: Any, segments: Any, keys: Any, setting: MaskingParams, count: int
+        ) -> Masked:
             maskable = masker.maskable(tokens, segments)
             return dataclasses.replace(masker, slots=count).mask(tokens, starts, maskable, setting, keys)
 
@@ -108,7 +113,7 @@ def freeze(
     # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
     pretrain = experiment.pretrain
     masker = Masker.of(vocabulary, pretrain, phases.values(), rows.pieces)
-    settings = {name: Setting.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
+    settings = {name: MaskingParams.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
 
     def slots_under(phase: Phase) -> int:
         return slot_count(row_rates(phase.masking, (phase.rate,))[1], rows.pieces, masker.longest)

@@ -24,15 +24,15 @@ from bioptimus_jax.pretrain.units import (
     apart,
     begins_of,
     in_order,
+    limited_starts,
     limits,
     longest_unit,
     number_of,
     overshoot,
     row_rates,
     strategy_of,
-    unit_starts,
 )
-from bioptimus_jax.rows.build import CUTS
+from bioptimus_jax.rows.build import TOKENIZER_WORD_STARTS
 from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
@@ -40,7 +40,7 @@ DRAWS_STREAM, RATE_STREAM = 4, 5
 """Folded into the key of a row for what only some strategies draw: whatever they draw, all others mask as before."""
 
 
-class Setting(NamedTuple):
+class MaskingParams(NamedTuple):
     """One masking setting as scalars, traced in the step, so that one compiled step serves a whole curriculum.
 
     `strategy`: its number in `units.MASKINGS`; `part`, `parts`: its `limits`.
@@ -55,7 +55,7 @@ class Setting(NamedTuple):
     draw_per_word: Any
 
     @classmethod
-    def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
+    def of(cls, phase: Phase, max_word_pieces: int) -> 'MaskingParams':
         """A phase's masking setting, as numpy's scalars."""
         part, parts = limits(phase.masking, max_word_pieces)
         return cls(
@@ -99,7 +99,7 @@ class Masker:
     def of(
         cls, vocabulary: Vocabulary, settings: Pretrain, phases: Collection[Phase], row_pieces: int
     ) -> 'Masker':
-        """For rows of that many pieces under those phases."""
+        """The masker for rows of that many pieces under those phases."""
         maskings, slots = in_order(phase.masking for phase in phases), slots_of(settings, phases, row_pieces)
         return cls(vocabulary, settings.word, maskings, settings.max_word_pieces, slots)
 
@@ -121,19 +121,20 @@ class Masker:
             name: weights.of(cast(Subwords, self.vocabulary)) for name, weights in given.items() if weights
         }
 
-    def row_rates(self, setting: Setting, keys_B: jax.Array) -> jax.Array:
+    def row_rates(self, setting: MaskingParams, keys_B: jax.Array) -> jax.Array:
         """The masking rate of each row, [B]: that of the setting, unless its strategy says another one."""
         return jax.vmap(self._row_rate, in_axes=(None, 0))(setting, keys_B)
 
-    def _row_rate(self, setting: Setting, key: jax.Array) -> jax.Array:
+    def _row_rate(self, setting: MaskingParams, key: jax.Array) -> jax.Array:
         draw = jax.random.uniform(jax.random.fold_in(key, RATE_STREAM))
         given = [strategy_of(masking).rate for masking in self.maskings]
         rates_S = jnp.stack([jnp.float32(of(setting.rate, draw) if of else setting.rate) for of in given])
         return self._chosen(rates_S, setting)
 
-    def _chosen(self, values_Sx: jax.Array, setting: Setting) -> jax.Array:
+    def _chosen(self, values_Sx: jax.Array, setting: MaskingParams) -> jax.Array:
         """What is of the setting's strategy."""
-        # The phase is a traced number, so all its run's strategies are computed and one is taken.
+        # The phase is a traced number, so all its run's strategies are computed and one is taken. A run has some of the
+        # table's strategies, so their numbers have gaps; `searchsorted` needs them ascending (`in_order`).
         numbers_S = jnp.array([number_of(masking) for masking in self.maskings])  # ascending
         return values_Sx[jnp.searchsorted(numbers_S, setting.strategy)]
 
@@ -142,7 +143,7 @@ class Masker:
         as the rows say, or the tokens."""
         if self.word == 'whitespace':
             return batch['word_starts']
-        cuts = batch.get(CUTS)
+        cuts = batch.get(TOKENIZER_WORD_STARTS)
         return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']] if cuts is None else cuts
 
     def maskable(self, tokens_BxL: Any, segments_BxL: Any) -> jax.Array:
@@ -150,7 +151,12 @@ class Masker:
         return (segments_BxL > 0) & ~jnp.asarray(self.vocabulary.special_V)[tokens_BxL]
 
     def mask(
-        self, tokens_BxL: Any, starts_BxL: Any, maskable_BxL: jax.Array, setting: Setting, keys_B: jax.Array
+        self,
+        tokens_BxL: Any,
+        starts_BxL: Any,
+        maskable_BxL: jax.Array,
+        setting: MaskingParams,
+        keys_B: jax.Array,
     ) -> Masked:
         """Whole units up to the budget of each row, corrupted, each row by its own key.
 
@@ -164,7 +170,7 @@ class Masker:
         tokens_L: jax.Array,
         starts_L: jax.Array,
         maskable_L: jax.Array,
-        setting: Setting,
+        setting: MaskingParams,
         key: jax.Array,
     ) -> Masked:
         length = tokens_L.shape[0]
@@ -176,9 +182,12 @@ class Masker:
         if self.weighings:
             weights_L = self._weights(tokens_L, starts_L, maskable_L, setting)
             maskable_L = maskable_L & (weights_L > 0)
+        # A unit begins at every special token and behind it, so that none spans two texts or takes one in.
         apart_L = apart(maskable_L, jnp)
+        # Known to be 1 without a strategy that joins words: `limited_starts` then compiles neither its sums nor its
+        # second cut.
         parts = setting.parts if self.joins else 1
-        unit_starts_L = unit_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
+        unit_starts_L = limited_starts(begins_L, starts_L, apart_L, setting.part, parts, jax.lax.cummax)
         unit_L, offset_L, unit_length_L = _units(unit_starts_L)
 
         # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units
@@ -205,6 +214,7 @@ class Masker:
         taken_L = maskable_L[order_L] & (before_L < budget)
 
         draws_L = jax.random.uniform(corrupt_key, (length,))
+        # The draw of the unit's number, the same for all of its pieces: the whole word is [MASK]ed, replaced or kept.
         draws_L = jnp.where(setting.draw_per_word, draws_L[unit_L], draws_L)
         replacements_N = jnp.asarray(self.vocabulary.drawn_N)
         replacement_L = replacements_N[jax.random.randint(replace_key, (length,), 0, replacements_N.shape[0])]
@@ -218,6 +228,7 @@ class Masker:
         # Units are taken in order from the first on, and `slots` suffices: only the last slots of a row are empty,
         # as losses over the vocabulary need it.
         weights_M = taken_L[: self.slots]
+        # Empty slots point at place 0, a valid index; their weight of 0 takes them out of every sum.
         slots_M = jnp.where(weights_M, order_L[: self.slots], 0)
         return Masked(
             inputs_L=jnp.where(taken_at_L, corrupted_L, tokens_L),
@@ -229,7 +240,7 @@ class Masker:
         )
 
     def _weights(
-        self, tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, setting: Setting
+        self, tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, setting: MaskingParams
     ) -> jax.Array:
         """The weight of each piece; 0 throughout a word or of a piece that must not be taken, 1 where none is said."""
         words_L, none_L = starts_L | apart(maskable_L, jnp), jnp.ones(len(tokens_L), jnp.float32)
@@ -247,8 +258,10 @@ class Masker:
 
     def by_length(self, masked: Masked, starts_BxL: Any, maskable_BxL: Any) -> dict[str, jax.Array]:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
+        # By words under every setting, so that the records of phases with other units can be compared.
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
+        # Longer words are masked in parts of so many pieces, so they count there.
         length, longest = starts_BxL.shape[1], min(self.longest, self.max_word_pieces)
         word_BxL = jnp.cumsum(starts_BxL, axis=1) - 1
         count = jax.vmap(lambda w: jax.ops.segment_sum(jnp.ones(length, jnp.int32), w, length)[w])
@@ -288,7 +301,7 @@ def seed_key(seed: int) -> jax.Array:
 
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
     """The key of one row: seed, then step, then position in the *global* batch."""
-    # By the global position, so that neither devices nor micro-batches change what is masked.
+    # Keyed by the global row and not by the device's own, so that sharding and micro-batches cannot change masks.
     return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
 
 

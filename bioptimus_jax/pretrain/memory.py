@@ -31,7 +31,7 @@ KEPT_SCANNED = 4
 # remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
 KEPT_DOTS = 5
 # What a layer that is computed anew has at once: less, but more of attention.
-ANEW_STATES, ANEW_WIDE, ANEW_SHARES = 4, 2, 2.5
+RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
 STATES_BESIDE = 6  # embeddings, last states and their gradients, while a layer's backward pass works
 LOGITS = 3.5  # arrays of a chunk's logits: themselves, the softmax, its change, that in the products' type
 BEYOND_DOUBT = 1.5  # times the memory: of an estimate that is an extrapolation
@@ -170,7 +170,11 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
     # The softmax, and a copy in the products' type; with dropout its result, and a mask of one byte a value.
     of_share = FLOAT + (low if low != FLOAT else 0) + (low + 1 if a.attention_dropout else 0)
-    anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
+    anew = (
+        RECOMPUTED_STATES * states * FLOAT
+        + RECOMPUTED_WIDE * wide * low
+        + largest * (RECOMPUTED_SHARES * FLOAT + low)
+    )
     remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):

@@ -33,7 +33,7 @@ def moved(settings: Pretrain, params: Any, updates: Any, learning_rate: jax.Arra
     """The parameters after a step with those updates."""
     if OPTIMIZERS[settings.optimizer].whole_steps:
         return jax.tree.map(jnp.add, params, updates)
-    # By the step, since optax's schedules count updates: a reset or a skipped step would move them.
+    # Indexed by the global step: optax's own schedules count updates, which a reset or a skipped step would move.
     return jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
 
 

@@ -48,12 +48,14 @@ def sharded_steps(
 
     `params` are the model's; the first objective says what comes to them, and all must train the same.
     """
+    # A stream of its own, so that what an objective adds (a head, a map) is drawn alike whatever the masks draw.
     own, settings = objectives[0], objectives[0].config.pretrain
     params = own.start(params, jax.random.fold_in(seed_key(own.config.seed), START_STREAM))
     state = initial_state(params, settings, own.all_rules)
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
 
     def compiled(objective: Objective) -> TrainStep:
+        # An argument of the compiled step, not a constant in it: XLA would copy a teacher into every program.
         frozen = objective.frozen(params)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
         step = jitted_step(objective, mesh, shardings, frozen_shardings)
@@ -67,6 +69,7 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
     everywhere = sharding.replicated(mesh)
     return jax.jit(
         lambda *arguments: train_step(objective, *arguments),
+        # The new state takes the old one's memory, or a device would hold both.
         donate_argnums=0,
         in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
         out_shardings=(shardings, everywhere),
@@ -104,6 +107,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     learning_rate = curriculum.learning_rate_at(table, step)
     updates, optimizer_state = optimizer.update(gradients, begun_with, params, learning_rate=learning_rate)
     norm = optax.tree.norm(gradients)
+    # Both: a finite loss may have gradients that are not, and the update would spread them over all weights.
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
     after = {'params': moved(settings, params, updates, learning_rate), 'optimizer': optimizer_state}
     if settings.averages:
@@ -146,6 +150,7 @@ def mean_gradients(
 
     def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
         number, part = numbered
+        # Otherwise every micro-batch would drop the same units.
         key = jax.random.fold_in(dropout_key, number)
         (loss, sums), gradients = jax.value_and_grad(loss_of, has_aux=True)(params, part, key)
         return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None

@@ -19,9 +19,9 @@ from bioptimus_jax.pretrain.unit_weights import Weights
 class Strategy:
     """Where units begin, how long a unit may be, and, if these are not all alike, how often each is taken.
 
-    `begins(words_L, draws_L)` is True where a unit begins: `words_L` is True where a word begins, `draws_L` is a number
-    in [0, 1) for each piece, drawn for this alone. The step computes it for every row, under any of its phases, so it
-    has operators on arrays and no `if`. Special tokens and padding part units whatever it says.
+    `unit_starts(words_L, draws_L)` is True where a unit begins: `words_L` is True where a word begins, `draws_L` is a
+    number in [0, 1) for each piece, drawn for this alone. The step computes it for every row, under any of its phases,
+    so it has operators on arrays and no `if`. Special tokens and padding part units whatever it says.
 
     One of these says how long a unit is at most, and longer ones are cut. `words`: so many words, and no unit begins or
     ends within a word; a word of more than `config.pretrain.max_word_pieces` pieces counts as several words of so many.
@@ -33,7 +33,7 @@ class Strategy:
     that of the phase and a number in [0, 1) that is drawn for this alone.
     """
 
-    begins: Callable[[Any, Any], Any]
+    unit_starts: Callable[[Any, Any], Any]
     words: int = 0
     pieces: int = 0
     weights: Weights | None = None
@@ -65,7 +65,7 @@ def in_order(maskings: Iterable[str]) -> tuple[str, ...]:
 
 def begins_of(masking: str, words_L: Any, draws_L: Any) -> Any:
     """Where the units of a strategy begin."""
-    return MASKINGS[masking].begins(words_L, draws_L)
+    return MASKINGS[masking].unit_starts(words_L, draws_L)
 
 
 def strategy_of(masking: str) -> Strategy:
@@ -131,7 +131,7 @@ def apart(maskable_L: Any, xp: Any) -> Any:
     return ~maskable_L | ~xp.pad(maskable_L[:-1], (1, 0))
 
 
-def unit_starts(
+def limited_starts(
     begins_L: Any, words_L: Any, apart_L: Any, part: Any, parts: Any, cummax: Callable[[Any], Any]
 ) -> Any:
     """True where a unit begins that is cut to the `limits` of its strategy, `part` pieces and `parts` of these.

@@ -134,7 +134,7 @@ def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
 
 
 def _short(value: float, decimals: int = 2) -> Cell:
-    """So many decimals, or two digits of what would vanish."""
+    """A number with so many decimals, or two digits of what would vanish."""
     return fixed(value, decimals) if value >= 10.0**-decimals else Cell(f'{value:.2g}', value)
 
 

@@ -19,9 +19,9 @@ from bioptimus_jax.finetune.verdict import (
     winner_of,
 )
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
-from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.scoring.student import ONE_SEED, bracketed
 
@@ -77,7 +77,7 @@ def overall(m: Measures) -> Verdict | None:
 
 
 def _finished(m: Measures, model: str) -> str:
-    """Of its folder, with what devel chooses where there are several settings."""
+    """Words on its folder, with what devel chooses where there are several settings."""
     several = any(len(m.settings(model, d)) > 1 for d in m.datasets)
     return f'{shown_path(stage_folder(m.run, "finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
 
@@ -196,7 +196,7 @@ def _tested(
 
 
 def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
-    """Of the second side less the first, by rows."""
+    """Columns of the second side less the first, by rows."""
 
     def cell(title: str, *row: str) -> Cell | str:
         return OF_A_TEST[title](tested[row]) if row in tested else missing()
@@ -205,7 +205,7 @@ def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
 
 
 def _model(m: Measures, model: str, dataset: str) -> Model:
-    """Its cells on one set, under the setting that devel chooses."""
+    """A model's cells on one set, under the setting that devel chooses."""
     records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
     return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})

@@ -23,7 +23,7 @@ from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
-from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.section import arranged
 from bioptimus_jax.run.folder import Run, stage_folder
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
@@ -32,16 +32,18 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'in_text', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
+    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
+    *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
-"""Of the sections on the page, by their files."""
-SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))
+"""Order of the sections on the page, by their files; others say themselves where they stand."""
+FILES = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
+SECTIONS = tuple(arranged(ORDER, {name: FILES.load(name) for name in FILES}).values())
 FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
 
 
 class Live(NamedTuple):
-    """Of a page that is made again while its run goes on: what is being done, when that was read, how often."""
+    """What a page that is made again while its run goes on says of it: what is being done, when that was read, how
+    often."""
 
     now: str
     time: str
@@ -58,7 +60,7 @@ class Made:
 
     @classmethod
     def of(cls, m: Measures) -> 'Made':
-        """In the order of the page."""
+        """The sections in the order of the page."""
         tables = {name: make(m) for s in SECTIONS for name, make in (s.tables | s.folded).items()}
         return cls(m, tables, {name: draw(m) for name, draw in FIGURES.items()})
 
@@ -115,9 +117,9 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     write_figures(made.figures.values(), folder / 'figures')
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
-        run.say(f'report: {m.gaps}')
+        run.console.say(f'report: {m.gaps}')
     if not live:
-        run.say(f'report: {folder / "index.html"}')
+        run.console.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in made.tables.values()),
         'figures': sum(bool(f.svg) for f in made.figures.values()),
@@ -254,7 +256,7 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
 
 
 def _scoring(m: Measures) -> str:
-    """Of a run that fine-tunes models and trains none; before there are scores, what is planned."""
+    """What a run scores that fine-tunes models and trains none; before there are scores, what is planned."""
     settings = m.run.config.finetune
     names = [m.label(x) for x in m.models] or list(settings.models)
     sets = m.datasets or list(settings.datasets)

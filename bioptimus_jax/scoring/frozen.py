@@ -6,7 +6,7 @@ into PARTS in the order of the file, and each part is tagged by a tagger that is
 
 The state of a word is that of its first piece: the means over the lower and the upper half of the layers, side by side,
 after each layer is scaled to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective
-that it was trained with; one mean follows F1 after fine-tuning less closely (docs/results.md).
+that it was trained with; one mean follows F1 after fine-tuning less closely (docs/lab/entities.md).
 
 `Tagged` is made once for each vocabulary. `states` reads a model, and `scored` judges what was read.
 
@@ -39,7 +39,7 @@ WINDOW = 128
 """Pieces that are read at once, special ones included; longer sentences are cut between words."""
 BATCH_PIECES = 4096
 METRIC = METRICS['default']
-"""Of fine-tuned models too: type, first and last word must be right."""
+"""The metric, that of fine-tuned models too: type, first and last word must be right."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +93,9 @@ class Tagged:
 
 
 def chosen(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
-    """At most `most` sentences, those with the lowest hashes of their words, in the order of the file.
+    """A choice of at most `most` sentences, those with the lowest hashes of their words, in the order of the file.
 
-    So they are the same for every model. Of sentences with the same words only the first counts.
+    So they are the same for every model. Only the first of several sentences with the same words counts.
     """
     first: dict[str, int] = {}
     for at, sentence in enumerate(sentences):

@@ -1,8 +1,8 @@
-"""From a text whose mentions are marked by characters to sentences: what a model learns, and what it is scored on.
+"""Sentences from a text whose mentions are marked by characters: what a model learns, and what it is scored on.
 
 Words and sentences come from the text alone (`cutting`). A mention that begins or ends within a word is learned as the
-whole word, and one that goes on in the next sentence as its part in each. Answers are compared with the characters
-that were marked (`sentences.Exact`).
+whole word, and one that goes on in the next sentence as its part in each. Answers are compared with the characters that
+were marked (`sentences.Exact`).
 """
 
 import bisect

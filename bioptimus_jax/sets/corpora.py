@@ -364,7 +364,7 @@ def check_names_of_sets(settings: ChoosesSets) -> None:
 
 
 def entity_sets(settings: ChoosesSets) -> list[NamedSet]:
-    """Those of the chosen sets whose entities are to be found."""
+    """The chosen sets whose entities are to be found."""
     return [chosen for chosen in chosen_sets(settings) if chosen.task == ENTITIES]
 
 

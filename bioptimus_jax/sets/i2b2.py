@@ -26,7 +26,7 @@ from bioptimus_jax.storage.files import absolute
 
 SEED = 1
 DEVEL = 10
-"""Of so many patients one is devel."""
+"""Patients of whom one is in devel."""
 CONCEPT = re.compile(rf'c="(.*)" ({OFFSET}):({OFFSET}) ({OFFSET}):({OFFSET})\|\|t="([^"\s]+)"')
 TEXT = re.compile(r'<TEXT><!\[CDATA\[(.*)\]\]></TEXT>', re.S)
 TAG = re.compile(r'\s*<(\w+) (.*?)/?>(?:</\1>)?\s*')

@@ -22,7 +22,7 @@ SHORT = 40
 ENOUGH = 10
 """Lines of a file from which on what its columns hold is no accident."""
 Row = tuple[str, int, list[str]]
-"""Where it stands, as messages name it, its number in the split, and its columns."""
+"""A row: where it stands, as messages name it, its number in the split, and its columns."""
 
 
 def width_of(rows: Sequence[Row]) -> int:

@@ -240,7 +240,7 @@ def _shown(held: Held, places: Sequence[int], is_it: Callable[[str], bool]) -> s
 
 
 def _as_long_as_offsets(held: Held, texts: Sequence[int], numbers: Sequence[int]) -> list[int]:
-    """Those of the columns whose words are as long as two columns of offsets say."""
+    """The columns whose words are as long as two columns of offsets say."""
     offsets = [at for at in numbers if all(map(str.isdecimal, held.values[at]))]
     for start, end in itertools.pairwise(offsets):
         fit = list(texts)

@@ -66,7 +66,7 @@ def read_tables(first: Path) -> Reading:
 
 
 def read_rows(first: Path) -> list[tuple[str, int, list[str]]]:
-    """Of every row its file and number there, its number in the split, and one text or two with an answer, as strings.
+    """For every row its file and number there, its number in the split, and one text or two with an answer, as strings.
 
     Raises InputError.
     """

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 NAMELESS = 'entity'  # the type of tags that have none
 OUTSIDE = 'O'
 BESIDE = '\t'
-"""Between the tags of a word that is in several mentions (`with_beside`): the columns of a file stand apart so, too."""
+"""The separator of the tags of a word that is in several mentions (`with_beside`), as of the columns of a file."""
 # The letters of each family, in the order begin, inside, end, single.
 CLOSED = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
 LEARNED = {'bio': 'BI', 'io': 'I', 'bioul': 'BILU'}

@@ -27,7 +27,7 @@ from bioptimus_jax.storage import tables
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'
-"""In the name of a set that has folds, before the number of one that is not the public set's."""
+"""The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
 Answers = Callable[[str, str], tuple[str | float, ...]]

@@ -31,7 +31,7 @@ PHASE = 'words'
 """The one that `recommended` has."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
-"""Over the corpus: as many as the paper makes."""
+"""Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
 """Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
@@ -122,7 +122,7 @@ def based_on(
 
 
 def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
-    """Where everything is."""
+    """The choices that say where source and texts are."""
     yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
     if asked.revision:
         yield Choice(f'config.source.revision = {asked.revision!r}', '')

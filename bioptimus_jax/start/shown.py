@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain import curriculum, mixture
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys, seed_key
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.order import Order
 from bioptimus_jax.rows.build import positions_and_segments
@@ -71,7 +71,7 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     def masked_in(name: str) -> Masked | None:
         if not masking_of(config, name):
             return None
-        setting = Setting.of(config.phase[name], config.pretrain.max_word_pieces)
+        setting = MaskingParams.of(config.phase[name], config.pretrain.max_word_pieces)
         return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)
 
     masked = {name: masked_in(name) for name in config.phases}

@@ -15,7 +15,7 @@ from bioptimus_jax.text.words import count_words
 FILES = 4
 """Files that are looked into, evenly chosen of all."""
 CHARACTERS = 2_000_000
-"""Of text that is read of each."""
+"""Characters of each text source that are read."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Way:
 
     @property
     def pieces_per_word(self) -> float:
-        """Between spaces."""
+        """Pieces a word between spaces."""
         return float(self.pieces_D.sum()) / self.words
 
     def saved(self, kept: 'Way') -> float:
@@ -53,7 +53,7 @@ class Way:
         return 1 - float(self.pieces_D.sum() / kept.pieces_D.sum())
 
     def saved_interval(self, kept: 'Way') -> tuple[float, float]:
-        """Of 95 %, over documents drawn with replacement."""
+        """The interval of 95 % of that, over documents drawn with replacement."""
         totals_Rx1x2 = resampled(np.stack([self.pieces_D, kept.pieces_D], -1)[None])
         return interval(1 - divided(*totals_Rx1x2[:, 0].T))
 
@@ -85,7 +85,7 @@ def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way
 
 
 def plans(experiment: Experiment, found: Mapping[str, Way]) -> dict[str, Plan]:
-    """Of the same training with each of the vocabularies."""
+    """Plans of the same training with each of the vocabularies."""
     made = {}
     for name, way in found.items():
         size = max(len(way.subwords.tokens), SMALLEST)

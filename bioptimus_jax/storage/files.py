@@ -172,7 +172,7 @@ def absolute(path: Path) -> Path:
 
 
 def bytes_below(folder: Path) -> int:
-    """Of all files in a folder, however deep; of those that are gone before they are counted, nothing."""
+    """Bytes of all files in a folder, however deep; those that are gone before they are counted count nothing."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

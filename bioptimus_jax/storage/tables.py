@@ -153,7 +153,7 @@ def label_names(path: Path, schema: pyarrow.Schema) -> dict[str, list[str]]:
 
 
 def _names(feature: Any) -> list[str]:
-    """Those of a label, or of the labels of a list, however that is written."""
+    """Names of a label, or of the labels of a list, however that is written."""
     while isinstance(feature, list) and feature:
         feature = feature[0]
     if not isinstance(feature, dict):
@@ -163,7 +163,7 @@ def _names(feature: Any) -> list[str]:
 
 
 def require_columns(path: Path, schema: pyarrow.Schema, *choices: tuple[str, ...]) -> list[str]:
-    """Of each of the choices the first column that is there. Raises InputError with what there is."""
+    """For each of the choices the first column that is there. Raises InputError with what there is."""
     found = [next((name for name in names if name in schema.names), '') for names in choices]
     if not all(found):
         needed = ' and '.join(' or '.join(names) for names in choices)

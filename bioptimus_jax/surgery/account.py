@@ -18,7 +18,7 @@ from bioptimus_jax.surgery.config import Surgery
 COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
 NEIGHBOURS = 10
 TOKENS = 'tokens.jsonl'
-"""Of stage surgery: a record for every token."""
+"""File of stage surgery: a record for every token."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -103,7 +103,7 @@ def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Don
             f'{numbered(len(anchors_M), "token")} of the source; take a larger corpus, or a model of this domain as '
             'donor'
         )
-    run.say(
+    run.console.say(
         f'surgery: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")}, and '
         f'{numbered(len(anchors_M), "anchor")}'
     )
@@ -127,10 +127,10 @@ def _of_corpus(run: Run[HasSurgery], known: Subwords) -> tuple[np.ndarray, float
         return saved['vectors'], float(saved['seconds'])
     started = time.monotonic()
     documents = open_documents(run.folder('corpus'), 'train')
-    lines = lines_of(documents, known, run.config.seed, run.check_stop)
+    lines = lines_of(documents, known, run.config.seed, run.console.check_stop)
     pieces = sum(map(len, lines))
-    progress = run.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
-    advance = watched(progress, run.check_stop)
+    progress = run.console.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
+    advance = watched(progress, run.console.check_stop)
     vectors_WxE = fasttext.word_vectors(lines, known.tokens, run.config.seed, advance)
     seconds = time.monotonic() - started
     partial.save(file, key, vectors=vectors_WxE, seconds=seconds)

@@ -94,6 +94,7 @@ def fitted(
         return made
     number_X = numbers(taught.target)
     tested = taught.chosen(number_X < MEASURED)
+    # Even contexts choose who is fitted again and odd ones measure the gain: a choice looks better on its own contexts.
     odd_M, count = numbers(tested.target) % 2 == 1, len(tokens)
     measured = functools.partial(disagreements, source, tested, layer=aim.layer, advance=advance)
     of_token = functools.partial(means, tested.target, count=count)
@@ -139,7 +140,7 @@ def _only(wanted: Container[int], chosen: Occurrences) -> Occurrences:
 
 
 def numbers(target_X: np.ndarray) -> np.ndarray:
-    """Of each lesson, how many earlier ones have the same token: int64 [X]."""
+    """How many earlier lessons have the token of each lesson: int64 [X]."""
     order_X = np.argsort(target_X, kind='stable')
     _, firsts, sizes = np.unique(target_X[order_X], return_index=True, return_counts=True)
     number_X = np.empty(len(target_X), np.int64)
@@ -162,8 +163,8 @@ def disagreements(
     layer: int = -1,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> list[np.ndarray]:
-    """Of every lesson the mean squared difference that `distil.refine` makes smaller: float64 [X] for each of several
-    [N, D] of new rows. The source reads each lesson once for all of them."""
+    """Mean squared difference of every lesson, which `distil.refine` makes smaller: float64 [X] for each of several [N,
+    D] of new rows. The source reads each lesson once for all of them."""
     parameters = jax.device_put(source.encoder)
     slot_D = jnp.asarray(source.table()[source.subwords.mask])
     each = tuple(jnp.asarray(rows_NxD, jnp.float32) for rows_NxD in rows)
@@ -197,6 +198,6 @@ def disagreements(
 
 
 def _median(values: np.ndarray) -> float | None:
-    """To five digits, without NaN; None of none."""
+    """The median to five digits, without NaN; None of none."""
     found = values[np.isfinite(values)]
     return float(f'{np.median(found):.5g}') if len(found) else None

@@ -56,7 +56,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
         source = load_source(experiment.source, experiment.seed)
         assert source is not None  # by `check`
         if source.fresh:
-            run.say(
+            run.console.say(
                 f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
                 'random or zero, and losses at step 0 say nothing about the source'
             )
@@ -80,12 +80,12 @@ def _untouched(run: Run[HasSurgery], source: Loaded) -> dict[str, np.ndarray]:
     """What the source has beside the parameters; a line says what becomes of it."""
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
-        run.say(
+        run.console.say(
             f'surgery: {source.folder} also has {enumerated([*found])}: every export has that too, unchanged where the '
             'objective does not train it'
         )
     if lost:
-        run.say(
+        run.console.say(
             f'surgery: {source.folder} also has {enumerated(lost)}: in no model of this run, being a head for labels, '
             'of another shape, or read by nothing'
         )
@@ -105,6 +105,7 @@ def check(run: Run[HasSurgery]) -> None:
             f'config.surgery.strategy: {surgery.strategy} keeps the source vocabulary, but '
             f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
         )
+    # Stage vocab may not have run yet, and nothing that is checked here depends on the size.
     shape = _shape(experiment, experiment.vocab.size)
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
@@ -140,7 +141,7 @@ def external_inputs(experiment: HasSurgery) -> list[Path]:
 
 
 def _shape(experiment: HasSurgery, entries: int) -> Architecture:
-    """That of the source or, without one, that of config.model with so many entries."""
+    """The architecture of the source or, without one, that of config.model with so many entries."""
     folder = source_folder(experiment.source)
     return read_architecture(folder) if folder else own_architecture(experiment.model, entries)
 
@@ -178,7 +179,9 @@ def _scratch(
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
     entries = len(known.tokens)
+    # The id of padding is that of the run's vocabulary: a RoBERTa counts its positions from it.
     architecture = _fitted(experiment, _shape(experiment, entries), entries).padded_with(known.pad)
+    # The generator is named, so that a jax that is set to another one draws the same weights.
     key = jax.random.key(experiment.seed, impl='threefry2x32')
     parameters = jax.tree.map(np.asarray, architecture.initial_parameters(key))
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
@@ -233,6 +236,7 @@ def graft(
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias
     filled_WxD = rows.filled_table(shared_W, source.table(), new_W, new.rows)
+    # Behind the vocabulary come rows of 0, up to a size that matrix units and meshes divide.
     flat[table] = np.pad(filled_WxD, (padding, (0, 0)))
     if len(new_W):
         origins[table] = new.kind
@@ -293,4 +297,6 @@ def _write_model(
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
         if settings.get('model_max_length', positions) != positions:
             write_json(hidden / subwords.SETTINGS, {**settings, 'model_max_length': positions})
+        # Here, since exports and fine-tuning take the tokenizer as transformers reads it: pieces must be those of the
+        # rows.
         agreement.check_written(hidden, subwords.load(tokenizer_folder))

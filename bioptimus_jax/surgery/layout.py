@@ -79,7 +79,7 @@ class Layout:
             self.planned += [(rows[i : i + count], count, length, slots) for i in range(0, len(rows), count)]
 
     def batch(self, number: int) -> Batch:
-        """That batch."""
+        """The batch of that number."""
         rows, count, length, slots = self.planned[number]
         windows = np.concatenate(rows)
         lengths = self.lengths_W[windows]

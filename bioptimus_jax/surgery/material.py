@@ -35,7 +35,7 @@ class Anchors:
 class Material:
     """Everything that `synthesis.make` needs, for the settings that it was gathered for.
 
-    `alone` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
+    `isolated` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
     for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
@@ -46,7 +46,7 @@ class Material:
     spellings: list[list[int]]
     depth: int
     layers: tuple[int, ...]
-    alone: dict[str, np.ndarray]
+    isolated: dict[str, np.ndarray]
     sums: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]]
     anchors: Anchors | None = None
     respelled: Anchors | None = None
@@ -61,8 +61,8 @@ class Material:
         reads = settings.initialisation
         found: dict[str, Any] = {'advance': advance}
         contexts_N = np.zeros(len(self.spellings), np.int64)
-        if reads.alone:
-            found['alone'] = self._of_layers(self.alone[settings.pooling], settings)
+        if reads.isolated_states:
+            found['isolated'] = self._of_layers(self.isolated[settings.pooling], settings)
         if reads.contexts:
             sums_NxCxD, contexts_N = self.sums[settings.pooling, settings.contexts, settings.max_contexts]
             found['sums'] = self._of_layers(sums_NxCxD, settings)
@@ -80,6 +80,7 @@ class Material:
         return self._of_layers(anchors.states, settings), self.table[anchors.ids]
 
     def _of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
+        # Layers are read once for all settings; each setting takes its own.
         chosen = [self.layers.index(number) for number in _read(settings, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
@@ -100,10 +101,11 @@ def gather(
     source does not have.
     """
     layers, alone = layers_read(wanted, source.architecture.layers, str(source.folder)), {}
-    for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
+    for pooling in sorted({s.pooling for s in wanted if s.initialisation.isolated_states}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
     material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
+    # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
     if not any(s.reads_spelling for s in wanted):
@@ -196,6 +198,7 @@ def _respelled(
 ) -> Anchors:
     """Context means of tokens of the source where it has to spell them in other pieces."""
     parts = []
+    # In folds of few tokens: were all hidden at once, what is left would spell each of them in far smaller pieces.
     folds = shared.respelled_folds(source.subwords, pieces, seed)
     for number, fold in enumerate(folds, 1):
         hiding = dataclasses.replace(source, subwords=source.subwords.without(fold))

@@ -49,7 +49,7 @@ def sum_states(
     kept: Path | None = None,
     start_at: Callable[[int], None] = lambda windows: None,
 ) -> np.ndarray:
-    """Per target the weighted sum of the last layer's states that `reading` names: float64 [N, D].
+    """For each target the weighted sum of the last layer's states that `reading` names: float64 [N, D].
 
     `batch_pieces`: places in a batch at most, but a row for every device at least; 0: what suits the devices.
     Every window is encoded once, on all devices of this process, in float32 on CPUs and bfloat16 elsewhere; the

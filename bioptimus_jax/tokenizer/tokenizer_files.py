@@ -102,7 +102,7 @@ def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
-    """By key of transformers, the special tokens that a folder names, and the file that is to be mended."""
+    """Key of transformers -> the special token that a folder names, and the file that is to be mended."""
     return _said(folder, NAMES.values())
 
 

@@ -145,24 +145,22 @@ def _answer(question: Question) -> Any:
 VERB = Verb(
     *described(__doc__),
     (
-        flag(
-            'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'
-        ),
+        flag('file', 'file for the config (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'),
         flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
         flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
         flag(
             '--task',
-            'of sets that are not public ones (default: %(default)s)',
+            'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
             choices=tuple(TASKS),
         ),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
         ),
-        count('--devices', 'how many (default: all that are here, or 1)', 0),
-        flag('--hours', 'that it may take', None, type=positive, metavar='N'),
+        count('--devices', 'number of devices (default: all that are here, or 1)', 0),
+        flag('--hours', 'hours that the run may take', None, type=positive, metavar='N'),
         flag('--vocabulary', 'keep, append or replace (default: as the texts say)', metavar='WHAT'),
         switch('--replace', 'overwrite FILE'),
     ),

@@ -1,4 +1,4 @@
-"""`bioptimus merge`: the mean of the weights of models.
+"""`bioptimus merge`: average several models' weights.
 
 The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or
 ends of decays, behind the same gate as an export.

@@ -77,16 +77,16 @@ VERB = Verb(
             dest='form',
             choices=('text', 'tsv', 'json', 'html', 'brat'),
         ),
-        flag('--to', 'file for the answers; of brat a folder', '', metavar='FILE'),
+        flag('--to', 'file for the answers; a folder for brat', '', metavar='FILE'),
         switch('--lines', 'a line is a sentence and words end at white space, as in clinical notes'),
         count(
             '--max_pieces',
-            'of a window; default as in training, else 128 for taggers, which read long sentences in several, '
+            'pieces of a window; default as in training, else 128 for taggers, which read long sentences in several, '
             'and 512 for classifiers',
             0,
         ),
         count('--best', 'words for a [MASK]', 5),
-        count('--threads', 'of the CPU', 1),
+        count('--threads', 'threads of the CPU', 1),
     ),
     _call,
 )

@@ -1,4 +1,4 @@
-"""`bioptimus show`: rows as the model will see them.
+"""`bioptimus show`: show masked rows as the model will see them.
 
 What the objectives do, in words; then the first rows of a run as the model will see them: pieces, two spaces
 where a word begins, new tokens marked, and what each phase hides of the same row, as its objective says. The
@@ -22,7 +22,7 @@ from bioptimus_jax.run.session import require_local
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
-"""Around a piece where there are no colours; the mask token shows by itself that something is hidden."""
+"""Brackets around a piece where there are no colours; the mask token itself shows that something is hidden."""
 
 
 def _call(command: Command) -> None:
@@ -76,8 +76,8 @@ VERB = Verb(
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
-        count('--rows', 'how many (default: %(default)s)', 10),
-        count('--pieces', 'of a row, at most (default: %(default)s)', 60),
+        count('--rows', 'number of rows (default: %(default)s)', 10),
+        count('--pieces', 'most pieces of a row (default: %(default)s)', 60),
     ),
     _call,
     ('seed', 'rows', 'phases', 'phase', 'pretrain'),

@@ -161,7 +161,7 @@ def _spans(pieces_W: np.ndarray, room: int, shared: int) -> list[tuple[int, int,
 
 
 def _encode(tokenizer: Any, sentences: Sequence[Sentence]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Per sentence: piece ids and, for every piece, the word that it belongs to."""
+    """Piece ids of each sentence and, for every piece, the word that it belongs to."""
     for first in range(0, len(sentences), BATCH):
         batch = sentences[first : first + BATCH]
         encoded = tokenizer(

@@ -67,7 +67,7 @@ class Chain(torch.nn.Module):
             self.register_buffer(name, penalty, persistent=False)
 
     def log_likelihood(self, words: Words, labels_BxT: torch.Tensor) -> torch.Tensor:
-        """Of every chain's labels, in nats, by the forward algorithm in log space; gives a tensor of B."""
+        """Log-likelihood of every chain's labels in nats, a tensor of B, by the forward algorithm in log space."""
         return self._path_score(words, labels_BxT) - self.log_partition(words)
 
     def log_partition(self, words: Words) -> torch.Tensor:

@@ -141,7 +141,7 @@ def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
 
 
 def _tagged(asked: Asked) -> list[Item]:
-    """Of objects with words and a tag for each, whatever their scheme."""
+    """Items of objects with words and a tag for each, whatever their scheme."""
     items = []
     for line, entry in asked.objects(*ANSWERS):
         words, tags = words_of(asked.file, line, entry), listed(asked.file, line, entry, *ANSWERS) or []
@@ -271,7 +271,7 @@ def _check_text(asked: Asked, grid: _Grid, document: Marked, own: str, begins: i
 
 
 def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:
-    """Of predicted types that gold does not have. Raises InputError where it has none of them."""
+    """Notes on predicted types that gold does not have. Raises InputError where it has none of them."""
     ours, theirs = (
         Counter(kind for tags in side for kind, _, _ in (*spans(tags), *beside(tags)))
         for side in ([s.gold for s in asked.gold], found)

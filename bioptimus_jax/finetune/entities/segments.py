@@ -38,7 +38,7 @@ class Segments(torch.nn.Module):
         self.tags_Kx2 = [[tags.index(f'{letter}-{kind}') for letter in 'BI'] for kind in types]
 
     def log_likelihood(self, words: Words, tags_BxT: torch.Tensor) -> torch.Tensor:
-        """Of every window's mentions, in nats; a tensor of B."""
+        """Log-likelihood of every window's mentions in nats, a tensor of B."""
         return self._score(words, tags_BxT) - self.log_partition(words)
 
     def log_partition(self, words: Words) -> torch.Tensor:

@@ -63,7 +63,7 @@ class Tagger(Head):
         return self.linear(self.dropout(read_both_ways(self.lstm, states_BxLxD, batch.mask_BxL)))
 
     def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> Batch:
-        """Of windows of `align`; targets are labels of their pieces, with CRF or spans of their words."""
+        """Batch of windows of `align`; targets are labels of their pieces, with CRF or spans of their words."""
         chained = self.chain is not None
         return collate(windows, pad=self.pad, device=self.device, chained=chained, labels=targets)
 

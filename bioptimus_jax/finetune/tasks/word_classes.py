@@ -10,7 +10,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
 from bioptimus_jax.scoring.metrics import Answers, Metric, macro_f1, micro_f1, rates
@@ -21,7 +21,7 @@ from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
 
 SCHEME = 'io'
-"""Where a mention of a class begins is not asked."""
+"""The scheme of tags: where a mention of a class begins is not asked."""
 
 
 def class_counts(types: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:
@@ -115,7 +115,9 @@ class Words(Entities):
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
 
-    def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: Known) -> dict[str, Any]:
+    def slices(
+        self, dataset: Any, predictions: Any, tokenizer: Any, known: TokenStatistics
+    ) -> dict[str, Any]:
         return {}
 
 

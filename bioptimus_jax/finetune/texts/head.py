@@ -26,7 +26,7 @@ class Batch:
     targets: torch.Tensor
     """Empty in prediction."""
     spans_Bx2x2: torch.Tensor
-    """Of mentions, empty without."""
+    """Places of mentions, empty without."""
 
 
 class TextHead(Head):
@@ -61,7 +61,7 @@ class TextHead(Head):
 
     @property
     def above(self) -> list[torch.nn.Module]:
-        """Also what a family's masked language model has there and its head for texts takes over (ModernBERT)."""
+        """Modules above the encoder, with what a family's head for texts takes over from its masked LM (ModernBERT)."""
         found = getattr(self.pretrained, 'head', None)
         return super().above + ([] if found is None else [found])
 
@@ -108,7 +108,7 @@ class OneLabel(TextHead):
     problem_type = 'single_label_classification'
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """In nats."""
+        """The mean loss in nats."""
         return torch.nn.functional.cross_entropy(self(batch), batch.targets)
 
 
@@ -118,7 +118,7 @@ class AnyLabels(TextHead):
     problem_type = 'multi_label_classification'
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """In nats a label."""
+        """The mean loss in nats a label."""
         return torch.nn.functional.binary_cross_entropy_with_logits(self(batch), batch.targets)
 
 
@@ -128,7 +128,7 @@ class Number(TextHead):
     problem_type = 'regression'
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """In squares of the answers' unit."""
+        """The mean loss in squares of the answers' unit."""
         return torch.nn.functional.mse_loss(self(batch)[:, 0], batch.targets)
 
 

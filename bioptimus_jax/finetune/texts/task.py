@@ -38,7 +38,7 @@ class TextTask(Task):
     heads = tuple(PREDICTORS)
     reported = BASELINES
     own_measures: ClassVar[tuple[str, ...]] = ()
-    """Of sets without a record."""
+    """Measures of sets without a record."""
     numbers: ClassVar[bool] = False
     """Whether answers are numbers."""
 

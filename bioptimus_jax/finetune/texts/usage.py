@@ -22,7 +22,7 @@ KINDS = {
     ),
     'number': ("top_k=1, function_to_apply='none'", "found[0]['score']", 'the number of {}'),
 }
-"""By what is answered: options of the pipeline, the answer in what it gives, and its name in words."""
+"""Kind of answer -> options of the pipeline, the answer in what it gives, and its name in words."""
 
 
 ONE_SEGMENT = (

@@ -105,7 +105,7 @@ class Hub:
     def download(
         self, files: Iterable[tuple[str, Path, int, str]], advance: Callable[[int], None] = lambda size: None
     ) -> None:
-        """As `Store.download`; the client continues what was cut off."""
+        """Download files; the client continues what was cut off. See `Store.download`."""
         for name, file, size, _ in files:
             # The client puts the name, with its folders, below the place that it is given.
             top = file.parents[name.count('/')]

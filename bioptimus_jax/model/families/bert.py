@@ -49,7 +49,7 @@ class Bert(LikeBert):
 
     @classmethod
     def plain_name(cls, name: str) -> str:
-        """Without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
+        """The name without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
         name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix(cls.prefix))
         return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
 

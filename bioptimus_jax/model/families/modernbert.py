@@ -76,7 +76,7 @@ class ModernBert(LikeBert):
         'decoder_bias': True,
         'rope_scaling': None,
     }
-    unsaid: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
+    hf_defaults: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'model.'
     modules: ClassVar = {
@@ -112,7 +112,7 @@ class ModernBert(LikeBert):
 
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
-        """As of any family; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
+        """The architecture; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
         given = dict(values)
         for kind, name in BASES.items():
             rope = (given.get('rope_parameters') or {}).get(kind) or {}
@@ -133,7 +133,7 @@ class ModernBert(LikeBert):
         return super().from_config(given, file)
 
     def to_config(self) -> dict[str, Any]:
-        """For old versions of transformers and for new ones."""
+        """The values of config.json, for old versions of transformers and for new ones."""
         bases = {FULL: self.global_base, SLIDING: self.local_base}
         return {
             **super().to_config(),
@@ -168,18 +168,18 @@ class ModernBert(LikeBert):
     def layer(self, compute: Compute) -> nn.Module:
         return Layer(self, compute)
 
-    def closing(self, compute: Compute) -> nn.Module:
+    def final_norm(self, compute: Compute) -> nn.Module:
         return FinalNorm(self, compute)
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """With the cosines and sines of each rotary base."""
+        """The context with the cosines and sines of each rotary base."""
         rotations = {base: self._rotation(batch['positions'], base) for base in {k.base for k in self.kinds}}
         return {**super().context(batch), 'rotations': rotations}
 
     def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
-        """As of any family, but matrices behind which sums grow are smaller by the root of twice the layers.
+        """Random parameters; matrices behind which sums grow are smaller by the root of twice the layers.
 
-        Drawn from the whole normal distribution, not from the part of it within two deviations.
+        They are drawn from the whole normal distribution, not from the part of it within two deviations.
         """
         scale = (2.0 * self.layers) ** -0.5
         flat = flatten(super().initial_parameters(key))

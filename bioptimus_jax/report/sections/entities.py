@@ -1,4 +1,4 @@
-"""Fine-tuning: every model on every set, by entity type, over training and over epochs; the BLURB score."""
+"""Fine-tuning: every model on every set, by entity type, over training and over epochs."""
 
 import dataclasses
 import itertools
@@ -9,14 +9,11 @@ from typing import Any
 from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
 from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress.console import clock, numbered
-from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
-from bioptimus_jax.report.folds import folds
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, missing, percents, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, OF_BASELINES, Measures, score_names
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.scoring.student import NO_INTERVAL
 from bioptimus_jax.sets import published
@@ -254,12 +251,7 @@ SECTION = Section(
         'gain': gain,
         'entities': scores,
         'others': others,
-        'blurb': blurb,
-        'folds': folds,
         'types': by_type,
-        'crossed': crossed,
-        'repeated': repeated,
-        'in_corpus': in_corpus,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
 )

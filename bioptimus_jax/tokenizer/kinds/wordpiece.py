@@ -220,13 +220,13 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """See `train_from_counts`; the special tokens of a source that have no role come last."""
+        """A trained vocabulary (`train_from_counts`); the special tokens of a source that have no role come last."""
         extra = special_tokens(source) if source else []
         own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
         return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
-        """Without what no text has beside the source's added tokens."""
+        """The source with trained tokens, without those that no text has beside the source's added tokens."""
         made = self.with_words(source, trained.tokens)
         if not (left := set(self.unreached(made, range(len(source.tokens), len(made.tokens))))):
             return made
