@@ -219,7 +219,8 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings, values = {'untied': _is_untied(values, file)}, {**cls.hf_defaults, **values}
+        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
+        values = {**cls.hf_defaults, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]

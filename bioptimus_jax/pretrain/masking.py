@@ -245,11 +245,11 @@ class Masker:
         """The weight of each piece; 0 throughout a word or of a piece that must not be taken, 1 where none is said."""
         words_L, none_L = starts_L | apart(maskable_L, jnp), jnp.ones(len(tokens_L), jnp.float32)
 
-        def weighed(masking: str) -> jax.Array:
-            if masking not in self.weighings:
+        def weighed(name: str) -> jax.Array:
+            if name not in self.weighings:
                 return none_L
-            weights_L = self.weighings[masking](tokens_L, words_L, jnp)
-            if strategy_of(masking).words:  # a word is taken whole or not at all
+            weights_L = self.weighings[name](tokens_L, words_L, jnp)
+            if strategy_of(name).words:  # a word is taken whole or not at all
                 word_L = jnp.cumsum(words_L) - 1
                 weights_L = _sums(weights_L, word_L) / _sums(none_L, word_L)
             return weights_L

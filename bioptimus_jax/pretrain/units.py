@@ -100,7 +100,7 @@ def row_rates(masking: str, rates: Sequence[float]) -> tuple[float, float]:
 
 def weight_files(maskings: Iterable[str]) -> list[Path]:
     """The files that the weights of those strategies are read from. Raises InputError for one that is malformed."""
-    files = []
+    files = list[Path]()
     for masking in maskings:
         if weights := MASKINGS[masking].weights:
             weights.check()

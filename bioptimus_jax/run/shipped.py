@@ -78,8 +78,8 @@ def _value(name: str, value: Any) -> list[str]:
     """A plain value; of an object whose class is a plug-in's too, the class."""
     if type(value).__module__.partition('.')[0] in ('builtins', __package__.partition('.')[0]):
         return [f'{name}={value!r}']
-    own = type(value).__repr__ is not object.__repr__  # else it is a place in memory
-    return [f'{name}={value!r}' if own else name, normal(inspect.getsource(type(value)))]
+    said = '' if ' object at 0x' in repr(value) else repr(value)  # a place in memory differs each time
+    return [f'{name}={said}', normal(inspect.getsource(type(value)))]
 
 
 def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:

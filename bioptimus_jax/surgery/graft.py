@@ -210,7 +210,7 @@ def output_rows(settings: Surgery, table_VxD: np.ndarray, spellings: Spellings, 
         return initialisation.rows(given)
     made_NxD = averaged_input(table_VxD, spellings)
     made_NxD = np.where(np.isnan(made_NxD), table_VxD.mean(axis=0, dtype=np.float64), made_NxD)
-    return rows.dealt(made_NxD, seed) if settings.dealt else made_NxD
+    return rows.shuffled(made_NxD, seed) if settings.dealt else made_NxD
 
 
 def graft(
