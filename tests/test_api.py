@@ -30,6 +30,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
+from bioptimus_jax.pretrain.unit_weights import TokenWeights
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 from bioptimus_jax.surgery import spelling
@@ -398,7 +399,8 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
         order, corruption, replacement, budget = jax.random.split(key, 4)
         uniform = [jax.random.uniform(k, (LENGTH,)) for k in (jax.random.fold_in(key, 4), order, corruption)]
         drawn = jax.random.randint(replacement, (LENGTH,), 0, len(WORDS.drawn_N))
-        return jax.random.uniform(budget), *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
+        rate = jax.random.uniform(jax.random.fold_in(key, 5))
+        return jax.random.uniform(budget), rate, *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
 
     return masker.mask(tokens, starts, maskable, setting, keys), jax.vmap(draws)(keys)
 
@@ -406,6 +408,10 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
 JOINING = {
     'spans': Strategy(lambda words_L, draws_L: words_L & (draws_L >= 0.7), words=3),
     'stretches': Strategy(lambda words_L, draws_L: draws_L >= 0.7, pieces=4),
+    'weighed': Strategy(
+        lambda words_L, draws_L: words_L, words=1, weights=TokenWeights({'w3': 0, 'w5': 9, '##c7': 4})
+    ),
+    'diffusion': Strategy(lambda words_L, draws_L: words_L, words=1, rate=lambda rate, draw: rate * draw),
 }
 
 
@@ -423,7 +429,9 @@ def test_the_rule_of_the_collator_is_that_of_pre_training(phase, monkeypatch):
     lengths = limits(setting.masking, LONGEST)
     for row in range(ROWS):
         draws = Draws(*(array[row] for array in drawn))
-        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws)
+        weighing = weights.of(WORDS) if (weights := MASKINGS[setting.masking].weights) else None
+        given = tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws, weighing
+        inputs, taken = mask_row(*given)
         slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
         assert sorted(slots) == np.flatnonzero(taken).tolist()
         np.testing.assert_array_equal(inputs, theirs.inputs_L[row])

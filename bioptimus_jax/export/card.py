@@ -280,6 +280,8 @@ def _training(config: HasTraining) -> str:
     falls = list(dict.fromkeys(phase.fall for phase in phases))
     told = ', '.join(f'it falls {FALLS[fall].meaning}' for fall in falls)
     averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
+    if p.averages and not p.ema:
+        averaged = f'. These weights are those that {p.optimizer} evaluates in place of the trained ones'
     return (
         f'Training: {p.optimizer}, learning rate {", ".join(rates)}{" by phase" * (len(rates) > 1)}; after its warm-up '
         f'{told}; batches of {p.batch_rows} rows of {config.rows.row_pieces} pieces, seed {config.seed}{averaged}'

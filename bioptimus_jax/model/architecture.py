@@ -82,6 +82,8 @@ class Architecture(abc.ABC):
     layer_norm_epsilon: float = 1e-12
     initializer_range: float = 0.02
     activation: str = 'gelu'
+    # Whether the output layer has a table of its own, which config.json calls tie_word_embeddings=false.
+    untied: bool = False
 
     # The name in config.json, and that of the family's file.
     model_type: ClassVar[str]
@@ -111,6 +113,8 @@ class Architecture(abc.ABC):
     tied: ClassVar[Mapping[str, str]]
     # Path of the input embeddings: a row for every token, which surgery grafts.
     table: ClassVar[str]
+    # Path of the output layer's own table, for `untied`; a family without one refuses that.
+    own_output_table: ClassVar[str] = ''
     # Path of the output layer's bias, an entry for every token, where there is one.
     output_bias: ClassVar[str | None]
     # What the head is for: a name in `export.card.PURPOSES`.
@@ -123,6 +127,8 @@ class Architecture(abc.ABC):
             raise ValueError(f'{self.heads} attention heads do not divide the hidden size {self.hidden}')
         if self.activation not in ACTIVATIONS:
             raise ValueError(f'activation {self.activation!r} is not one of {", ".join(ACTIVATIONS)}')
+        if self.untied and not self.own_output_table:
+            raise ValueError(f'tie_word_embeddings is False; {self.title} is supported only with True')
 
     @property
     def padded_vocab_size(self) -> int:
@@ -132,7 +138,25 @@ class Architecture(abc.ABC):
     @property
     def padded(self) -> tuple[str, ...]:
         """Paths of the parameters with one row per token, `padded_vocab_size` of them."""
-        return (self.table, self.output_bias) if self.output_bias else (self.table,)
+        paths = (self.table, self.output_table, self.output_bias)
+        return tuple(path for path in dict.fromkeys(paths) if path)
+
+    @property
+    def output_table(self) -> str:
+        """Path of the table of the output layer: that of the input embeddings, unless this is `untied`."""
+        return self.own_output_table if self.untied else self.table
+
+    def second_names(self) -> dict[str, str]:
+        """`tied`, but for a table that is not: there the second name is the only one."""
+        return {second: first for second, first in self.tied.items() if second != self._output_tensor()}
+
+    def _output_tensor(self) -> str:
+        """The tensor of the output layer's own table, if it has one."""
+        return self.tensor_name(self.own_output_table) if self.untied else ''
+
+    def ignores(self, plain_name: str) -> bool:
+        """Whether the model does not have the tensor of that plain name."""
+        return bool(self.ignored.match(plain_name)) and plain_name != self._output_tensor()
 
     @property
     def head_size(self) -> int:
@@ -195,7 +219,8 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings, values = {}, {**cls.hf_defaults, **values}
+        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
+        values = {**cls.hf_defaults, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -242,7 +267,7 @@ class Architecture(abc.ABC):
         """Plain names of a checkpoint's tensors that neither parameters nor exports have: heads for labels, say."""
         kept = {self.plain_name(name) for name in (*self.tied, *self.untouched())}
         weights = (name for name, tensor in tensors.items() if not np.issubdtype(tensor.dtype, np.integer))
-        return [name for name in weights if self.ignored.match(name) and name not in kept]
+        return [name for name in weights if self.ignores(name) and name not in kept]
 
     @abc.abstractmethod
     def embeddings(self, compute: Compute) -> nn.Module:
@@ -301,7 +326,7 @@ class Architecture(abc.ABC):
         """What the masked-language-model head makes of states."""
         variables = {'params': params[HEAD]['predictions']}
         states_BxMxD, bias_V = cast(tuple, self.predictions(compute).apply(variables, hidden_BxMxD))
-        return OutputLayer(states_BxMxD, _leaf(params, self.table), bias_V)
+        return OutputLayer(states_BxMxD, _leaf(params, self.output_table), bias_V)
 
     def embed(
         self,
@@ -422,7 +447,8 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD)['params']
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
-    return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+    shapes = {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+    return {**shapes, architecture.output_table: shapes[architecture.table]}
 
 
 def _scanned(
@@ -465,6 +491,14 @@ def _seed_of(dropout_key: jax.Array | None) -> jax.Array | None:
 
 def _leaf(params: Any, path: str) -> Any:
     return functools.reduce(operator.getitem, path.split('/'), params)
+
+
+def _is_untied(values: Mapping[str, Any], file: Path) -> bool:
+    """Whether config.json says that the output layer has a table of its own."""
+    tied = values.get('tie_word_embeddings', True)
+    if not isinstance(tied, bool):
+        raise InputError(f'{file}: tie_word_embeddings is {tied!r}; true or false is expected')
+    return not tied
 
 
 def _is_plausible(value: Any, kind: type, field: str) -> bool:

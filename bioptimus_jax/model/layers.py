@@ -19,7 +19,7 @@ from bioptimus_jax.model.compute import Compute
 # `tensor` (Megatron-LM, arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Weights decay as
 # in BERT's own code: matrices and tables, not biases and LayerNorm.
 RULES = (
-    Rule(r'^embeddings/word_embeddings/embedding$', ('tensor', 'fsdp')),
+    Rule(r'^(embeddings/word_embeddings|cls/predictions/decoder)/embedding$', ('tensor', 'fsdp')),
     Rule(r'^embeddings/.*/embedding$', (None, 'fsdp')),
     Rule(r'/attention/self/(query|key|value)/kernel$', ('fsdp', 'tensor')),
     Rule(r'/attention/self/(query|key|value)/bias$', ('tensor',), decays=False),
@@ -179,7 +179,7 @@ class Transform(ModelPart):
 
 
 class Predictions(ModelPart):
-    """The masked-language-model head; its output matrix is the table of word embeddings."""
+    """The masked-language-model head but for its output matrix: the table of word embeddings, or one of its own."""
 
     @nn.compact
     def __call__(self, hidden_BxMxD: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -207,9 +207,9 @@ class LikeBert(Architecture):
     supported: ClassVar[Mapping[str, Any]] = {
         'position_embedding_type': 'absolute',
         'is_decoder': False,
-        'tie_word_embeddings': True,
     }
     table: ClassVar = 'embeddings/word_embeddings/embedding'
+    own_output_table: ClassVar = 'cls/predictions/decoder/embedding'
     output_bias: ClassVar[str | None] = 'cls/predictions/bias'
     rules: ClassVar[Sequence[Rule]] = RULES
 

@@ -190,6 +190,11 @@ class Pretrain:
     )
     dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
 
+    @property
+    def averages(self) -> bool:
+        """Whether other weights are scored and exported than those that are trained: averages of these."""
+        return bool(self.ema) or OPTIMIZERS[self.optimizer].evaluated is not None
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:

@@ -15,6 +15,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.masking import Masked, Masker, MaskingParams, slot_count
+from bioptimus_jax.pretrain.units import row_rates
 from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.tokenizer.subwords import Vocabulary
@@ -113,7 +114,11 @@ def freeze_masks(
     pretrain = experiment.pretrain
     masker = Masker.of(vocabulary, pretrain, phases.values(), rows.pieces)
     settings = {name: MaskingParams.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
-    slots = {name: slot_count(phase.rate, rows.pieces, masker.longest) for name, phase in phases.items()}
+
+    def slots_under(phase: Phase) -> int:
+        return slot_count(row_rates(phase.masking, (phase.rate,))[1], rows.pieces, masker.longest)
+
+    slots = {name: slots_under(phase) for name, phase in phases.items()}
     held_out = rows.read(chosen_rows(rows, experiment.evaluation.rows))
     maskable = Maskable.of(held_out, masker, experiment.evaluation.seed, batch_rows, row_shards)
     return maskable.under(settings, slots, masker)

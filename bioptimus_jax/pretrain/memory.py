@@ -71,7 +71,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     objective = objectives[0]
     sizes = [[_bytes(of, split, one.all_rules) for of in trained_and_frozen(one)] for one in objectives]
     whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
-    table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
+    table = sum(math.prod(shapes[path]) for path in {a.table, a.output_table}) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
@@ -83,7 +83,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
     return Memory(
         parameters=whole + frozen,
-        optimizer=(3 if experiment.pretrain.ema else 2) * whole,
+        optimizer=(3 if experiment.pretrain.averages else 2) * whole,
         gradients=table + totals + stacked,
         activations=activations * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,

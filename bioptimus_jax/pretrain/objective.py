@@ -6,6 +6,7 @@ Legend: B rows of the global batch, L pieces a row.
 import abc
 import dataclasses
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
@@ -222,6 +223,16 @@ class Objective(abc.ABC):
     def frozen_shapes(self, params: Params) -> Params:
         """The shapes of `frozen`, to estimate memory before there is anything to read."""
         return cast(Params, jax.eval_shape(self.frozen, params))
+
+    def keys(self, keys_B: jax.Array, name: str) -> jax.Array:
+        """Keys of its own for `example`, one for each row, of that name.
+
+        Masks, other names and other objectives draw from other keys. They go by the place of a row in the global batch,
+        so that a row draws the same on any number of devices, in any micro-batch and after a resume.
+        """
+        # Beyond the small numbers that masking folds into the same keys.
+        stream = np.uint32(zlib.crc32(f'{self.name()}/{name}'.encode()) | 2**31)
+        return jax.vmap(lambda key: jax.random.fold_in(key, stream))(keys_B)
 
     @abc.abstractmethod
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:

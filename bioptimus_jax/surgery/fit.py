@@ -45,6 +45,15 @@ def check(settings: Surgery, architecture: Architecture, has_head: bool, owner: 
             f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} needs a masked-LM head, which {owner} '
             'does not have; set it to 0, or take a source with one'
         )
+    _untied(settings, architecture, owner)
+
+
+def _untied(settings: Surgery, architecture: Architecture, owner: str) -> None:
+    if settings.fit_cross_entropy and architecture.untied:
+        raise ConfigError(
+            f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} fits rows that are read and predicted, '
+            f'but {owner} predicts from a table of its own (tie_word_embeddings is false); set it to 0'
+        )
 
 
 def steps(settings: Surgery) -> int:

@@ -26,7 +26,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, whole_folder, write_json, write_jsonl
 from bioptimus_jax.surgery import account, bias, donor, fit, rows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
-from bioptimus_jax.surgery.initialisations import Spellings
+from bioptimus_jax.surgery.initialisations import Inputs, Spellings, averaged_input
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import with_borders
@@ -34,6 +34,9 @@ from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import agreement, lists
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
+
+OUTPUT_STREAM = 2**32
+"""Added to the seed where rows of an output table are drawn: beyond every seed, so that they are not the input rows."""
 
 
 def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
@@ -193,13 +196,30 @@ def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], acco
     return source.parameters, account.Ledger(_origins(source), source.table(), source.vocabulary)
 
 
+def output_rows(settings: Surgery, table_VxD: np.ndarray, spellings: Spellings, seed: int) -> np.ndarray:
+    """New rows of an output layer's own table: float64 [N, D].
+
+    Drawn by chance where input rows are; otherwise the mean of the output rows of a token's pieces, or of all rows
+    where there are none: states and donors tell how a token is read, not how it is predicted.
+    """
+    initialisation = settings.initialisation
+    if initialisation.drawn and initialisation.rows:
+        given = Inputs(
+            table_VxD, spellings, np.zeros(len(spellings), np.int64), settings, seed + OUTPUT_STREAM
+        )
+        return initialisation.rows(given)
+    made_NxD = averaged_input(table_VxD, spellings)
+    made_NxD = np.where(np.isnan(made_NxD), table_VxD.mean(axis=0, dtype=np.float64), made_NxD)
+    return rows.shuffled(made_NxD, seed) if settings.dealt else made_NxD
+
+
 def graft(
     run: Run[HasSurgery], source: Loaded, known: subwords.Subwords, architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
-    """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
+    """The source's parameters with table and output layer for the run's vocabulary, and where each row came from.
 
     Shared rows and biases are copied (`Subwords.shared_with`), the others synthesised; the rows that pad the table are
-    0.
+    0. So it is with an output table of its own, whose new rows are `output_rows`.
     """
     shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
@@ -220,6 +240,13 @@ def graft(
     flat[table] = np.pad(filled_WxD, (padding, (0, 0)))
     if len(new_W):
         origins[table] = new.kind
+    if architecture.untied:
+        own = architecture.output_table
+        output_VxD = np.asarray(flat[own])[: len(source.vocabulary)]
+        of_new_NxD = output_rows(run.config.surgery, output_VxD, new.spellings, run.config.seed)
+        flat[own] = np.pad(rows.filled_table(shared_W, output_VxD, new_W, of_new_NxD), (padding, (0, 0)))
+        if len(new_W):
+            origins[own] = account.FRESH if own in source.fresh else new.kind
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
         rule, vocab = run.config.surgery.bias, run.folder('vocab')

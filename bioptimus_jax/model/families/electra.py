@@ -39,6 +39,7 @@ class Electra(LikeBert):
     ignored: ClassVar = re.compile(
         r'embeddings\.position_ids$|discriminator_predictions\.|generator_lm_head\.weight$|classifier\.|qa_outputs\.'
     )
+    own_output_table: ClassVar = ''
     tied: ClassVar = {'generator_lm_head.weight': 'electra.embeddings.word_embeddings.weight'}
     rules: ClassVar = (
         Rule(r'^embeddings/embeddings_project/kernel$', (None, 'fsdp')),

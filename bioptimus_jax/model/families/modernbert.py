@@ -74,7 +74,6 @@ class ModernBert(LikeBert):
         'norm_bias': False,
         'classifier_bias': False,
         'decoder_bias': True,
-        'tie_word_embeddings': True,
         'rope_scaling': None,
     }
     hf_defaults: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
@@ -87,6 +86,7 @@ class ModernBert(LikeBert):
         'embeddings/LayerNorm/': 'model/embeddings/norm/',
         'cls/predictions/transform/dense/': 'head/dense/',
         'cls/predictions/transform/LayerNorm/': 'head/norm/',
+        'cls/predictions/decoder/': 'decoder/',
         'cls/predictions/bias': 'decoder/bias',
     }
     token_keys: ClassVar = {

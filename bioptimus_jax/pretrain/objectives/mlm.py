@@ -21,6 +21,7 @@ from bioptimus_jax.pretrain.curriculum import RateRamp
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze_masks, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
+from bioptimus_jax.pretrain.units import row_rates, strategy_of
 from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
@@ -65,6 +66,8 @@ class MaskedLM(Objective):
     def masking(phase: Phase) -> tuple[str, ...]:
         """The maskings of a phase: the one that it names."""
         rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
+        if strategy_of(phase.masking).rate:
+            rates = f'a rate for each row, {row_rates(phase.masking, phase.rates)[0]:.0%} on average'
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
@@ -77,7 +80,7 @@ class MaskedLM(Objective):
     @staticmethod
     def share(phase: Phase) -> float:
         """The mean masking rate."""
-        return sum(phase.rates) / 2
+        return row_rates(phase.masking, phase.rates)[0]
 
     @classmethod
     def places(cls, config: HasTraining) -> int:
