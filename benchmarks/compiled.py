@@ -36,7 +36,7 @@ from workload import FAMILIES, SIZES, Shape, prepare, sized
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import REMAT
 from bioptimus_jax.pretrain import sharding
-from bioptimus_jax.pretrain.backends import KERNELS, PLAIN, Sharded, remat_of, scans
+from bioptimus_jax.pretrain.backends import KERNELS, PLAIN_ATTENTION, Sharded, remat_of, scans
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
 
@@ -55,7 +55,8 @@ dnn_version_info { major: 9 minor: 19 patch: 0 }
 runtime_version { major: 13 minor: 0 }
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
-"""As XLA wants it described (gpu_device_info.proto): NVIDIA's numbers of compute capability 9.0 and of this card."""
+"""The device as XLA wants it described (gpu_device_info.proto): NVIDIA's numbers of compute capability 9.0 and of this
+card."""
 BYTES_A_MS = 2.85e9
 GIB = 2**30
 SHOWN = 40
@@ -66,11 +67,15 @@ NOTHING_MOVED = ('parameter', 'get-tuple-element', 'tuple', 'bitcast', 'constant
 def main() -> None:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
-    parser.add_argument('--size', default='base-512', choices=SIZES, help='of workload.py (default base-512)')
+    parser.add_argument(
+        '--size', default='base-512', choices=SIZES, help='shape of workload.py (default base-512)'
+    )
     parser.add_argument('--family', default='bert', choices=FAMILIES)
-    parser.add_argument('--rows', type=int, default=0, help='of a batch, in one part (default: of the size)')
-    parser.add_argument('--attention', default='cudnn_packed', choices=(PLAIN, *KERNELS))
-    parser.add_argument('--remat', default='auto', choices=('auto', *REMAT), help='as config.runtime.remat')
+    parser.add_argument(
+        '--rows', type=int, default=0, help='rows of a batch, in one part (default: those of the size)'
+    )
+    parser.add_argument('--attention', default='cudnn_packed', choices=(PLAIN_ATTENTION, *KERNELS))
+    parser.add_argument('--remat', default='auto', choices=('auto', *REMAT), help='config.runtime.remat')
     parser.add_argument('--scan-layers', default='auto', choices=('auto', 'yes', 'no'), help='likewise')
     parser.add_argument('--option', action='append', default=[], help="XLA's, as xla_gpu_autotune_level=0")
     options = parser.parse_args()
@@ -107,7 +112,7 @@ def compile_step(shape: Shape, wanted: dict[str, str], options: dict[str, Any]) 
         objective, table, batches, here, params = parts(shape, Path(name))
         batch = batches.at(0)
     mesh = Mesh(np.array([card]).reshape(here.devices.shape), here.axis_names)
-    chosen = attend if wanted['attention'] == PLAIN else Sharded(KERNELS[wanted['attention']], mesh)
+    chosen = attend if wanted['attention'] == PLAIN_ATTENTION else Sharded(KERNELS[wanted['attention']], mesh)
     runtime = dataclasses.replace(objective.config.runtime, **wanted)
     compute = dataclasses.replace(
         objective.compute,
@@ -129,12 +134,12 @@ def compile_step(shape: Shape, wanted: dict[str, str], options: dict[str, Any]) 
 
 
 def shape_of(array: Any) -> jax.ShapeDtypeStruct:
-    """Without the device that it lies on."""
+    """The array's shape and type, without the device that it lies on."""
     return jax.ShapeDtypeStruct(np.shape(array), np.asarray(array).dtype)
 
 
 def operations(text: str) -> list[tuple[tuple[str, str], tuple[int, int]]]:
-    """Of a program's main part, by kind of operation and origin: bytes read and written, and how many there are.
+    """Operations of a program's main part, by kind and origin: bytes read and written, and how many there are.
 
     Most bytes first; a loop's body is not looked into.
     """

@@ -160,7 +160,7 @@ def start(config: Path, workdir: Path) -> subprocess.Popen:
 
 
 def train(config: Path, workdir: Path) -> None:
-    """To the end; what it says goes into the message if it fails."""
+    """Train to the end; what it says goes into the message if it fails."""
     process = start(config, workdir)
     text = process.communicate()[0]
     if process.returncode:

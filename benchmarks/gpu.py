@@ -50,7 +50,9 @@ def main() -> None:
     parser.add_argument(
         '--part', action='append', choices=names, help='only that one, measured again; repeatable'
     )
-    parser.add_argument('--minutes', type=float, help='for the whole command (default 10; --quick: 60)')
+    parser.add_argument(
+        '--minutes', type=float, help='minutes for the whole command (default 10; --quick: 60)'
+    )
     parser.add_argument('--into', type=Path, help='file of the results (default: results/gpu-CARD.json)')
     parser.add_argument('--list', action='store_true', help='the parts, their limits, and what is measured')
     for internal in ('--measure', '--role'):
@@ -152,7 +154,8 @@ def run(part: Part, place: Place, seconds: float) -> dict[str, Any]:
 
 
 def environment(work: Path, quick: bool) -> dict[str, str]:
-    """Of a part: one card, a cache of compiled programs, no network; with `quick` the CPU and one device of it."""
+    """The environment of a part: one card, a cache of compiled programs, no network; with `quick` the CPU and one
+    device of it."""
     cache = {
         'JAX_COMPILATION_CACHE_DIR': str(work / 'compiled'),
         'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '1',

@@ -385,7 +385,7 @@ def origins(text: str) -> dict[str, str]:
 
 
 def origin(path: str) -> str:
-    """In words, from what XLA remembers of an operation: of several that were merged, the first."""
+    """The origin in words, from what XLA remembers of an operation: of several that were merged, the first."""
     first = path.partition(';')[0]
     way = 'backward ' * ('transpose(' in first) or 'forward ' * ('jvp(' in first)
     plain = re.sub(r'\w+\(|\)|<lambda>', '', first).split('/')

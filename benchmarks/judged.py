@@ -74,7 +74,7 @@ def judged_abstracts(texts: Iterable[str], known: Sequence[Place]) -> list[dict[
 
 
 def decisions(split: Splitter, abstracts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """By half, how a splitter decides the judged places; `not_judged`: where else it departs from BlingFire."""
+    """Half -> how a splitter decides the judged places; `not_judged`: where else it departs from BlingFire."""
     made: dict[str, list[tuple[bool, bool]]] = {half: [] for half in HALVES}
     not_judged = dict.fromkeys(HALVES, 0)
     for abstract in abstracts:

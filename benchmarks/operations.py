@@ -163,7 +163,7 @@ def surroundings(folder: Path) -> None:
 
 
 def publish(result: dict[str, Any], quick: bool, **headline: float) -> None:
-    """As for every benchmark; without its module, which times things, a try begins sooner."""
+    """Publish a result; without the module of benchmarks, which times things, a try begins sooner."""
     import protocol
 
     protocol.publish('operations', result, quick, **headline)

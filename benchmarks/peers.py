@@ -58,7 +58,8 @@ def model_of(shape: Shape, attention: str = 'sdpa') -> Any:
 def make_step(
     name: str, shape: Shape, read: Callable[[int], Batch], steps: int = 1
 ) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
-    """So many optimiser steps on the documents of the next batches, and facts: threads chosen, the first loss."""
+    """A function that makes so many optimiser steps on the documents of the next batches, and facts: threads chosen,
+    the first loss."""
     device, peer = torch.device('cuda' if torch.cuda.is_available() else 'cpu'), PEERS[name]
     model = model_of(shape, peer.attention).train().to(device)
     head = HEADS[shape.family]

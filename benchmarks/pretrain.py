@@ -29,16 +29,16 @@ from protocol import ON_CPU, interleave, publish, ratio, serve, start
 from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.backends import Choices
+from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.memory import plain_fits
 from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
-from bioptimus_jax.pretrain.watch import Window, summarise
+from bioptimus_jax.pretrain.watch import LogInterval, summarise
 from bioptimus_jax.tokenizer import subwords
 
 OURS, GATE = 'ours', 'gate'
@@ -54,7 +54,9 @@ def main() -> None:
         '--quick', action='store_true', help='small, generated, writes nothing; under a minute'
     )
     parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 3)')
-    parser.add_argument('--family', default='bert', choices=FAMILIES, help='of the model (default bert)')
+    parser.add_argument(
+        '--family', default='bert', choices=FAMILIES, help='family of the model (default bert)'
+    )
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     parser.add_argument('--size', help=argparse.SUPPRESS)
@@ -159,11 +161,11 @@ class Training:
     train_step: TrainStep
     state: Any
     stream: Any
-    window: Window = dataclasses.field(default_factory=Window)
+    interval: LogInterval = dataclasses.field(default_factory=LogInterval)
 
     @classmethod
     def begin(cls, shape: Shape, folder: Path, **runtime: Any) -> 'Training':
-        """With keys of config.runtime that are other than the defaults."""
+        """A training with keys of config.runtime that are other than the defaults."""
         objective, table, batches, mesh, params = parts(shape, folder, **runtime)
         train_step, state = sharded_step(objective, mesh, params)
         return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
@@ -180,7 +182,7 @@ class Training:
         return lowered.compile(), time.perf_counter() - started
 
     def steps(self, count: int = 1) -> dict[str, Any]:
-        """So many steps as the loop makes them, the device waited for once, at their end.
+        """What so many steps take as the loop makes them, the device waited for once, at their end.
 
         `host_ms` of a step: Python time outside the jitted call and outside waiting. `call_ms`: that of the call, which
         on a GPU returns before the step is made.
@@ -192,16 +194,16 @@ class Training:
             self.state, metrics = self.train_step(self.state, batch, self.table)
             calls.append(time.perf_counter() - called)
             waiting += waited
-            self.window.add(number + 1, metrics, waited)
+            self.interval.add(number + 1, metrics, waited)
             made.append(metrics)
         blocked = time.perf_counter()
         jax.block_until_ready((made, self.state))
         inside = sum(calls) + time.perf_counter() - blocked
-        if len(self.window.steps) >= WINDOW:
-            values, seconds = self.window.read()
+        if len(self.interval.steps) >= WINDOW:
+            values, seconds = self.interval.read()
             cells = self.shape.batch_rows * self.shape.row_pieces
-            summarise(self.window, values, seconds, cells, self.objective)
-            self.window = Window()
+            summarise(self.interval, values, seconds, cells, self.objective)
+            self.interval = LogInterval()
         wall = time.perf_counter() - started
         sums = [sum(float(m[name]) for m in made) for name in ('attended', 'predicted')]
         useful = sum(int(m['tokens']) for m in made)
@@ -232,12 +234,12 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
     words = subwords.load(run.folder('vocab'))
     part = shape.batch_rows // shape.micro_batches
     # Measured, as in the loop.
-    choices = Choices(part, plain_fits(run.config, model, present(), mesh.size), rows.segments)
+    measured = MeasuredAttention(part, plain_fits(run.config, model, present(), mesh.size), rows.segments)
 
     def warn(text: str) -> None:
         print(text, file=sys.stderr)
 
-    objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, choices=choices)
+    objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, measured=measured)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)
@@ -247,7 +249,7 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
 def our_step(
     shape: Shape, folder: Path, steps: int = 1
 ) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
-    """So many steps of the loop, and what its records say."""
+    """A function that makes so many steps of the loop, and what its records say."""
     training = Training.begin(shape, folder)
     return functools.partial(training.steps, steps), {'attention': training.objective.compute.attention}
 
@@ -263,7 +265,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     batch = {name: value[:2] for name, value in batches.at(0).items()}
     rows = example_at(objective, batch, table, jnp.int32(0)).rows
     masked, segments, positions, *_ = rows
-    plain = dataclasses.replace(objective, compute=PLAIN)
+    plain = dataclasses.replace(objective, compute=PLAIN_COMPUTE)
 
     @jax.jit
     def ours(params: Any) -> Any:

@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parent / 'results'
 os.environ.setdefault('XLA_PYTHON_CLIENT_PREALLOCATE', 'false')  # several processes share a card
 SHOWN_OF_LOG = 3000  # characters
 ON_CPU = {'JAX_PLATFORMS': 'cpu'}
-"""For a process that computes with PyTorch: there JAX must not hold memory of the card."""
+"""Settings of a process that computes with PyTorch: there JAX must not hold memory of the card."""
 
 
 class Variant:
@@ -152,7 +152,7 @@ def resident_mb(peak: bool = False) -> float:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Of those that are installed."""
+    """Versions of those that are installed."""
     return {d.name: d.version for d in map(_distribution, packages) if d}
 
 

@@ -178,7 +178,7 @@ def start(config: Path, workdir: Path, stage: str) -> subprocess.Popen:
 
 
 def finish(config: Path, workdir: Path, stage: str) -> str:
-    """To the end; gives the stage's content digest."""
+    """Run to the end; gives the stage's content digest."""
     process = start(config, workdir, stage)
     if process.wait():
         raise SystemExit(

@@ -58,7 +58,7 @@ class Recipe(TrainerRecipe):
         return transformers.DataCollatorWithPadding(self.tokenizer)
 
     def answers(self, logits: Any) -> list[tuple[Any, ...]]:
-        """From logits [N, K]."""
+        """Answers from logits [N, K]."""
         if self.problem == NUMBER:
             return [(float(row.item()),) for row in logits]
         if self.problem == ANY_LABELS:

@@ -185,7 +185,7 @@ def set_in(folder: Path, chosen: Chosen) -> NamedSet:
 
 
 def sample(dataset: Any, train: int) -> Any:
-    """Of every split a random part, the same in every process."""
+    """A random part of every split, the same in every process."""
     draw, parts = random.Random(0), {}
     for split, most in {'train': train, **MOST}.items():
         texts = getattr(dataset, split)

@@ -75,10 +75,10 @@ class TrainerRecipe(abc.ABC):
 
     @abc.abstractmethod
     def answers(self, logits: Any) -> list[Any]:
-        """Of the test set, from the logits that the Trainer gives."""
+        """Answers on the test set, from the logits that the Trainer gives."""
 
     def devel_score(self, logits: Any) -> float:
-        """Of the logits on `devel`; the epoch with the highest one is the best."""
+        """The score of the logits on `devel`; the epoch with the highest one is the best."""
         raise NotImplementedError
 
     def finetune(self, seed: int) -> Trained:

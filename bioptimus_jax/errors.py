@@ -50,7 +50,7 @@ class Stopped(Exception):
 
 
 class Paused(Stopped):
-    """As much is done as was asked for, and the state is saved; the message says how to go on."""
+    """All that was asked for is done, and the state is saved; the message says how to go on."""
 
 
 class Afresh(Exception):

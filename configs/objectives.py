@@ -37,7 +37,7 @@ SEEDS = 3
 CAUSAL = 10 / 11
 """Share of a detour's steps."""
 FLOPS_OF_A_DETOUR = 2.24
-"""Over those of as many masked steps: a causal step predicts every piece, a masked one 15 % of them."""
+"""Operations of a detour over those of as many masked steps: a causal step predicts every piece, a masked one 15 %."""
 VOCABULARY = 8000
 """Entries for thirteen million words. Their rows are averages of input rows, which need no contexts."""
 WEIGHTS = {'distil': (5.0, 2.0, 0.0), 'align': (5.0, 2.0, 1.0)}

@@ -1,44 +1,42 @@
-"""Makes the tables of results.md from the records in results/ alone: `python docs/results.py`.
+"""Makes the tables of the pages in lab/ from the records in results/ alone: `python docs/results.py`.
 
-Everything below TABLES in results.md is replaced; the text above is written by hand.
+Everything below TABLES in a page is replaced; the text above is written by hand.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.forecast.check import as_one_group
-from bioptimus_jax.forecast.curves import curves_of
-from bioptimus_jax.forecast.final import Forecast, forecast
-from bioptimus_jax.forecast.short import Shorts, shorts
-from bioptimus_jax.forecast.tables import checks
-from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
+from bioptimus_jax.lab import arms, comparison, last_models, paper_tables
+from bioptimus_jax.lab.forecast.check import as_one_group
+from bioptimus_jax.lab.forecast.curves import curves_of
+from bioptimus_jax.lab.forecast.final import Forecast, forecast
+from bioptimus_jax.lab.forecast.short import Shorts, shorts
+from bioptimus_jax.lab.forecast.tables import checks
+from bioptimus_jax.lab.questions import QUESTIONS
+from bioptimus_jax.lab.sections import blurb, difficulty
+from bioptimus_jax.lab.trained import trained_models
 from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
-from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
+from bioptimus_jax.report.sections import entities, new_tokens, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
-from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
 
 DOCS = Path(__file__).resolve().parent
-PAGE = DOCS / 'results.md'
+LAB = DOCS / 'lab'
 TABLES = '## The tables\n'
 TABLE2, ORDERS = 'docs/results/table2.jsonl', 'docs/results/orders.jsonl'
 CONTROLS, DEALT = 'docs/results/controls.jsonl', 'docs/results/dealt.jsonl'
-RECORDS = (  # question, the records that answer it, what a title adds; the table of effort is made of the first
-    ('table2', (TABLE2, ORDERS), ''),
-    ('table2', (CONTROLS, DEALT), ' (a second source: mapped and centred rows, and the controls)'),
-    ('table3', (ORDERS,), ''),
-    ('table5', (ORDERS,), ''),
-    ('table7', (ORDERS,), ''),
-    ('orders', (ORDERS,), ''),
+OF_TABLE2 = (  # records, what a title adds; the table of effort is made of the first
+    ((TABLE2, ORDERS), ''),
+    ((CONTROLS, DEALT), ' (a second source: mapped and centred rows, and the controls)'),
 )
 LOSSES = (6.5,)
 """Held-out losses: the table of effort shows what each arm took to reach them."""
@@ -59,12 +57,11 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
 )
 SCHEDULES = 'docs/results/forecast.jsonl'
 MASKING = 'docs/results/masking'
-LAST_MODELS = (  # records, a file an arm; the arms that the others are compared with; what the title says
-    ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
-    ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers'),
-    (MASKING, ('words_20',), 'Masking'),
-    ('docs/results/pace', ('given',), 'Pace'),
-)
+# Records, a file an arm; the arms that the others are compared with; what the title says.
+FITTED = ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source')
+WIDE = ('docs/results/wide', ('averaged_input', 'copy'), 'From a source of four layers')
+MASKED = (MASKING, ('words_20',), 'Masking')
+PACED = ('docs/results/pace', ('given',), 'Pace')
 LONGER = {
     'docs/results/longer.jsonl': 'Four times the words',
     'docs/results/longest.jsonl': 'Twelve times the words',
@@ -133,30 +130,72 @@ MEASURED = (  # folders with probe.json and difficulty.json, laid out like run f
 )
 
 
-def tables() -> list[Table]:
-    """Every table that has rows, in the order of the page."""
-    made: list[Table] = []
-    asked = {question.name: question for question in QUESTIONS}
-    for number, (name, files, of_which) in enumerate(RECORDS):
-        models = trained_models(read_runs(files))
-        scores, details = paper_tables.tables(asked[name], models)
-        found = [*map(_of_sets_here, scores), *details]
-        made += [dataclasses.replace(table, title=f'{table.title}{of_which}') for table in found]
-        if not number:
-            made.append(comparison.effort(models, LOSSES))
+def source() -> Iterator[Table]:
+    """Which source to begin with."""
     families = arms.scores(arms.grouped(named(read_runs([FAMILIES]))))
-    made.append(dataclasses.replace(families, title='Three families adapted alike'))
+    yield dataclasses.replace(families, title='Three families adapted alike')
+    yield from last(*WIDE)
+
+
+def initialisation() -> Iterator[Table]:
+    """How the rows of new tokens begin."""
+    for number, (files, of_which) in enumerate(OF_TABLE2):
+        yield from of_paper('table2', files, of_which)
+        if not number:
+            yield comparison.effort(trained_models(read_runs(files)), LOSSES)
     for file, title, control in FIRST_STEPS:
         compared = arms.grouped(named(read_runs([file])))
         found = [arms.scores(compared), arms.against(compared, control), arms.held_out(compared, control)]
-        made += under(f'First steps ({title})', found)
+        yield from under(f'First steps ({title})', found)
+    yield from last(*FITTED)
+    compared = arms.grouped(named(read_runs([REFIT])))
+    told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
+    yield from under('Fitted rows', told)
+    for folder, of_source in MEASURED:
+        probed = new_tokens.probe(measured(folder))
+        shown = [row for row in probed.rows if row[0].text in PROBED]
+        yield dataclasses.replace(probed, title=f'{probed.title}: {of_source}', rows=shown)
+
+
+def vocabulary() -> Iterator[Table]:
+    """The source's vocabulary beside a new one, with more and more words."""
+    for file, title in LONGER.items():
+        compared = arms.grouped(named(read_runs([file])))
+        differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+        told = arms.scores(compared), last_models.last_models(compared), *differences
+        yield from under(title, told)
+
+
+def masking() -> Iterator[Table]:
+    """Which pieces are hidden, how many, and what stands in their place."""
+    yield from of_paper('table3', [ORDERS])
+    yield from last(*MASKED)
+    for folder, _ in MEASURED:
+        yield difficulty.difficulty(measured(folder))
+
+
+def curriculum() -> Iterator[Table]:
+    """The order of the phases, and when they end."""
+    for name in ('table5', 'table7', 'orders'):
+        yield from of_paper(name, [ORDERS])
+    yield from last(*PACED)
+
+
+def objectives() -> Iterator[Table]:
+    """Objectives beside masked language modelling."""
     for file, control, title in OBJECTIVES:
         compared = arms.grouped(named(read_runs([file])))
-        made += under(title, (arms.scores(compared), arms.ends(compared, control)))
+        yield from under(title, (arms.scores(compared), arms.ends(compared, control)))
         for arm, seeds in compared.items():
             recorded = f'{title}: what the objective of {arm} records, first seed'
             first = training.objective(next(iter(seeds.values())))
-            made.append(dataclasses.replace(first, title=recorded))
+            yield dataclasses.replace(first, title=recorded)
+    [electra] = read_runs([ELECTRA])
+    yield dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run')
+
+
+def forecasts() -> Iterator[Table]:
+    """The ends of trainings, told from their beginnings and from short runs."""
     schedules = named(read_runs([SCHEDULES]))
     finished = curves_of(schedules)  # all of them have ended
     short = [shorts(schedules, finished, named(read_runs([file]))) for file in SHORT[SCHEDULES]]
@@ -170,46 +209,74 @@ def tables() -> list[Table]:
         foretold(short_of_every, schedules, fresh, 'Schedules of other kinds'),
         foretold(short_of_every, schedules | fresh, every, 'More schedules'),
     )
-    made += under('Forecasts', (ended(schedules), *checked, *told, followed(arms.grouped(schedules))))
+    yield from under('Forecasts', (ended(schedules), *checked, *told))
     checked = checks([*of_every.values()], (0.1,), [short_of_every])
-    made += under(f'Forecasts, all {len(every)} schedules', checked[1:])
-    for folder, (control, *more), title in LAST_MODELS:
-        runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
-        compared = arms.grouped(runs)
-        voted = read_jsonl(Path(VOTES.format(folder)))
-        told = (
-            last_models.last_models(compared, voted),
-            last_models.tested(compared, control),
-            *(make(compared, arm) for arm in (control, *more) for make in (arms.ends, arms.held_out)),
-        )
-        if folder == MASKING:  # these differ in what a forecast looks at
-            finished = curves_of(runs)  # all of them have ended
-            short = [shorts(runs, finished, named(read_runs([file]))) for file in SHORT[MASKING]]
-            told = *told, checks([*finished.values()], SHARES, short)[1], followed(compared), *refined(runs)
-        made += under(title, told)
-    for file, title in LONGER.items():
-        compared = arms.grouped(named(read_runs([file])))
-        differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
-        told = arms.scores(compared), last_models.last_models(compared), *differences
-        made += under(title, told)
-    compared = arms.grouped(named(read_runs([REFIT])))
-    told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
-    made += under('Fitted rows', told)
-    [electra] = read_runs([ELECTRA])
-    made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
-    for folder, source in MEASURED:
-        measured = read_measures(Run(folder, Experiment(), quiet=True))
-        probed = new_tokens.probe(measured)
-        shown = [row for row in probed.rows if row[0].text in PROBED]
-        made.append(difficulty.difficulty(measured))
-        made.append(dataclasses.replace(probed, title=f'{probed.title}: {source}', rows=shown))
+    yield from under(f'Forecasts, all {len(every)} schedules', checked[1:])
+    runs = all_in(MASKING)  # these differ in what a forecast looks at
+    finished = curves_of(runs)
+    short = [shorts(runs, finished, named(read_runs([file]))) for file in SHORT[MASKING]]
+    yield from under('Masking', [checks([*finished.values()], SHARES, short)[1]])
+
+
+def scores_of_entities() -> Iterator[Table]:
+    """Fine-tuning on entities, and F1 from frozen states beside it."""
     for file, title in FINE_TUNED:
         [run] = read_runs([file])
-        made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
+        yield dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}')
+    yield from under('Forecasts', [followed(arms.grouped(named(read_runs([SCHEDULES]))))])
+    runs = all_in(MASKING)
+    yield from under('Masking', (followed(arms.grouped(runs)), *refined(runs)))
+
+
+def texts() -> Iterator[Table]:
+    """All thirteen sets of BLURB."""
     for file, title in THIRTEEN:
         [thirteen] = read_runs([file])
-        made += under(f'All of BLURB {title}', (entities.scores(thirteen), blurb.blurb(thirteen)))
-    return [table for table in made if table.rows]  # older records have no evaluations
+        yield from under(f'All of BLURB {title}', (entities.scores(thirteen), blurb.blurb(thirteen)))
+
+
+PAGES: dict[str, Callable[[], Iterator[Table]]] = {
+    'source': source,
+    'vocabulary': vocabulary,
+    'initialisation': initialisation,
+    'masking': masking,
+    'curriculum': curriculum,
+    'objectives': objectives,
+    'forecasts': forecasts,
+    'entities': scores_of_entities,
+    'texts': texts,
+}
+"""Page of lab/ -> what makes its tables, in the order of the page."""
+
+
+def of_paper(name: str, files: Sequence[str], of_which: str = '') -> Iterator[Table]:
+    """The tables that answer one of the paper's questions from records; what is added to their titles."""
+    [question] = (question for question in QUESTIONS if question.name == name)
+    scores, details = paper_tables.tables(question, trained_models(read_runs(files)))
+    for table in (*map(_of_sets_here, scores), *details):
+        yield dataclasses.replace(table, title=f'{table.title}{of_which}')
+
+
+def last(folder: str, controls: Sequence[str], title: str) -> list[Table]:
+    """The last models of a folder of records, their scores, and what they differ by from the controls."""
+    compared = arms.grouped(all_in(folder))
+    told = (
+        last_models.last_models(compared, read_jsonl(Path(VOTES.format(folder)))),
+        last_models.tested(compared, controls[0]),
+        *(make(compared, arm) for arm in controls for make in (arms.ends, arms.held_out)),
+    )
+    return under(title, told)
+
+
+@functools.cache
+def all_in(folder: str) -> dict[str, Measures]:
+    """The runs of a folder with a file of records for each arm."""
+    return named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
+
+
+def measured(folder: str) -> Measures:
+    """What lies in a folder that is laid out like that of a run."""
+    return read_measures(Run(folder, Experiment(), quiet=True))
 
 
 def under(title: str, tables: Iterable[Table]) -> list[Table]:
@@ -297,10 +364,10 @@ def _judged(told: Sequence[Forecast], share: float) -> str:
     )
 
 
-def renewed(page: str) -> str:
-    """The page with its tables rebuilt."""
+def renewed(page: str, made: Iterable[Table]) -> str:
+    """A page with these tables below its text, but for those without rows: older records have no evaluations."""
     written, _, _ = page.partition(TABLES)
-    return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in tables())
+    return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in made if table.rows)
 
 
 def _of_sets_here(table: Table) -> Table:
@@ -319,4 +386,6 @@ def _of_sets_here(table: Table) -> Table:
 
 if __name__ == '__main__':
     os.chdir(DOCS.parent)  # paths are shown as seen from here
-    PAGE.write_text(renewed(PAGE.read_text('utf-8')), 'utf-8')
+    for name, make in PAGES.items():
+        page = LAB / f'{name}.md'
+        page.write_text(renewed(page.read_text('utf-8'), make()), 'utf-8')

@@ -126,7 +126,7 @@ FORMULA = '<mml:math><mml:mi>p</mml:mi> <mml:mo>=</mml:mo> <mml:mn>1</mml:mn></m
         (f'in men [{cited("1")}–{cited("5")}].', ['in men.']),
         (f'in men ({cited("1", "2")} and {cited("5")}), so', ['in men, so']),
         (f'in men <sup>{cited("1")}</sup>&#8211;<sup>{cited("3")}</sup> too', ['in men too']),
-        (f'in men (see {cited("12")})', ['in men (see)']),
+        (f'in men (as {cited("12")})', ['in men (as)']),
         (f'{cited("")}Of {cited("Poe, 1845")} and {cited("S1")}', ['Of Poe, 1845 and S1']),
         (f'in {cited("Fig. 2", kind="fig")}{cited("a", kind="fn")} and {cited("3", kind="sec")}', ['in Fig. 2 and 3']),
         ('a note<fn><p>Aside.</p></fn> here', ['a note here']),
@@ -176,6 +176,7 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'5{raised(UNTOLD.format("r3", "3"))} mg', '5 mg'),
         (f'5{raised(UNTOLD.format("x.3-y", "3"))} mg', '5 mg'),
         (f'men [{UNTOLD.format("known", "3")}] and{UNTOLD.format("note", "a")} on', 'men and on'),
+        (f'men {UNTOLD.format("in", "3")} in box {UNTOLD.format("b1", "1")}<named-content id="b1"/>', 'men in box 1'),
         (f'Fig. {UNTOLD.format("F3", "3")} and 2{UNTOLD.format("tab2", "b")}', 'Fig. 3 and 2b'),
         # Nothing is left of a citation: other dashes, brackets, ends without a reference.
         (f'cells{raised(cited("1"), "‐", cited("3"))} here', 'cells here'),
@@ -185,7 +186,7 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'men ({cited("1")}; n = 5)', 'men (n = 5)'),
         (f'men (n = 5; {cited("1", "2")})', 'men (n = 5)'),
         (f'men (n = 5, {cited("1")}, p = 1) and [{cited("1")}, p. 7]', 'men (n = 5, p = 1) and [p. 7]'),
-        (f'men ({cited("1")}, {cited("2")} n = 5) [see {cited("7")}]', 'men (n = 5) [see]'),
+        (f'men ({cited("1")}, {cited("2")} n = 5) [see {cited("7")}]', 'men (n = 5)'),
         (f'men, {cited("1")}, and women, {cited("2")}.', 'men, and women.'),
         # Nothing sticks together where a citation stood.
         (f'men{raised(cited("1"))}and {cited("2")}women (n{cited("2")}= 5)', 'men and women (n= 5)'),
@@ -194,10 +195,51 @@ UNTOLD = '<xref rid="{}">{}</xref>'
         (f'Jones et al. ({cited("2011", "1998")}; {cited("2012a,b")})', 'Jones et al. (2011,1998; 2012a,b)'),
         (f'({cited("Poe, 1845")}, {cited("b")}) Poe {cited("[1845]")}', '(Poe, 1845, b) Poe [1845]'),
         (f'men{raised(cited("2011"))} [{cited("1845", "17")}]', 'men'),
+        (f'{cited("Poe et al. [12]")} and {cited("Lee (7)")}, {cited("Kim [2012]")}', 'Poe et al. and Lee, Kim [2012]'),
+        # What separates citations may be raised by itself.
+        *(
+            (f'men{cited("<sup>1</sup>")}{raised(mark)}{cited("<sup>2</sup>")} and', 'men and')
+            for mark in (',', ', ', '–', ' ', ';')
+        ),
+        (f'men{raised("[", cited("1"))}{raised(",")} {raised(cited("2"), "]")} and', 'men and'),
+        *((f'men{raised(cited("1"))}{raised("–", end)}, so', 'men, so') for end in (cited('3'), '3')),
+        *(
+            (f'men [{cited("1")}{dash}{cited("3")}] die', 'men die')
+            for dash in ('∼', '～', '、', '，', '\u200b,\u200b', ' e ')
+        ),
+        # Powers, charges and genotypes before a citation stay, and isotopes behind it.
+        (f'10{raised("6,", cited("3"))} cells, 5 × 10{raised("−3 ", cited("3"))} M', '10(6) cells, 5 × 10(−3) M'),
+        (f'kg/m{raised("2,", cited("3"))}, cm{raised("3", cited("3"))}, R{raised("2 ", cited("3"))}', 'kg/m2, cm3, R2'),
+        (f'Cl{raised("−,", cited("3"))} and Na{raised("+")}{raised(",")}{raised(cited("3"))} in', 'Cl− and Na+ in'),
+        *((f'p53{raised(sign, cited("3"))} mice', f'p53{sign[:3]} mice') for sign in ('-/-', '−/−,', '+/–, ')),
+        (f'10{raised("6")}{raised(cited("3"))} cells{raised("1,", cited("3"))}', '10(6) cells'),
+        (f'men{cited("1")}{raised(" 14")}C and men [{cited("1")}] {raised("13")}C', 'men 14C and men 13C'),
+        # Brackets and stops within the reference are those of the sentence.
+        (f'men [{cited("1]")} die of {cited("(1")}) age {cited("[1")}, {cited("2]")} too', 'men die of age too'),
+        (f'men {cited("[3].")} Then {cited("4,")} men{raised(cited("3."))} So', 'men. Then, men. So'),
+        # Words that only lead to a citation go with it; others stay, without what joined them to it.
+        *(
+            (f'men ({led}) die', 'men die')
+            for led in (
+                f'see ref. {cited("1")}', f'for a review see refs. {cited("1")} and {cited("2")}',
+                f'reviewed in [{cited("1")}]', f'e.g., {cited("1")}', f'{cited("1")}; reviewed in {cited("2")}',
+                f'{cited("1")} and references therein', f'References {cited("1")}, {cited("2")}', f'{cited("1")}, 2–5',
+            )
+        ),
+        (f'men (see Fig. 2 and {cited("3")}) and (see {cited("3")}; n = 5)', 'men (see Fig. 2) and (n = 5)'),
+        (f'men (see Table 1, and {cited("3")}), as in Fig. 2 and {cited("3")}.', 'men (see Table 1), as in Fig. 2.'),
+        (f'(Poe {cited("2001")}; but see {cited("Lee 2003")})', '(Poe 2001; but see Lee 2003)'),
+        # What stands beside a citation is not a part of it.
+        (f'types 1,{raised(cited("3"))} 2{raised(cited("4"))} and 3 [{cited("5")}]: 4', 'types 1, 2 and 3: 4'),
+        (f'HbA<sub>1c</sub>{raised(cited("3"))} and [<sup>3</sup>H]dT [{cited("3")}]', 'HbA1c and [3H]dT'),
+        (f'[Ca{raised("2+")}] [{cited("3")}] of p53{raised("−/−")}{raised(cited("3"))} men', '[Ca2+] of p53−/− men'),
+        (f'men ({cited("Poe 2001")}, {cited("2003")}; reviewed in Lee)', 'men (Poe 2001, 2003; reviewed in Lee)'),
+        (f'the Pref {cited("3")} of {cited("3")} .05 mg', 'the Pref of .05 mg'),
     ],
 )  # fmt: skip
 def test_no_citation_sticks_to_a_word_and_no_name_or_year_is_lost(tmp_path, markup, line):
-    back = '<back><fn-group><fn id="note"/></fn-group><ref-list><ref id="known"/></ref-list></back>'
+    known = '<ref id="known"><citation id="in"/></ref>'
+    back = f'<back><fn-group><fn id="note"/></fn-group><ref-list>{known}</ref-list></back>'
     assert lines_of(tmp_path, article(title=markup, after=back))[0] == line
     assert lines_of(tmp_path, article(body=f'<p>{markup}</p>', after=back))[1:] == [line]
 
@@ -279,6 +321,24 @@ def test_a_subtitle_goes_on_with_the_title(tmp_path):
         assert lines_of(tmp_path, written)[0] == line
 
 
+def test_what_goes_with_a_citation_is_counted_and_so_is_a_formula_that_cannot_be_read(tmp_path):
+    tex = '<tex-math>x y</tex-math>'
+    counts = {
+        f'men (see refs. {cited("1")}, 5–7 and {cited("2")}) die': {'citations': 6},
+        f'men [{cited("1")}] and <sup>{cited("2")}</sup> die': {'citations': 3},
+        f'<inline-formula>{tex}</inline-formula> men': {'formulas': 2},
+        f'<inline-formula><alternatives><inline-graphic/>{tex}</alternatives></inline-formula> men': {
+            'formulas': 2
+        },
+        f'<inline-formula>{tex}{FORMULA}</inline-formula> men': {},
+        f'<inline-formula><alternatives>{tex}{FORMULA}</alternatives></inline-formula> men': {},
+    }
+    for markup, not_read in counts.items():
+        (tmp_path / 'x.nxml').write_text(article(body=f'<p>{markup}</p>'), 'utf-8')
+        [record] = read(tmp_path / 'x.nxml')
+        assert dict(record.not_read) == not_read, markup
+
+
 def test_boxes_that_float_are_no_captions(tmp_path):
     floats = article(after=f'<floats-group>{BOX}{CAPTIONS}</floats-group>')
     assert lines_of(tmp_path, floats)[2:] == ['Words in it.']
@@ -341,7 +401,7 @@ def test_the_version_of_an_article_is_said_by_itself_or_its_doi_or_its_file(tmp_
 
 
 def test_the_highest_version_of_an_article_stands_in_any_order(tmp_path):
-    """In files, in one archive, and as PMC numbers its own."""
+    """Articles in files, in one archive, and numbered as PMC numbers its own."""
     texts = {n: article(ids=doi('10.1101/1'), body=f'<p>Text {n}.</p>') for n in (2, 10, 9)}
     for number, text in texts.items():
         (tmp_path / f'1v{number}.full.xml').write_text(text, 'utf-8')
@@ -563,7 +623,7 @@ def not_read_in(within: tuple[str, ...]) -> str:
 
 
 def test_every_word_of_a_body_is_read_once_or_left_out_for_a_reason(tmp_path):
-    """Over random trees of what articles are made of, in which no two blocks have white space between them.
+    """Random trees of what articles are made of, in which no two blocks have white space between them.
 
     What is left out is in the table of docs/method/corpus.md, and counted; nothing else may be, and no two words may
     touch.
@@ -595,7 +655,7 @@ def test_every_word_of_a_body_is_read_once_or_left_out_for_a_reason(tmp_path):
 def test_archives_are_read_as_the_standard_library_reads_them(
     tmp_path_factory, draw: random.Random, form: int
 ):
-    """Of any format, with names and contents of many lengths, folders, links and other files in between."""
+    """Archives of any format, with names and contents of many lengths, folders, links and other files in between."""
     path = tmp_path_factory.mktemp('tar') / draw.choice(['x.tar', 'x.tar.gz'])
     with tarfile.open(path, 'w:gz' if path.suffix == '.gz' else 'w', format=form) as made:
         for number in range(draw.randint(1, 8)):

@@ -191,7 +191,7 @@ def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp
             pretrained(killed)
         killed = Run(folder, e, quiet=True)
     assert_same_bits(whole, pretrained(killed), *e.phases)
-    records = whole.metrics('pretrain')
+    records = whole.metrics.of('pretrain')
     trained = [r for r in records if r['kind'] == 'train']
     assert {r['phase'] for r in trained if 'realised_rate' not in r} == {'0.1'}
     assert {r['phase'] for r in trained if 'realised_rate' in r} == {'0.4'}
@@ -201,7 +201,7 @@ def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp
 
 
 def test_evaluations_and_exports_take_the_running_average(prepared, tmp_path, monkeypatch):
-    """Of weights that are far from it; neither may fall back on the weights themselves."""
+    """The weights are far from it; neither may fall back on the weights themselves."""
     run = Run(copy_of(prepared, tmp_path), experiment(prepared, **CHANGES), quiet=True)
     saved, scored, save, watched = {}, [], Checkpoints.save, loop.with_entities
 
@@ -236,14 +236,14 @@ def test_evaluations_and_exports_take_the_running_average(prepared, tmp_path, mo
 
 
 def evaluations(run):
-    return [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    return [r for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
 
 
 def test_a_causal_run_alone_is_scored_by_its_own_loss(prepared, tmp_path):
     e = experiment(prepared, pretrain__objective='causal', phases='0.1', evaluation__rows='5')
     run = Run(copy_of(prepared, tmp_path), e, quiet=True)
     execute(run, STAGES['pretrain'])
-    scored = [r['frozen_loss'] for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    scored = [r['frozen_loss'] for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
     assert scored[0] == pytest.approx(np.log(300), rel=0.05)  # of so many entries
     assert scored[-1] < scored[0]
     with np.load(run.folder('pretrain') / 'heldout.npz') as stored:

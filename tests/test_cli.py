@@ -398,7 +398,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.mark.skipif(not shutil.which('bash'), reason='there is no bash here')
 def test_bash_completes_verbs_flags_configs_keys_and_values(tmp_path, capsys):
-    """As bash calls it: a = is a word of its own, and what is before it is not given back."""
+    """bash calls it so: a = is a word of its own, and what is before it is not given back."""
     assert cli.main(['completion', 'bash']) == 0
     (tmp_path / 'script').write_text(capsys.readouterr().out)
 
@@ -450,7 +450,8 @@ def test_scripts_of_other_shells_work_in_them(shell, tmp_path, capsys):
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
-    """As behind `| head`: nothing is said, and the exit code is the one that a shell gives others in such a pipe."""
+    """The reader is one such as `head`: nothing is said, and the exit code is the one that a shell gives others in such
+    a pipe."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'plan', '--config=bioptimus']

@@ -115,7 +115,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def brute_force(
     documents: list[Document], known: Subwords, new: list[str], seed: int = 0
 ) -> dict[str, list[str]]:
-    """Per token the texts of its bottom-k, found the slow way by another route."""
+    """Token -> the texts of its bottom-k, found the slow way by another route."""
     best: dict[str, dict[str, int]] = {token: {} for token in new}
     for document in documents:
         for number, sentence in enumerate(split_sentences(document.text)):
@@ -188,14 +188,14 @@ def test_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest
     def watched(start: int, *rest: object) -> object:
         scanned.append(start)
         if len(scanned) == 3:
-            run.stopping.set()
+            run.console.stopping.set()
         return scan(start, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(contexts, 'search_block', watched)
     with pytest.raises(Stopped):
         contexts.build(run, run.workdir / 'contexts')
     assert [p.name for p in (run.workdir / 'contexts').iterdir()] == [contexts.PARTIAL]
-    run.stopping.clear()
+    run.console.stopping.clear()
     contexts.build(run, run.workdir / 'contexts')
     assert scanned == list(range(0, 120, 16)), 'no block is searched twice'
     assert tables(run) == tables(whole)
@@ -436,7 +436,7 @@ def test_long_sentences_are_cut_around_the_token(tmp_path: Path) -> None:
 
 def test_nothing_to_find_gives_empty_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path, DOCUMENTS)
-    run.quiet = False
+    run.console.quiet = False
     (tmp_path / 'vocab' / 'new_tokens.txt').write_text('', 'utf-8')
     assert contexts.build(run, tmp_path / 'contexts')['occurrences'] == 0
     assert 'nothing to look for, the vocabulary has no token' in capsys.readouterr().out

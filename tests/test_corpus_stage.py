@@ -31,6 +31,7 @@ from bioptimus_jax.experiment.config import defaults, override
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import workers
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
@@ -206,7 +207,7 @@ def test_of_a_broken_file_the_good_part_is_read_and_the_rest_is_counted(tmp_path
     lines.write_bytes(gzip.compress(texts)[:-9])
     files = [str(xml), str(lines)]
     said = []
-    monkeypatch.setattr(Run, 'say', lambda run, message: said.append(message))
+    monkeypatch.setattr(Console, 'say', lambda console, message: said.append(message))
     changes = dict(corpus__near__threshold=0, corpus__on_broken_file='skip', runtime__workers=1)
     run, manifest = made(tmp_path / 'run', files, **changes)
     counts = manifest['counts']
@@ -465,7 +466,7 @@ def test_tables_say_in_one_line_how_they_are_read(tmp_path, monkeypatch):
         (tmp_path / f'{name}.csv').write_text(f'note_id,subject_id,text\n{name},7,"{text}"\n', 'utf-8')
     (tmp_path / 'c.csv').write_text('PMID;Abstract\n7;"Text; of some, and other words"\n', 'utf-8')
     said = []
-    monkeypatch.setattr(Run, 'say', lambda run, message: said.append(message))
+    monkeypatch.setattr(Console, 'say', lambda console, message: said.append(message))
     _, manifest = made(tmp_path / 'run', [str(tmp_path / '*.csv')], corpus__heldout_fraction=0)
     assert (manifest['counts']['read'], manifest['counts']['train']) == (3, 3)
     assert [message for message in said if 'a table' in message] == [

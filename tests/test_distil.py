@@ -4,7 +4,7 @@ import numpy as np
 from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING
 
-from bioptimus_jax.surgery import distil, probe
+from bioptimus_jax.surgery import distil
 
 MASK = OLD.index('[MASK]')
 
@@ -55,13 +55,10 @@ def test_a_true_row_stays_and_a_wrong_one_gets_nearer():
     np.testing.assert_array_equal(distil.refine(made, wrong, taught, 0, 0), wrong)
 
 
-def test_the_stage_and_the_probe_know_it(tmp_path):
+def test_the_stage_knows_it(tmp_path):
     rows = {}
     for steps in (0, 3):
         changes = {'surgery__scale': 'rescaled', 'surgery__fit_steps': steps}
         rows[steps], *_ = built(make_run(tmp_path / str(steps), make_source(SPELLING), NEW, FOUND, **changes))
     changed = np.abs(rows[3][TABLE] - rows[0][TABLE]).max(axis=1) > 0
     assert np.flatnonzero(changed).tolist() == [NEW.index(WORD), NEW.index('lymphoma')]
-    names = [probe.named(s) for s in probe.variants(2, 10, 7)]
-    assert 'contextualized fit_steps=7 scale=centred' in names
-    assert not any(s.fit_steps for s in probe.variants(2, 10))

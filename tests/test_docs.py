@@ -209,7 +209,7 @@ def tutorial(tmp_path_factory, programs) -> Path:
 
 
 def test_the_tutorial_ends_with_a_model(tutorial):
-    """Its commands are run by the fixture."""
+    """The fixture has run the tutorial's commands."""
     for phase in ('0.1', '0.2', '0.3', '0.4'):
         assert (tutorial / 'runs' / 'first' / 'export' / phase / 'model.safetensors').is_file()
     run = tutorial / 'runs' / 'first'
@@ -341,7 +341,12 @@ def test_the_index_and_the_list_for_language_models_name_every_page():
 
 
 VARIATIONS = (
-    'finetune/tasks inference/kinds model/families pretrain/objectives trackers tokenizer/kinds'.split()
+    'finetune/tasks',
+    'inference/kinds',
+    'model/families',
+    'pretrain/objectives',
+    'progress/trackers',
+    'tokenizer/kinds',
 )
 
 
@@ -359,8 +364,18 @@ def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
     assert not missing
 
 
+def test_the_walks_through_the_house_name_files_that_are_there_in_ten_steps_each():
+    page = (DOCS / 'code.md').read_text('utf-8')
+    walks = re.findall(r'^## A .*?(?=^## )', page, re.M | re.S)
+    assert [walk.partition(',')[0].split()[-1] for walk in walks] == ['document', 'setting', 'mention']
+    for walk in walks:
+        assert re.findall(r'^(\d+)\. ', walk, re.M) == [str(number) for number in range(1, 11)]
+        for file in {name for name in INLINE.findall(walk) if name.endswith('.py')}:
+            assert any((folder / file).is_file() for folder in (ROOT, ROOT / 'bioptimus_jax')), file
+
+
 def test_what_shows_the_whole_program_speaks_of_texts_as_of_entities():
-    """Its figure, its help and its first page; the tasks are those that there are."""
+    """The program's figure, its help and its first page; the tasks are those that there are."""
     figure, first = ((DOCS / name).read_text('utf-8') for name in ('data-flow.svg', 'index.md'))
     for text in (figure, first, ' '.join(PROGRAM_HELP.split())):
         assert re.search(r'entities\W[^.]*(classes|relations|texts)', text)
@@ -412,6 +427,8 @@ def test_a_page_read_in_the_repository_shows_nothing_raw_and_its_links_lead_some
 def test_the_readme_has_commands_and_its_plan_runs(capsys):
     readme = README.read_text('utf-8')
     assert len(readme.splitlines()) <= 150, 'more belongs on the pages'
+    book = (ROOT / 'LOG.md').read_text('utf-8')
+    assert len(book.splitlines()) <= 500, 'let go of what decides nothing any more'
     commands = commands_in(readme + (DOCS / 'features.md').read_text('utf-8'))
     assert len(commands) > 20
     plans = [c for c in commands if c.startswith('plan --config=bioptimus')]

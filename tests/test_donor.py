@@ -24,9 +24,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fasttext, graft, initialisations, pursuit
 from bioptimus_jax.surgery.config import Surgery
-from bioptimus_jax.surgery.costs import Costs
 from bioptimus_jax.surgery.initialisations import Inputs
-from bioptimus_jax.surgery.material import Material
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +290,7 @@ def test_a_large_corpus_is_read_in_part(tmp_path, monkeypatch):
     documents = open_documents(run.folder('corpus'), 'train')
 
     def lines_of():
-        return donor.lines_of(documents, known, run.config.seed, run.check_stop)
+        return donor.lines_of(documents, known, run.config.seed, run.console.check_stop)
 
     whole = lines_of()
     monkeypatch.setattr(donor, 'DOCUMENTS', 5)
@@ -354,36 +352,3 @@ def _with(experiment: Experiment, **changes) -> Experiment:
 
 
 # --- what it costs ---
-
-
-def test_a_variant_costs_what_it_reads():
-    costs = Costs(searched=5.0)
-    costs.seconds |= {'tokens alone': 4.0, 'contexts': 8.0, 'respelled': 4.0}
-    costs.times |= {'tokens alone': 2, 'contexts': 1, 'respelled': 2}
-    sums = {('mean', 'all', 0): (None, np.array([6, 4])), ('mean', 'all', 1): (None, np.array([1, 4]))}
-    table = np.zeros((1, 2))
-    donated = donor.Donated(table, table, np.zeros(1, int), 7.0)
-    material = Material(table, [[0]], 2, (2,), {}, sums, donated=donated)
-    like = dataclasses.replace(Surgery(), map='none')
-    expected = [
-        (dataclasses.replace(like, strategy='averaged_input'), 0),
-        (dataclasses.replace(like, strategy='averaged_last'), 2),
-        (like, 2 + 5 + 8),
-        (dataclasses.replace(like, max_contexts=1), 2 + 5 + 4),
-        (dataclasses.replace(like, map='respelled'), 2 + 5 + 8 + 4),
-        (dataclasses.replace(like, strategy='similarity', map='respelled'), 5 + 8),
-        (dataclasses.replace(like, strategy='omp'), 7),
-    ]
-    for settings_, seconds in expected:
-        assert costs.of(settings_, material) == pytest.approx(seconds), settings_
-
-
-def test_timed_sums_are_known_by_what_was_read(monkeypatch):
-    now = iter([0.0, 1.5, 10.0, 12.0, 20.0, 20.5])
-    monkeypatch.setattr('bioptimus_jax.surgery.costs.time.monotonic', lambda: next(now))
-    costs = Costs(0.0)
-    sums = costs.timed(lambda *given: np.zeros(1))
-    for label in ('respelled 1 of 2', 'respelled 2 of 2', 'contexts'):
-        sums(None, None, (), label)
-    assert dict(costs.seconds) == {'respelled': 3.5, 'contexts': 0.5}
-    assert costs.times['respelled'] == 2

@@ -33,7 +33,6 @@ from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
-from bioptimus_jax.report.trained import phase_name
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import Dataset
@@ -86,7 +85,7 @@ def written(folder, params, tokenizer_folder):
 
 
 def check(folder, params, tokenizer_folder, texts=TEXTS):
-    return gate.check(folder, ARCHITECTURE, params, tokenizer_folder, texts)
+    return gate.check_export(folder, ARCHITECTURE, params, tokenizer_folder, texts)
 
 
 def edit_json(path, **changes):
@@ -97,7 +96,7 @@ def edit_json(path, **changes):
 @pytest.mark.parametrize('texts', [TEXTS, []])
 def test_gate_passes_and_measures(tmp_path, model, tokenizer_folder, texts):
     tensors.write_folder(tmp_path, *model, tokenizer_folder)
-    measured = gate.check(tmp_path, *model, tokenizer_folder, texts)
+    measured = gate.check_export(tmp_path, *model, tokenizer_folder, texts)
     assert measured['hidden'] < 1e-4
     assert measured['logits'] < 1e-4
     assert measured['texts'] == (2 if texts else 3)
@@ -184,7 +183,7 @@ def test_one_wrong_weight_is_caught(tmp_path, model, tokenizer_folder):
         wrong = {**state, name: np.ascontiguousarray(state[name].T)}
         safetensors.numpy.save_file(wrong, tmp_path / 'model.safetensors', {'format': 'pt'})
         with pytest.raises(gate.GateError, match=r'hidden differ from transformers'):
-            gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+            gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_bias_in_another_order_is_caught(tmp_path, params, tokenizer_folder):
@@ -208,11 +207,11 @@ def test_missing_and_unexpected_tensors_are_caught(tmp_path, model, tokenizer_fo
     lost = state.pop(name)
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(gate.GateError, match=f'missing keys on reload: {re.escape(name)}'):
-        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
     state |= {name: lost, f'{model.architecture.prefix}more': lost}
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(gate.GateError, match='unexpected keys on reload'):
-        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_another_type_or_class_is_caught(tmp_path, params, tokenizer_folder):
@@ -271,7 +270,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     write_json(run.workdir / 'surgery' / 'manifest.json', {'stage': 'surgery'})
     folder = run.workdir / 'export'
     folder.mkdir(parents=True)
-    run.say = lines.append
+    run.console.say = lines.append
     with pytest.raises(InputError, match=r'phases 0\.3, 0\.4 are not finished; exported so far: 0\.1, 0\.2'):
         export.build(run, folder)
     assert any('pretrain has no manifest.json, it is not finished' in line for line in lines)
@@ -310,7 +309,7 @@ def recorded(workdir, source, **changes):
     write_json(workdir / 'pretrain' / 'curriculum.json', placed)
     write_json(workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 200})
     for step in (0, 50, 100, 150, 200):
-        run.log('pretrain', step, kind='evaluation', phase='0.1', frozen_loss=9 - step / 50)
+        run.metrics.write('pretrain', step, kind='evaluation', phase='0.1', frozen_loss=9 - step / 50)
     return run
 
 
@@ -380,7 +379,7 @@ def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
 
 
 def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_path):
-    """Of one that does, a rate that moves; and that what is exported is an average."""
+    """They tell a rate that moves, of a phase that masks; and that what is exported is an average."""
     changes = {
         'phase.0.1.objective': 'causal',
         'phase.0.2.rate': '0.3',
@@ -449,7 +448,6 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     told = 'own_rates: an objective that does not say what it does; strength 0.5'
     assert f'Objective {told}.\nHeld-out loss: as objective own_rates scores them, on' in text
     assert description(read_measures(run)).endswith(f'curriculum 0.1 (own_rates), 0.2 (own_rates). {told}.')
-    assert phase_name(run.config, '0.1') == 'own_rates'
     kind = OBJECTIVES.load('own_rates')
     said = {
         'does': 'mean of it',
@@ -461,7 +459,6 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     text = card.model_card(run, '0.1', ARCHITECTURE, {})
     assert '| 0.1 | own_rates | tokens | 53% | 80-10-10 | 100 | 7.000 |' in text
     assert 'Objective own_rates: mean of it; strength 0.5.\nHeld-out loss: nats, on' in text
-    assert phase_name(run.config, '0.1') == 'own_rates, tokens 15 %'
     for name in ('nsp', 'distil', 'adversarial', 'rtd'):
         found = recorded(tmp_path / name, '', **{'pretrain.objective': name, 'phases': '0.1'})
         text = card.model_card(found, '0.1', ARCHITECTURE, {})

@@ -1,350 +1,172 @@
-"""Plug-ins of a user's own package: how they are found, and what is said where they are wrong or not there."""
+"""Objectives as somebody outside writes them, each in one file: randomness of its own, and a rate for each row."""
 
-import importlib
-import json
-import subprocess
+import dataclasses
 import sys
-import types
-from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
-from toy_programs import environment
+from toy_pretraining import of_letters
 
-import bioptimus_jax
-from bioptimus_jax import ext
-from bioptimus_jax.config import extensions
-from bioptimus_jax.config.plugins import Table
-from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.experiment import config
-from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.task import task_for, task_of
-from bioptimus_jax.pretrain.config import OBJECTIVES
-from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.pretrain.units import MASKINGS
-from bioptimus_jax.report.resolved import experiment_of
-from bioptimus_jax.run.shipped import plug_ins
-from bioptimus_jax.sets.corpora import set_at, set_files
-from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.pretrain import curriculum, objectives, units
+from bioptimus_jax.pretrain.masking import row_keys, seed_key
+from bioptimus_jax.pretrain.memory import step_memory
+from bioptimus_jax.pretrain.objective import make_objective, masking_of, most_places
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, replicated
+from bioptimus_jax.pretrain.step import example_at
+from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
-SPANS = """
-from bioptimus_jax.ext import Strategy
-from {package}share import SHARE
+PIECES, ROWS, LETTERS = 32, 8, 'abcdefghijklmnopqrst'
+SUBWORDS = make([*SPECIAL_TOKENS, *LETTERS], True)
+# Two views of each row differ in noise on the embeddings; each has to find the other among all rows of the batch.
+TWO_VIEWS = '''
+"""Contrastive learning of two views of a row (Gao et al. 2021), with noise in place of dropout."""
 
-MASKINGS = {{'spans_{number}': Strategy(lambda words_L, draws_L: words_L & (draws_L >= SHARE), words=10)}}
-"""
-NEAR = "raise RuntimeError('imported')\nOBJECTIVE = None\n"
+import jax
+import jax.numpy as jnp
+
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, inputs
 
 
-def package(folder: Path, name: str, number: int = 0) -> Path:
-    """A package with a masking strategy, which takes a number from another module, and an objective that is broken."""
-    made = folder / name
-    made.mkdir(parents=True)
-    (made / '__init__.py').write_text('')
-    (made / 'spans.py').write_text(SPANS.format(package=f'{name}.', number=number))
-    (made / 'share.py').write_text('SHARE = 0.5\n')
-    (made / f'near_{number}.py').write_text(NEAR)
-    return made
+class TwoViews(MaskedLM):
+    """Masked language modelling, and the cross-entropy of finding the other view of a row."""
+
+    def example(self, batch, setting, keys_B):
+        example = super().example(batch, setting, keys_B)
+        views = {name: self.keys(keys_B, name) for name in ('first', 'second')}
+        weights = {**example.weights, 'rows': jnp.float32(len(keys_B))}
+        return example._replace(rows=(example.rows, views), weights=weights)
+
+    def loss(self, params, frozen, rows, dropout_key):
+        rows, views = rows
+        terms, sums = super().loss(params, frozen, rows, dropout_key)
+        batch, shape = inputs(rows), (rows.segments_BxL.shape[1], self.architecture.hidden)
+
+        def view(keys_B):
+            noise = jax.vmap(lambda key: jax.random.normal(key, shape))(keys_B)
+            states = self.architecture.encode(params, batch, compute=self.compute, embedding_delta=noise)
+            first_BxD = states[:, 0].astype(jnp.float32)
+            return first_BxD / jnp.linalg.norm(first_BxD, axis=-1, keepdims=True)
+
+        same_BxB = view(views['first']) @ view(views['second']).T / 0.05
+        found_B = jnp.diagonal(jax.nn.log_softmax(same_BxB))
+        return {**terms, 'rows': -found_B.sum()}, sums
 
 
-def masking(name: str) -> Experiment:
-    settings = config.defaults()
-    settings.phase['0.2'].masking = name
-    return Experiment.from_config(settings)
+OBJECTIVE = TwoViews
+'''
+# Of every row another share is hidden, and the loss of its pieces is divided by that share (Austin et al. 2021).
+DIFFUSION = '''
+"""Discrete diffusion by masking: each row draws its rate, and its loss is divided by it."""
+
+from bioptimus_jax.pretrain.masking import MaskingParams
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 
 
-@pytest.fixture
-def named(tmp_path, monkeypatch):
-    """Names what BIOPTIMUS_PLUGINS holds; what was put on the path and imported goes away again."""
-    before, there = [*sys.path], {*sys.modules}
-    yield lambda *entries: monkeypatch.setenv(extensions.VARIABLE, ','.join(map(str, entries)))
-    sys.path[:] = before
-    extensions._extensions.cache_clear()
-    for name in {*sys.modules} - there:
-        if str(tmp_path) in str(getattr(sys.modules[name], '__file__', '')):
-            del sys.modules[name]
+class Diffusion(MaskedLM):
+    """An upper bound on the likelihood of a row."""
+
+    def example(self, batch, setting, keys_B):
+        example = super().example(batch, setting, keys_B)
+        rates_B = self.masker.row_rates(MaskingParams(**setting), keys_B)
+        pieces = (example.rows.segments_BxL > 0).sum()
+        return example._replace(rows=(example.rows, rates_B), weights={'pieces': pieces})
+
+    def loss(self, params, frozen, rows, dropout_key):
+        rows, rates_B = rows
+        masked = rows.masked._replace(weights_M=rows.masked.weights_M / rates_B[:, None])
+        bound, *_ = self.slot_losses(params, self.states(params, rows, dropout_key), masked)
+        _, sums = super().loss(params, frozen, rows, dropout_key)
+        return {'pieces': bound}, sums
 
 
-def test_a_package_is_named_by_its_folder_a_file_or_a_module(tmp_path, named, monkeypatch):
-    """Records come into their table behind our own; files are listed without being imported."""
-    made, own = package(tmp_path / 'at', 'mine_of_path', 1), list(MASKINGS)
-    for entry in (made, made / 'spans.py', 'mine_of_path', 'mine_of_path.spans'):
-        named(entry)
-        assert list(MASKINGS) == [*own, 'spans_1'], entry
-        assert masking('spans_1').phase['0.2'].masking == 'spans_1'
-        assert ('near_1' in OBJECTIVES) == (entry in (made, 'mine_of_path'))
-    assert 'mine_of_path.near_1' not in sys.modules
-    plain = tmp_path / 'plain'
-    plain.mkdir()
-    (plain / 'of_a_plain_folder.py').write_text("OBJECTIVE = 'it'\n")
-    named(plain)
-    assert OBJECTIVES.load('of_a_plain_folder') == 'it'
-    named()
-    assert list(MASKINGS) == own
+OBJECTIVE = Diffusion
+'''
 
 
-def test_an_installed_package_is_found_by_its_entry_point(tmp_path, named, monkeypatch):
-    package(tmp_path, 'mine_of_entry', 2)
-    about = tmp_path / 'mine_of_entry-1.0.dist-info'
-    about.mkdir()
-    (about / 'METADATA').write_text('Metadata-Version: 2.1\nName: mine-of-entry\nVersion: 1.0\n')
-    (about / 'entry_points.txt').write_text('[bioptimus_jax.plugins]\nmine = mine_of_entry\n')
-    assert 'spans_2' not in MASKINGS
-    monkeypatch.syspath_prepend(tmp_path)
-    named()
-    extensions._extensions.cache_clear()
-    MASKINGS._read = None
-    assert 'spans_2' in MASKINGS
-    assert 'near_2' in OBJECTIVES
-    with pytest.raises(
-        ConfigError,
-        match=r'plug-in mine_of_entry\.near_2 \(.*near_2\.py\): cannot be imported \(RuntimeError: imported\); '
-        'correct it, or remove it from the entry points of mine-of-entry$',
-    ):
-        OBJECTIVES.load('near_2')
-    MASKINGS._read = None
+@pytest.fixture(scope='module', autouse=True)
+def outside(tmp_path_factory):
+    """A folder of somebody else's with the two files, where the package looks too."""
+    folder = tmp_path_factory.mktemp('outside')
+    (folder / 'two_views.py').write_text(TWO_VIEWS)
+    (folder / 'diffusion.py').write_text(DIFFUSION)
+    (folder / 'vocab.txt').write_text('\n'.join(SUBWORDS.tokens))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(objectives, '__path__', [*objectives.__path__, str(folder)])
+        rate = units.Strategy(
+            units.MASKINGS['tokens'].unit_starts, pieces=1, rate=lambda rate, draw: 0.02 + 0.98 * draw
+        )
+        patched.setitem(units.MASKINGS, 'any_rate', rate)
+        yield folder
+    for name in ('two_views', 'diffusion'):
+        sys.modules.pop(f'{objectives.__name__}.{name}', None)
 
 
-def test_what_is_wrong_with_a_plug_in_is_one_line_that_names_it(tmp_path, named):
-    one, other = package(tmp_path / 'a', 'mine_a', 5), package(tmp_path / 'b', 'mine_b', 5)
-    wrong = tmp_path / 'wrong'
-    wrong.mkdir()
-    (wrong / 'not_python.py').write_text('def\n')
-    (wrong / 'words_again.py').write_text(
-        'from bioptimus_jax.ext import Strategy\n'
-        "MASKINGS = {'words': Strategy(lambda words_L, draws_L: words_L, words=1)}\n"
+def made(folder, objective, devices=1, **changes):
+    """The experiment, its objective, and what the first step predicts on so many devices, with its loss."""
+    asked = {'pretrain.objective': objective, 'pretrain.batch_rows': ROWS, **changes}
+    experiment, mesh = of_letters(folder, PIECES, ('0.1',), **asked), make_mesh(devices)
+    model = Bert(len(SUBWORDS.tokens), 16, 1, 2, 16, PIECES, dropout=0.0, attention_dropout=0.0)
+    objective = make_objective(experiment, model, SUBWORDS, PIECES, mesh, print)
+    schedule = curriculum.make_schedule(experiment, curriculum.RowCounts(ROWS, 1, 1))
+    table = curriculum.table(schedule, experiment)
+    tokens = np.random.default_rng(0).integers(5, len(SUBWORDS.tokens), (ROWS, PIECES)).astype(np.int32)
+    batch = {
+        'tokens': tokens,
+        'word_starts': tokens > 0,
+        'segment_lengths': np.full((ROWS, 1), PIECES, np.int32),
+    }
+    params = jax.device_put(model.initial_parameters(jax.random.key(0)), replicated(mesh))
+
+    @jax.jit
+    def first(params, batch):
+        example = example_at(objective, batch, table, 0)
+        terms, _ = objective.loss(params, {}, example.rows, None)
+        return example, {name: terms[name] / weight for name, weight in example.weights.items()}
+
+    return experiment, objective, *first(params, jax.device_put(batch, batch_sharding(mesh)))
+
+
+def test_an_objective_draws_from_keys_of_its_own(outside):
+    _, objective, example, one = made(outside, 'two_views')
+    *_, four = made(outside, 'two_views', 4)
+    assert one.keys() == {'slots', 'rows'}
+    for name in one:
+        np.testing.assert_allclose(four[name], one[name], rtol=1e-5, err_msg=name)
+    rows, views = example.rows
+    drawn = {name: np.asarray(jax.random.key_data(keys)).tolist() for name, keys in views.items()}
+    assert len({str(keys) for of_name in drawn.values() for keys in of_name}) == 2 * ROWS
+    # Every row by its place in the global batch, however many there are of it.
+    keys_B = row_keys(seed_key(0), jax.numpy.int32(0), ROWS)
+    part = objective.keys(keys_B[3:5], 'first')
+    assert jax.random.key_data(part).tolist() == drawn['first'][3:5]
+    _, _, plain, _ = made(outside, 'mlm')
+    for name, masked in plain.rows.masked._asdict().items():
+        np.testing.assert_array_equal(masked, getattr(rows.masked, name), err_msg='masks are those of mlm')
+
+
+def test_each_row_is_masked_and_weighed_at_its_own_rate(outside):
+    chosen = {'phase.0.1.masking': 'any_rate'}
+    experiment, objective, example, terms = made(outside, 'diffusion', **chosen)
+    rows, rates_B = example.rows
+    of_rows = np.asarray(rows.masked.weights_M).sum(axis=1) / PIECES
+    np.testing.assert_allclose(of_rows, rates_B, atol=1 / PIECES)
+    assert np.ptp(of_rows) > 0.4
+    assert float(terms['pieces']) == pytest.approx(np.log(len(SUBWORDS.tokens)), rel=0.25)
+    assert most_places(experiment) == rows.masked.slots_M.shape[1] == PIECES
+    assert objective.share(experiment.phase['0.1']) == pytest.approx(0.51, abs=1e-3)
+    plain = dataclasses.replace(
+        experiment, phase={'0.1': dataclasses.replace(experiment.phase['0.1'], masking='tokens')}
     )
-    (wrong / 'no_record.py').write_text("MASKINGS = {'other': 3}\n")
-    (wrong / 'mlm.py').write_text('OBJECTIVE = 1\n')
-    (wrong / 'json.py').write_text('')
-    (wrong / 'too_early.py').write_text(
-        'from bioptimus_jax.pretrain.units import MASKINGS as known\nmore = list(known)\nMASKINGS = {}\n'
-    )
-    for entries, said in (
-        (
-            (one, other),
-            r"plug-in mine_b\.spans \(.*\): 'spans_5' is also the name of plug-in mine_a\.spans \(",
-        ),
-        ((wrong / 'not_python.py',), r'plug-in not_python \(.*\): cannot be read as Python \(invalid syntax'),
-        (
-            (wrong / 'words_again.py',),
-            r"words_again.*: 'words' is also the name of bioptimus_jax itself, in the table MASKINGS; rename",
-        ),
-        ((wrong / 'no_record.py',), r"no_record.*: MASKINGS\['other'\] is a int; it has to be a Strategy"),
-        ((wrong / 'json.py',), r"json\.py: its name 'json' means .*json/__init__\.py; rename the file"),
-        ((wrong / 'too_early.py',), r'too_early.*: MASKINGS is asked for while the module is being imported'),
-        (('no_such_module',), "BIOPTIMUS_PLUGINS: plug-in 'no_such_module' is not installed; install the"),
-        ((wrong / 'gone.py',), r'BIOPTIMUS_PLUGINS: .*gone\.py: no such file or folder of Python'),
-    ):
-        named(*entries)
-        with pytest.raises(ConfigError, match=said) as error:
-            masking('no_such_strategy')
-        assert '\n' not in str(error.value)
-    named(wrong / 'mlm.py')
-    with pytest.raises(ConfigError, match=r"mlm \(.*\): 'mlm' is also the name of bioptimus_jax itself, in "):
-        masking('words')
+    shape = objective.architecture
+    more, less = (step_memory(e, shape, 'cpu', 1).output_layer for e in (experiment, plain))
+    assert more == pytest.approx(less * PIECES / most_places(plain))
+    words = make_words(experiment)
+    assert words == ('any_rate', 'a rate for each row, 51% on average', '80-10-10')
 
 
-def test_a_run_whose_plug_in_is_gone_says_so(tmp_path, named):
-    """By the key of its configuration, by its manifests, and by the records of fine-tuning."""
-    remedy = (
-        'is not installed; install the package that brings it, or name its module, file or folder in BIOP'
-    )
-    with pytest.raises(
-        ConfigError,
-        match=rf"config\.phase\.0\.2\.masking: plug-in 'spans_6' {remedy}.*; there are tokens, wo",
-    ):
-        masking('spans_6')
-    settings = config.defaults()
-    settings.objective['gone'] = {}
-    with pytest.raises(ConfigError, match=rf"config\.objective\.gone: plug-in 'gone' {remedy}"):
-        Experiment.from_config(settings)
-    with pytest.raises(ConfigError, match=rf"plug-in 'topics' {remedy}"):
-        TASKS.load('topics')
-    for key, value in (('phase.0.2.masking', 'word'), ('objective.gone.strength', 0.5)):
-        record = {'stage': 'pretrain', 'config': {key: value}, 'inputs': {}, 'content': ''}
-        write_json(tmp_path / 'run' / 'pretrain' / 'manifest.json', record)
-        with pytest.raises(ConfigError, match=rf"config\.{key}: plug-in '(word|gone)' {remedy}"):
-            experiment_of(tmp_path / 'run')
-
-
-def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, named):
-    made = package(tmp_path, 'mine_of_code', 7)
-
-    def digest(key, experiment):
-        [(name, value)] = plug_ins(experiment, ('phase', 'pretrain')).items()
-        assert name == f'plug-in:{key}'
-        return value
-
-    named(made)
-    first = digest('masking spans_7', masking('spans_7'))
-    (made / 'share.py').write_text('# as before\nSHARE = 0.5\n')
-    assert digest('masking spans_7', masking('spans_7')) == first
-    (made / 'share.py').write_text('SHARE = 0.4\n')
-    assert digest('masking spans_7', masking('spans_7')) != first
-    # A file variation: its text, and that of its own package; neither is imported for it.
-    (made / 'tail.py').write_text("from . import share\nfrom .share import SHARE\nOBJECTIVE = ''\n")
-    named(made / 'tail.py')
-    settings = config.defaults()
-    settings.pretrain.objective = 'tail'
-    experiment = Experiment.from_config(settings)
-    before = digest('objective tail', experiment)
-    (made / 'share.py').write_text('SHARE = 0.3\n')
-    assert digest('objective tail', experiment) != before
-    (made / '__init__.py').write_text('OTHER = 1\n')
-    assert 'mine_of_code.tail' not in sys.modules
-
-
-def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path):
-    """In JSON lines with several labels; names and numbers of columns; every mistake names file and key."""
-    folder = tmp_path / 'topics'
-    folder.mkdir()
-    rows = [{'text': f'text {n}', 'topics': ['a', 'b'][: n % 3], 'id': f'd{n // 2}'} for n in range(12)]
-    for split in ('train', 'devel', 'test'):
-        (folder / f'{split}.jsonl').write_text('\n'.join(map(json.dumps, rows)))
-
-    def read(**changes):
-        said = {'json': True, 'texts': ['text'], 'answer': 'topics', 'several': True, **changes}
-        (folder / 'set.json').write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
-        chosen = set_at(folder)
-        learned = task_for(chosen)
-        return learned, learned.read(chosen), chosen
-
-    learned, dataset, chosen = read(
-        name='id', document='d.*', measures=['micro_f1', 'macro_f1', 'example_f1']
-    )
-    assert [text.answers for text in dataset.train[:3]] == [(), ('a',), ('a', 'b')]
-    assert [text.document for text in dataset.train[:4]] == [0, 0, 1, 1]
-    assert (dataset.labels, list(learned.metrics)) == (('a', 'b'), ['default', 'macro_f1', 'example_f1'])
-    again = task_of({'dataset': 'topics', **json.loads(json.dumps(chosen.kind))})
-    assert again == learned
-    assert [again.metrics[name] for name in again.metrics] == [
-        learned.metrics[name] for name in learned.metrics
-    ]
-    assert read(uncounted=['b'])[0].known.counted == ('a',)
-    assert folder / 'set.json' in set_files(folder)
-    for changes, said in (
-        ({'text': 1}, 'text: no such key; known are task, texts, answer, .*did you mean texts'),
-        ({'texts': 'text'}, "texts: is 'text', and has to be a list"),
-        ({'answer': None}, 'answer: missing; name the column'),
-        ({'task': 'entities'}, "task: 'entities' is not one of classes, similarity"),
-        (
-            {'measures': ['micro']},
-            "measures: 'micro': plug-in 'micro' is not installed; .*there are micro_f1",
-        ),
-        ({'measures': ['pearson']}, 'measures: pearson is for numbers; choose among micro_f1'),
-        ({'uncounted': ['c']}, "uncounted: 'c' is not among labels"),
-        ({'labels': ['a,b']}, "labels: 'a,b' is no label; with several"),
-        ({'task': 'similarity', 'labels': ['a']}, 'labels: is for task classes'),
-        ({'labels': ['a', 'c']}, "train.jsonl:3: 'b' is not a label of topics: a, c"),
-        ({'name': 'none'}, r'train.jsonl:1: is not a JSON object with text, topics, none'),
-    ):
-        with pytest.raises(InputError, match=said) as error:
-            read(**changes)
-        assert '\n' not in str(error.value)
-    for split, header in (('train', 'x\ty'), ('devel', 'x\ty'), ('test', 'y\tx')):
-        (folder / f'{split}.jsonl').unlink()
-        (folder / f'{split}.tsv').write_text(f'{header}\na text\tyes\nother text\tno\n')
-    plain = {'json': None, 'several': None, 'answer': 2, 'texts': [1]}
-    (folder / 'train.tsv').write_text('text\tlabel\na text\tyes\nother text\tyes\n')
-    with pytest.raises(InputError, match=r'train\.tsv:1: looks like a header'):
-        read(**plain)
-    (folder / 'train.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
-    with pytest.raises(InputError, match=r'test\.tsv:1: has the header y, x, but .*train\.tsv has x, y'):
-        read(**plain, header=True)
-    (folder / 'test.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
-    assert read(**{**plain, 'texts': ['x'], 'answer': 'y'}, header=True)[1].labels == ('no', 'yes')
-    with pytest.raises(InputError, match=r"texts: no column 'z'; there are x, y"):
-        read(**{**plain, 'texts': ['z']}, header=True)
-    (tmp_path / 'gad').mkdir()
-    (tmp_path / 'gad' / 'set.json').write_text(json.dumps({'texts': [1], 'answer': 2, 'labels': ['a', 'b']}))
-    with pytest.raises(InputError, match=r'set\.json: gad is a public set'):
-        set_at(tmp_path / 'gad')
-
-
-def test_verbs_without_a_config_and_help_know_plug_ins(tmp_path):
-    """In a process of its own: a verb of a plug-in, and a table's record in the help of a stage."""
-    made = tmp_path / 'own'
-    made.mkdir()
-    (made / 'hello.py').write_text(
-        '"""`bioptimus hello`: a greeting.\n\nSays it.\n"""\n\n'
-        'from bioptimus_jax.ext import Verb, described\n\n'
-        "VERB = Verb(*described(__doc__), (), lambda command: print('hello from outside'))\n"
-        "FALLS = {'bent': None}\n"
-    )
-    text = (
-        'from bioptimus_jax.ext import Fall\n'
-        "FALLS = {'bent': Fall('in a bent line', lambda done, steps: done)}\n"
-    )
-    (made / 'hello.py').write_text((made / 'hello.py').read_text().replace("FALLS = {'bent': None}\n", ''))
-    (made / 'bent.py').write_text(text)
-    code = (
-        'import sys; from bioptimus_jax.cli.main import main\n'
-        "print(main(['hello']), main(['pretrain', '--help']), 'jax' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        env=environment(Path(bioptimus_jax.__file__).parents[1], BIOPTIMUS_PLUGINS=str(made)),
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.startswith('hello from outside\n'), done.stderr
-    assert 'bent: in a bent line. Phases that continue' in ' '.join(done.stdout.split())
-
-
-def test_ext_is_light_and_has_what_its_stub_says(tmp_path):
-    stub = Path(ext.__file__).with_suffix('.pyi').read_text()
-    said = {line.rpartition(' ')[2]: line.split()[1] for line in stub.splitlines()}
-    assert sorted(said) == ext.__all__
-    for name, home in said.items():
-        assert getattr(ext, name) is getattr(importlib.import_module(home), name)
-    with pytest.raises(AttributeError, match='has no attribute'):
-        ext.nothing  # noqa: B018
-    code = (
-        'import sys; from bioptimus_jax.ext import defaults, key, Strategy, Initialisation, Fall, Metric; defaults(); '
-        "print([m for m in ('jax', 'torch', 'flax', 'transformers') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', code], capture_output=True, text=True, cwd=Path(ext.__file__).parents[1]
-    )
-    assert done.stdout == '[]\n', done.stderr
-
-
-def test_no_module_looks_into_a_table_while_it_is_imported():
-    """Else a plug-in that imports it would be half there."""
-    package = Path(bioptimus_jax.__file__).parent
-    names = [
-        '.'.join(file.relative_to(package.parent).with_suffix('').parts)
-        for file in sorted(package.rglob('*.py'))
-        if file.stem not in ('__init__', '__main__') and 'configs' not in file.parts
-    ]
-    code = """
-import importlib, json, sys
-from bioptimus_jax.config import extensions
-def read(variable):
-    raise AssertionError('a table is read')
-extensions._extensions = read
-for name in json.load(sys.stdin):
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if 'bioptimus' in str(error):
-            raise
-"""
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        input=json.dumps(names),
-        capture_output=True,
-        text=True,
-        cwd=package.parent,
-    )
-    assert not done.returncode, done.stderr[-1500:]
-
-
-def test_a_table_may_be_changed_for_a_test(monkeypatch):
-    table = Table('NONE', {'a': 1})
-    monkeypatch.setitem(table, 'b', 2)
-    assert (list(table), len(table), table['b']) == (['a', 'b'], 2, 2)
-    assert list(table.those(lambda value: value > 1)) == ['b']
-    assert isinstance(FALLS, Table)
-    assert not isinstance(types, Table)
+def make_words(experiment):
+    """How the phase masks, as masked language modelling says it."""
+    changed = dataclasses.replace(experiment.pretrain, objective='mlm')
+    return masking_of(dataclasses.replace(experiment, pretrain=changed), '0.1')

@@ -322,7 +322,7 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
         for key in ('model', 'dataset', 'seed', 'devel', 'test', 'best_epoch'):
             assert a[key] == b[key]
     assert {r['dataset'] for r in records[0]} == {'one', 'two'}
-    assert len(run.metrics('finetune')) == 2 * 4
+    assert len(run.metrics.of('finetune')) == 2 * 4
     cell = next(folder.glob('*/one/standard/seed-0'))
     rows = (cell / 'predictions.tsv').read_text().splitlines()
     tokens = [tuple(row.split('\t')[:2]) for row in rows if row]
@@ -353,7 +353,7 @@ def test_cells_on_a_cluster_are_those_of_one_process_though_a_worker_is_killed(
         given = {'datasets': ('one',), 'seeds': (0, 1, 2), 'epochs': 2}
         e = experiment(os.path.relpath(toy_sets), os.path.relpath(tiny_bert), **given)
         run = Run(name, dataclasses.replace(e, runtime=dataclasses.replace(e.runtime, cluster=address)))
-        monkeypatch.setattr(run, 'say', said.append)
+        monkeypatch.setattr(run.console, 'say', said.append)
         (run.workdir / 'finetune').mkdir(exist_ok=True)
         stage.build(run, run.workdir / 'finetune')
         return run.workdir / 'finetune'
@@ -447,11 +447,11 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
 
 def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
     run = Run(tmp_path, experiment(toy_sets, tiny_bert, 2), quiet=True)
-    run.stopping.set()
+    run.console.stopping.set()
     with pytest.raises(Stopped):
         stage.build(run, tmp_path)
     run = Run(tmp_path, experiment(toy_sets, tiny_bert, 1), quiet=True)
-    run.stopping.set()
+    run.console.stopping.set()
     with pytest.raises(Stopped):
         stage.build(run, tmp_path)
     assert not list(tmp_path.rglob('results.jsonl'))

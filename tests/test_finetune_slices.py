@@ -26,7 +26,7 @@ from bioptimus_jax.finetune.entities.slices import (
     training_mentions,
 )
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import task_for, task_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
@@ -47,7 +47,7 @@ def material(**changes):
     settings = {
         'training': TRAINING,
         'pieces': lambda words: [piece for word in words for piece in PIECES[word.lower()]],
-        'known': Known(CONTEXTS, COUNTS, 1_000_000, lambda word: [word.lower()]),
+        'known': TokenStatistics(CONTEXTS, COUNTS, 1_000_000, lambda word: [word.lower()]),
     }
     return Material(**{**settings, **changes})
 
@@ -100,13 +100,13 @@ def test_bounds_of_the_frequency_classes(count, words, expected):
 
 def test_slices_without_a_vocabulary_or_corpus_are_left_out():
     sentence = Predicted(('aspirin', 'of'), ('B-Drug', 'O'), ('B-Drug', 'O'))
-    found = slices([[sentence]], material(known=Known()), 50)
+    found = slices([[sentence]], material(known=TokenStatistics()), 50)
     assert list(found) == ['surface', 'surface_and_type', 'pieces', 'words']
 
 
 def test_contexts_are_left_out_where_rows_were_made_without_any():
     sentence = Predicted(('aspirin', 'kinase'), ('B-Drug', 'B-Gene'), ('B-Drug', 'B-Gene'))
-    without = slices([[sentence]], material(known=Known(dict.fromkeys(CONTEXTS, 0))), 50)
+    without = slices([[sentence]], material(known=TokenStatistics(dict.fromkeys(CONTEXTS, 0))), 50)
     assert 'new_token' in without
     assert 'contexts' not in without
 
@@ -215,7 +215,7 @@ def test_unseen_mentions_of_a_real_set(data):
             if not seen:
                 tags[first : last + 1] = ['O'] * (last + 1 - first)
         predicted.append(Predicted(sentence.words, sentence.tags, tuple(tags)))
-    found = slices([predicted], material(training=known, pieces=list, known=Known()), 200)
+    found = slices([predicted], material(training=known, pieces=list, known=TokenStatistics()), 200)
     assert found['surface']['seen']['gold'] == unseen[True] > 100
     assert found['surface']['unseen']['gold'] == unseen[False] > 100
     assert (found['surface']['seen']['recall'], found['surface']['unseen']['recall']) == (1, 0)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 from toy_families import Model, torch_inputs, torch_model
-from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
+from toy_source import OLD, TABLE, WORD, built, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -20,7 +20,7 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.trees import flatten, unflatten
-from bioptimus_jax.surgery import distil, fit, graft, initialisations, probe
+from bioptimus_jax.surgery import distil, fit, graft, initialisations
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import Aim
 from bioptimus_jax.vocab import lists
@@ -169,7 +169,7 @@ def test_naming_is_the_loss_of_transformers_with_the_rows_in_its_table(name):
 
 
 def test_both_gradients_reach_new_rows_alone_and_are_of_one_size():
-    """At weight w the second term is w times the first one; its gradient is that of the logarithm of its own loss."""
+    """The second term at weight w is w times the first one; its gradient is that of the logarithm of its own loss."""
     source = make_source(OLD, layers=2)
     batch = {**taught_by(source)._asdict(), 'drawn': np.array([True, True, False])}
     slot_D, rows_NxD = source.table()[source.subwords.mask], np.full((3, 16), 0.1, np.float32)
@@ -223,7 +223,7 @@ def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_
         'only': {**fitted, 'fit_only': tmp_path / 'bad.txt'},
     }.items():
         run = make_run(tmp_path / name, source, NEW, FOUND, **changes(**own))
-        run.quiet = name != 'again'
+        run.console.quiet = name != 'again'
         made[name] = built(run)
     assert made['none'][1]['fit'] is None
     assert not any('fit' in record for record in made['none'][2])
@@ -348,33 +348,3 @@ def test_every_row_that_is_not_drawn_can_be_fitted_and_then_reads_contexts():
     fitted = dataclasses.replace(averaged, fit_steps=5, max_contexts=3)
     assert fitted.reads_contexts
     assert fitted.different(Surgery()) == {'fit_steps': 5, 'max_contexts': 3}
-
-
-def test_the_probe_compares_fits_and_a_hidden_token_is_never_predicted():
-    named = {probe.named(one) for one in probe.variants(6, 10, 7)}
-    wanted = {
-        'averaged_input fit_steps=7 scale=centred',
-        'averaged_input fit_steps=7 fit_layer=3 scale=centred',
-        'averaged_input fit_steps=7 fit_again=0.1 scale=centred',
-    }
-    assert wanted <= named
-    assert not any('cross' in name for name in named)
-    with_head = {probe.named(one) for one in probe.variants(6, 10, 7, head=True)} - named
-    assert {name.partition(' ')[0] for name in with_head} == {'averaged_input', 'contextualized'}
-    assert all('fit_cross_entropy=1.0' in name for name in with_head)
-    assert len(with_head) == 4
-    source = make_source(OLD)
-    without = probe.hiding(source, ['drug', 'na'])
-    batch = {
-        'tokens': np.array([[2, *ids('the'), 4, 3]], np.int32),
-        'segments': np.ones((1, 4), np.int32),
-        'positions': np.arange(4, dtype=np.int32)[None],
-    }
-    logits = {}
-    for name, one in {'all': source, 'hidden': without}.items():
-        states = one.architecture.encode(one.parameters, batch)
-        logits[name] = np.asarray(one.architecture.masked_lm_logits(one.parameters, states))[0, 2, : len(OLD)]
-    hidden = ids('drug', 'na')
-    assert np.exp(logits['hidden'][hidden]).max() == 0
-    others = np.setdiff1d(np.arange(len(OLD)), hidden)
-    np.testing.assert_array_equal(logits['hidden'][others], logits['all'][others])

@@ -1,10 +1,12 @@
-"""Hooks before a commit: they are those of `make lint`, need nothing from elsewhere, and pass on the tree."""
+"""Habits: hooks before a commit are those of `make lint` and pass on the tree; docstrings begin as whole phrases."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,14 @@ from pre_commit.clientlib import load_config
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / '.pre-commit-config.yaml'
 PROGRAMS = Path(sys.executable).parent
+
+FRAGMENTS = frozenset(
+    'Of That Those These By In As With Also From To On Over Per At Within Without Its Their Until Up Around Beside '
+    'Behind Between See For When So'.split()
+)
+"""First words of a docstring or a help text that hangs on the line above: what it is of, not what it is."""
+WHOLE = ('For each ', 'For every ', 'Its name in model cards')
+"""Beginnings that are whole phrases all the same."""
 
 
 def hooks() -> list[dict]:
@@ -134,3 +144,51 @@ def test_hooks_pass_on_the_tree_and_see_what_is_wrong(tree):
     assert result.returncode
     failed = set(re.findall(r'^- hook id: (.*)$', result.stdout, re.MULTILINE))
     assert failed >= {'ruff', 'ruff-format', 'large-files', 'private-key'}
+
+
+def texts_of(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every docstring, of modules, classes, functions and names, and of every help text."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if isinstance(node.value.value, str):
+                yield node.lineno, node.value.value
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, 'id', getattr(node.func, 'attr', ''))
+            given = node.args[1:2] if name in ('key', 'flag', 'switch', 'count', 'needed', 'several') else []
+            for text in (*given, *(k.value for k in node.keywords if k.arg in ('doc', 'help'))):
+                first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.lineno, first.value
+
+
+def fragments(source: str) -> list[tuple[int, str]]:
+    """Line and beginning of every docstring and help text that begins as a fragment."""
+    found = []
+    for line, text in texts_of(source):
+        said = ' '.join(text.split())
+        if re.split(r'\W', said, maxsplit=1)[0].capitalize() in FRAGMENTS and not said.startswith(WHOLE):
+            found.append((line, said[:60]))
+    return found
+
+
+def test_docstrings_and_help_begin_as_whole_phrases():
+    files = [
+        file
+        for room in ('bioptimus_jax', 'benchmarks', 'configs', 'tests')
+        for file in (ROOT / room).rglob('*.py')
+    ]
+    wrong = {
+        f'{file.relative_to(ROOT)}:{line}: {said}'
+        for file in files
+        for line, said in fragments(file.read_text('utf-8'))
+    }
+    assert not wrong
+    bad = '''X = 1
+"""Of every set the best."""
+def f():
+    """As they are."""
+class C:
+    """That of a configuration."""
+    seed: int = key(0, 'of that choice')
+'''
+    assert [line for line, _ in fragments(bad)] == [2, 4, 6, 7]

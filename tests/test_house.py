@@ -4,6 +4,7 @@ import ast
 import collections
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -24,10 +25,11 @@ from bioptimus_jax.tokenizer.config import TOKENIZERS
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
 
-# From the bottom to the top. A room imports from itself and from rooms below it, without exceptions.
+# From the bottom to the top. A room imports from itself and from rooms below it, without exceptions: so nothing imports
+# the lab, which is above all.
 ROOMS = tuple(
     'errors storage config progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery scoring '
-    'pretrain export finetune analysis experiment inference report forecast start api demo cli ext __main__'.split()
+    'pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""
@@ -141,7 +143,36 @@ def test_every_room_has_a_floor_and_few_files_are_loose():
     places = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py'}
     assert places == LOOSE
     rooms = {path.name for path in PACKAGE.iterdir() if (path / '__init__.py').is_file()}
-    assert rooms | places - {'__init__'} == set(ROOMS)
+    assert set(ROOMS) - {'lab'} <= rooms | places - {'__init__'} <= set(ROOMS)  # the lab may be deleted
+
+
+def test_what_is_imported_of_ours_is_there():
+    """A type checker that ignores what it does not find does not see a file that was never added."""
+    known = set(MODULES) | {f'{module}.{name}' for module in MODULES for name in names_at_the_top(module)}
+    missing = {
+        f'{module}: {name}'
+        for module, file in MODULES.items()
+        for name in imports_of(file.read_text('utf-8'), module, file.name == '__init__.py')
+        if within(name, 'bioptimus_jax') and name not in known
+    }
+    assert not missing
+
+
+def names_at_the_top(module: str) -> set[str]:
+    """What a module defines, or imports, at its top."""
+    found = set()
+    for node in ast.parse(MODULES[module].read_text('utf-8')).body:
+        for part in (
+            ast.walk(node) if isinstance(node, ast.Assign | ast.AnnAssign | ast.If | ast.Try) else [node]
+        ):
+            match part:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    found.add(name)
+                case ast.Name(id=name, ctx=ast.Store()):
+                    found.add(name)
+                case ast.Import(names=names) | ast.ImportFrom(names=names):
+                    found |= {(one.asname or one.name).split('.')[0] for one in names}
+    return found
 
 
 @pytest.mark.parametrize('module', MODULES)
@@ -197,7 +228,7 @@ def test_what_a_tokenizer_looks_like_is_known_in_its_own_file(module):
     """Tables of the report have [MASK] as a heading, a word of the field; in vocab/ there is more of BERT's format."""
     found = set(tokens_named(MODULES[module].read_text('utf-8')))
     allowed = {
-        'bioptimus_jax.report.sections.difficulty': {'[MASK]'},
+        'bioptimus_jax.lab.sections.difficulty': {'[MASK]'},
         'bioptimus_jax.vocab.agreement': {'[unused'},
     }
     assert found <= allowed.get(module, set())
@@ -358,6 +389,61 @@ def test_importing_the_command_line_is_light():
     )
     result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == '[]', result.stderr
+
+
+WITHOUT_THE_LAB = """
+import contextlib, io
+from pathlib import Path
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.command import all_verbs
+from toy_measures import TOKENS, make
+from bioptimus_jax.storage.files import read_jsonl, write_json, write_jsonl
+
+for verb in all_verbs():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        assert not cli.main([verb, '--help'])
+run = make(Path('run'), [TOKENS], {'initial': {'x': 80}, 0: {'x': 90}})
+cells = [{**cell, 'gold_scored': 1, 'history': []} for cell in read_jsonl(run / 'finetune' / 'results.jsonl')]
+write_jsonl(run / 'finetune' / 'results.jsonl', cells)
+for cell in cells:
+    write_json(run / 'finetune' / cell['model'] / 'x' / 'standard' / 'seed-0' / 'scores.json', cell)
+assert not cli.main(['report', '--config=a.py', '--workdir=run', '--replace'])
+assert not cli.main(['compare', '--models', 'run/finetune/initial', 'run/finetune/p0'])
+print(*sorted(all_verbs()))
+"""
+
+
+def test_every_verb_of_the_tool_works_without_the_lab(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns('lab', '__pycache__'))
+    (tmp_path / 'a.py').write_text('from bioptimus_jax.ext import defaults as get_config\n')
+    path = os.pathsep.join([str(tmp_path), str(ROOT / 'tests')])
+    result = subprocess.run(
+        [sys.executable, '-c', WITHOUT_THE_LAB],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': path},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    page = (tmp_path / 'run' / 'report' / 'index.html').read_text('utf-8')
+    assert 'id="fine-tuning"' in page
+    assert 'Beside other papers' not in page
+    verbs = result.stdout.splitlines()[-1].split()
+    assert {'run', 'compare', 'report', 'surgery'} <= set(verbs)
+    assert not {'sweep', 'forecast', 'advise', 'difficulty'} & set(verbs)
+
+
+def test_no_test_of_the_tool_needs_the_lab():
+    """Those of the lab are tests/test_lab_*.py, so the tool's are `pytest --ignore-glob='*/test_lab_*'`."""
+    needing = [
+        file.name
+        for file in (ROOT / 'tests').glob('*.py')
+        if not file.name.startswith('test_lab_')
+        for node in ast.parse(file.read_text('utf-8')).body
+        if any(within(name, f'{PACKAGE.name}.lab') for name in imports_of(ast.unparse(node), file.stem))
+        and isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert not needing
 
 
 @pytest.mark.parametrize('name', shipped_configs())

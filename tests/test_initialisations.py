@@ -19,7 +19,7 @@ from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 
 def seen(layers: tuple[int, ...], tokens, positions, slots) -> np.ndarray:
@@ -50,12 +50,12 @@ def sums(source_, read, layers, label):
     return source.sum_states(source_, read, 64, layers=() if last else layers)
 
 
-def found(*occurrences: tuple[str, str, int, int, int]) -> Contexts:
+def found(*occurrences: tuple[str, str, int, int, int]) -> TokenContexts:
     """Contexts of (token, sentence, start, end, rank)."""
     sentences = sorted({o[1] for o in occurrences})
     columns = [np.array([o[i] for o in occurrences]) for i in (2, 3, 4)]
     numbers = np.array([sentences.index(o[1]) for o in occurrences])
-    return Contexts(sentences, [o[0] for o in occurrences], numbers, *columns)
+    return TokenContexts(sentences, [o[0] for o in occurrences], numbers, *columns)
 
 
 def papers(**changes):
@@ -106,7 +106,7 @@ def test_the_papers_example_in_every_variant(visible, changes, expected):
 
 def test_shrinkage_of_one_is_one_context_more_and_leaves_tokens_without_contexts():
     def shrunk(k):
-        read = {'alone': np.array([[1.0], [7.0], [0.0]]), 'sums': np.array([[10.0], [0.0], [10.0]])}
+        read = {'isolated': np.array([[1.0], [7.0], [0.0]]), 'sums': np.array([[10.0], [0.0], [10.0]])}
         spelled = [[0], [0], []]  # the last cannot be fed alone, so there is nothing to shrink it to
         given = Inputs(np.zeros((1, 1)), spelled, np.array([2, 0, 2]), Surgery(shrinkage=k), 0, **read)
         return initialisations.contextualized(given)
@@ -300,11 +300,11 @@ def test_mean_resizing_has_the_mean_and_a_billionth_of_the_covariance():
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1))
 def test_dealt_rows_are_the_same_rows_and_none_is_where_it_was(count, seed):
     made_NxD = np.arange(count * 3.0).reshape(count, 3)
-    dealt_NxD = rows.dealt(made_NxD, seed)
+    dealt_NxD = rows.shuffled(made_NxD, seed)
     assert (dealt_NxD != made_NxD).all()
     np.testing.assert_array_equal(np.sort(dealt_NxD, axis=0), made_NxD)
-    np.testing.assert_array_equal(dealt_NxD, rows.dealt(made_NxD, seed))
-    np.testing.assert_array_equal(rows.dealt(made_NxD[:1], seed), made_NxD[:1])
+    np.testing.assert_array_equal(dealt_NxD, rows.shuffled(made_NxD, seed))
+    np.testing.assert_array_equal(rows.shuffled(made_NxD[:1], seed), made_NxD[:1])
 
 
 def test_dealt_rows_in_the_stage(tmp_path):

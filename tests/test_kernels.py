@@ -26,14 +26,14 @@ from bioptimus_jax.model import kernels
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
 from bioptimus_jax.model.kernels import parts_of_rows
 from bioptimus_jax.pretrain import backends
-from bioptimus_jax.pretrain.fastest import Measured, Way, fastest
+from bioptimus_jax.pretrain.fastest import Candidate, Measured, fastest
 
 OPTIONS = {'cudnn': {'implementation': 'xla'}, 'cudnn_packed': {}}
 INTERPRETED = {
     name: functools.partial(kernel, **OPTIONS.get(name, {'interpret': True}))
     for name, kernel in backends.KERNELS.items()
 }
-"""On a CPU. Of cuDNN what is given to it is tested here, and computed by another implementation of the same."""
+"""The kernels on a CPU. What is given to cuDNN is tested here, and computed by another implementation of the same."""
 CUDNN = 'jax._src.cudnn.fused_attention_stablehlo'
 # Rows of three blocks in every pass of every kernel; a head size that is no power of two.
 LENGTHS = {'pallas_gpu': 96, 'cudnn': 96, 'cudnn_packed': 96, 'splash': 384}
@@ -91,7 +91,7 @@ def without_cudnn(monkeypatch):
 
 
 def lengths_of(segments):
-    """Of documents that are numbered from 1 on."""
+    """Lengths of documents that are numbered from 1 on."""
     return (segments[:, :, None] == jnp.arange(1, 97)[None, None]).sum(1, dtype=jnp.int32)
 
 
@@ -133,7 +133,8 @@ def all_pairs(query, key, value, ranges):
     ],
 )
 def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, causal, layout):
-    """In blocks where keys are fewer than the 96 of a row, which is not a whole number of blocks of 20."""
+    """The work is done in blocks where keys are fewer than the 96 of a row, which is not a whole number of blocks of
+    20."""
     assert attended_keys(96, window) == keys
     inputs, segments = arrays('pallas_gpu'), segments_of('pallas_gpu', LAYOUTS[layout])
     ours = with_gradients(attend, window, causal)(*inputs, segments)
@@ -147,7 +148,7 @@ def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, 
 
 @pytest.mark.parametrize(('window', 'causal'), [(40, False), (7, False), (40, True), (7, True)])
 def test_nothing_leaks_into_a_window(window, causal):
-    """Of one position's output, to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
+    """One position's output stays to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
     query, key, value, _ = arrays('pallas_gpu')
     segments = segments_of('pallas_gpu', [[40, 40]] * 2)
     for place, seen in ((3, (0, min(40, 4 + window))), (45, (max(40, 45 - window), min(80, 46 + window)))):
@@ -162,7 +163,7 @@ def test_nothing_leaks_into_a_window(window, causal):
 
 @pytest.mark.parametrize(('name', 'dtype', 'window', 'causal'), ATTENTIONS)
 def test_outputs_and_gradients_equal_the_plain_ones(name, dtype, window, causal):
-    """In bfloat16 a kernel may be five roundings from float32: with jaxlib 0.10 they are 3, from 0.11 on 4."""
+    """A kernel in bfloat16 may be five roundings from float32: with jaxlib 0.10 they are 3, from 0.11 on 4."""
     inputs = arrays(name, dtype)
     for layout, documents in LAYOUTS.items():
         segments = segments_of(name, documents)
@@ -193,7 +194,7 @@ def test_nothing_leaks_between_segments(name):
 
 @pytest.mark.parametrize('name', INTERPRETED)
 def test_nothing_leaks_from_behind_a_position(name):
-    """Of the last third of a document and of another one, to the last bit."""
+    """The last third of a document and another one change no bit."""
     inputs = arrays(name)
     segments = segments_of(name, [[90], [30, 60]])
     place = jnp.arange(LENGTHS[name])[None] / LENGTHS[name]
@@ -222,7 +223,7 @@ def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
 
 
 def test_packed_documents_are_cut_where_they_begin():
-    """By hand: an empty entry is not a part, padding is the last part, and nothing follows it."""
+    """Cut by hand: an empty entry is not a part, padding is the last part, and nothing follows it."""
     lengths, offsets = parts_of_rows(jnp.array([[3, 2, 0], [8, 0, 0], [0, 0, 0]]), 8)
     np.testing.assert_array_equal(lengths, [[3, 2, -1, 3], [8, -1, -1, -1], [-1, -1, -1, 8]])
     np.testing.assert_array_equal(offsets, [[0, 3, -1, 5, -1], [0, -1, -1, -1, -1], [-1, -1, -1, 0, -1]])
@@ -338,13 +339,13 @@ SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
 def choose(
-    wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choices=None, repeatable=False, **axes
+    wanted, dtype='float32', attention_dropout=0.0, windows=(None,), measured=None, repeatable=False, **axes
 ):
     """The chosen attention and the warnings."""
     warnings = []
     mesh = mesh_of(**(axes or {'data': 2}))
-    needed = backends.Needed(mesh, **SHAPE, dtype=dtype, windows=windows, repeatable=repeatable)
-    chosen = backends.choose(wanted, needed, attention_dropout, warnings.append, choices)
+    spec = backends.AttentionSpec(mesh, **SHAPE, dtype=dtype, windows=windows, repeatable=repeatable)
+    chosen = backends.choose(wanted, spec, attention_dropout, warnings.append, measured)
     return chosen, warnings
 
 
@@ -455,8 +456,8 @@ def test_attention_dropout_means_plain_attention(monkeypatch):
 
 def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
     candidates(cudnn=attend, cudnn_packed=attend, pallas_gpu=slowly)
-    choices = backends.Choices(2, plain_fits=False)
-    chosen, warnings = choose('auto', choices=choices, repeatable=True)
+    measured = backends.MeasuredAttention(2, plain_fits=False)
+    chosen, warnings = choose('auto', measured=measured, repeatable=True)
     assert chosen == backends.Sharded(slowly, mesh_of(data=2))
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in backends.BY_CUDNN
@@ -501,10 +502,10 @@ def test_each_platform_has_its_kernels(platform, version, kernels):
 def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(candidates, tmp_path):
     """Faster ones that are wrong are not, whatever they take; a mesh of two, layers with and without a window."""
     candidates(splash=not_at_all, pallas_gpu=raising, cudnn=roughly)
-    choices = backends.Choices(rows=4)
-    chosen, warnings = choose('auto', windows=(None, 4, 4), choices=choices)
+    measured = backends.MeasuredAttention(rows=4)
+    chosen, warnings = choose('auto', windows=(None, 4, 4), measured=measured)
     assert chosen == backends.Sharded(roughly, mesh_of(data=2))
-    made = choices.made['to both sides']
+    made = measured.made['to both sides']
     assert made['chosen'] == 'cudnn'
     assert made['milliseconds'].keys() == {'xla', 'cudnn'}
     assert 0 < made['milliseconds']['cudnn'] < made['milliseconds']['xla']
@@ -512,47 +513,47 @@ def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(can
         f'attention: the kernel {name} cannot be used here' for name in ('splash', 'pallas_gpu')
     ]
     assert warnings[1].endswith('(RuntimeError: no shared memory left); continuing with cudnn')
-    choices.write(tmp_path)
+    measured.write(tmp_path)
 
     candidates(splash=attend, pallas_gpu=raising, cudnn=slowly)  # what a measurement would now choose: splash
-    again = backends.Choices(rows=4)
+    again = backends.MeasuredAttention(rows=4)
     again.read(tmp_path)
-    assert choose('auto', windows=(None, 4, 4), choices=again) == (
+    assert choose('auto', windows=(None, 4, 4), measured=again) == (
         backends.Sharded(slowly, mesh_of(data=2)),
         [],
     )
-    assert again.made == choices.made
+    assert again.made == measured.made
 
 
 def test_an_attention_that_is_not_there_any_more_is_replaced_with_one_line(candidates, tmp_path, monkeypatch):
-    choices = backends.Choices(
+    measured = backends.MeasuredAttention(
         2, made={'to both sides': {'chosen': 'splash', 'milliseconds': {'splash': 1.0}}}
     )
     candidates(cudnn=attend)
-    chosen, [line] = choose('auto', choices=choices)
+    chosen, [line] = choose('auto', measured=measured)
     assert chosen == backends.Sharded(attend, mesh_of(data=2))
     assert line.startswith(
         'attention: splash, which this run has used so far, cannot be used here (it is for another'
     )
-    assert choices.made['to both sides']['chosen'] == 'cudnn'
+    assert measured.made['to both sides']['chosen'] == 'cudnn'
     candidates()  # a CPU, for a while: what was measured elsewhere stays on record
-    chosen, [line] = choose('auto', choices=choices)
-    assert (chosen, choices.made['to both sides']['chosen']) == (slowly, 'cudnn')
+    chosen, [line] = choose('auto', measured=measured)
+    assert (chosen, measured.made['to both sides']['chosen']) == (slowly, 'cudnn')
     (tmp_path / backends.RECORD).write_text('{"to both sides": {"chosen": "flash"}}')
     with pytest.raises(InputError, match=r'attention\.json: is damaged .* delete it to measure again'):
-        choices.read(tmp_path)
+        measured.read(tmp_path)
 
 
 def test_measuring_takes_no_longer_than_it_may():
     """What hangs is left out when the time is over, as are all after it; the fastest before it is taken."""
     ended = threading.Event()
     ways = {
-        'slow': Way(lambda: None, lambda: time.sleep(0.02)),
-        'wrong': Way(lambda: 'it leaks', ended.set),
-        'fast': Way(lambda: None, lambda: None),
-        'broken': Way(lambda: None, raising),
-        'hangs': Way(lambda: None, lambda: ended.wait(60)),
-        'late': Way(lambda: None, lambda: None),
+        'slow': Candidate(lambda: None, lambda: time.sleep(0.02)),
+        'wrong': Candidate(lambda: 'it leaks', ended.set),
+        'fast': Candidate(lambda: None, lambda: None),
+        'broken': Candidate(lambda: None, raising),
+        'hangs': Candidate(lambda: None, lambda: ended.wait(60)),
+        'late': Candidate(lambda: None, lambda: None),
     }
     started = time.monotonic()
     found = fastest(ways, seconds=2.0)
@@ -578,7 +579,7 @@ def test_a_kernel_is_timed_with_as_many_places_for_documents_as_the_rows_have(ca
         return attend(query, key, value, ranges, dropped)
 
     candidates(cudnn=noting)
-    choose('auto', choices=backends.Choices(2, documents=9))
+    choose('auto', measured=backends.MeasuredAttention(2, documents=9))
     assert seen == {backends.DOCUMENTS, 9}
 
 
@@ -587,9 +588,9 @@ def test_where_nothing_could_be_measured_the_first_that_passes_is_taken_and_not_
 ):
     candidates(splash=raising, cudnn=attend)
     monkeypatch.setattr(backends, 'fastest', lambda ways: Measured('', {}, dict.fromkeys(ways, 'no memory')))
-    choices = backends.Choices(2, plain_fits=False)
-    assert choose('auto', choices=choices)[0] == backends.Sharded(attend, mesh_of(data=2))
-    assert not choices.made
+    measured = backends.MeasuredAttention(2, plain_fits=False)
+    assert choose('auto', measured=measured)[0] == backends.Sharded(attend, mesh_of(data=2))
+    assert not measured.made
 
 
 def test_the_compiler_has_our_options_but_those_that_the_user_sets(monkeypatch):
@@ -601,15 +602,15 @@ def test_the_compiler_has_our_options_but_those_that_the_user_sets(monkeypatch):
 
 def test_plain_attention_is_not_measured_where_its_scores_do_not_fit(candidates):
     candidates(cudnn=slowly)
-    choices = backends.Choices(2, plain_fits=False)
-    assert choose('auto', choices=choices)[0] == backends.Sharded(slowly, mesh_of(data=2))
-    assert choices.made['to both sides']['milliseconds'].keys() == {'cudnn'}
+    measured = backends.MeasuredAttention(2, plain_fits=False)
+    assert choose('auto', measured=measured)[0] == backends.Sharded(slowly, mesh_of(data=2))
+    assert measured.made['to both sides']['milliseconds'].keys() == {'cudnn'}
 
 
 def test_a_cpu_measures_nothing():
-    choices = backends.Choices(rows=2)
-    assert choose('auto', choices=choices) == (attend, [])
-    assert not choices.made
+    measured = backends.MeasuredAttention(rows=2)
+    assert choose('auto', measured=measured) == (attend, [])
+    assert not measured.made
 
 
 def test_two_processes_take_what_the_first_has_measured_or_has_on_record(programs):

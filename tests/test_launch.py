@@ -475,7 +475,7 @@ def start_two(programs, folder, workdir):
 
 
 def steps_of(run):
-    return [record['step'] for record in run.metrics('pretrain') if record.get('kind') == 'train']
+    return [record['step'] for record in run.metrics.of('pretrain') if record.get('kind') == 'train']
 
 
 def wait_for_step(launched, run, enough):
@@ -528,7 +528,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(programs,
     assert (launched.returncode, errors) == (0, ''), out
     assert re.search(r'resuming after step [1-9]', out)
     assert steps_of(together) == steps_of(alone)
-    for two, one in zip(together.metrics('pretrain'), alone.metrics('pretrain'), strict=True):
+    for two, one in zip(together.metrics.of('pretrain'), alone.metrics.of('pretrain'), strict=True):
         for key in {'loss', 'frozen_loss'} & one.keys():
             assert two[key] == pytest.approx(one[key], rel=1e-4)
         for key in {'entities/vowels'} & one.keys():  # where a word is nearly of two tags, rounding decides

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax.pretrain.config import Phase
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masker, Setting, row_key, slot_count
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masker, MaskingParams, row_key, slot_count
 from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 TOKENS = (
@@ -25,7 +25,7 @@ FIRST_WORD, FIRST_CONTINUATION = 6, 66
 
 
 def setting(masking='tokens', rate=0.15, corruption=(0.8, 0.1, 0.1), unit='piece'):
-    return Setting.of(Phase(masking, rate, corruption, unit), LONGEST)
+    return MaskingParams.of(Phase(masking, rate, corruption, unit), LONGEST)
 
 
 @functools.partial(jax.jit, static_argnames='slots')

@@ -167,6 +167,52 @@ FORMULAS = [
     ('[table [tr [td [i a]][td [i b]]][labeledtr [td [n 7]][td [i c]]]]', 'a b c'),
     ('[text number of cells][o /][text a-b]', 'number of cells/a-b'),
     ('[frac [text number of cells][i V]]', '(number of cells)/V'),
+    # Divisions by fractions and differentials; lines of any thickness but none; powers of fractions, roots and bars.
+    ('[i a][o /][frac [i b][i c]]', 'a/(b/c)'),
+    ('[i a][o ÷][frac [i b][i c]]', 'a÷(b/c)'),
+    ('[frac [i a][i b]][o /][i c]', 'a/b/c'),
+    ('[frac [row [i d][i N]][row [i d][i t]]]', 'dN/dt'),
+    ('[frac [row [sup [o ∂][n 2]][i f]][row [o ∂][sup [sub [i x][i i]][n 2]]]]', '∂2f/∂xi2'),
+    ('[frac [i a][row [i b][space ]]][i x]', 'a/b x'),
+    ('[frac linethickness="0.5pt" [i a][i b]]', 'a/b'),
+    ('[frac linethickness="0pt" [i n][i k]]', 'n k'),
+    ('[sup [frac [n 1][n 2]][n 2]]', '(1/2)(2)'),
+    ('[sup [sqrt [i x]][n 2]][o −][sqrt [sup [i x][n 2]]]', '(√x)(2)−√x2'),
+    ('[o |][i x][sup [o |][n 2]]', '|x|(2)'),
+    ('[sup [fenced open="|" close="|" [i x]][n 2]]', '|x|(2)'),
+    ('[root [i x][row ]]', '√x'),
+    ('[i f][fenced ]', 'f()'),
+    # What is raised: powers within powers, charges, degrees, ordinals, accents that are no powers, isotopes.
+    ('[sup [i e][sup [i x][n 2]]]', 'e(x2)'),
+    ('[sup [i x][sub [i n][i i]]]', 'x(ni)'),
+    ('[sub [i x][sub [i i][n 1]]][o +][sub [i d][sup [i z][n 2]]]', 'xi1+dz2'),
+    ('[subsup [i x][n 1][i n]]', 'x1(n)'),
+    ('[sup [i Ca][row [n 2][o +]]]', 'Ca2+'),
+    ('[subsup [i SO][n 4][row [n 2][o −]]]', 'SO4(2−)'),
+    ('[sup [i x][row [o −][n 1]]]', 'x(−1)'),
+    ('[sup [i p53][row [o −][o /][o −]]][o +][sup [i f][row [o ′][o ′]]]', 'p53−/−+f′′'),
+    ('[sup [n 37][o ∘]][i C]', '37°C'),
+    ('[sup [n 2][text nd]]', '2nd'),
+    ('[sup [over [i p][o ^]][n 2]]', 'pˆ2'),
+    ('[over [row [i a][o +][i b]][o ¯]]', '(a+b)¯'),
+    ('[sup [row ][n 14]][i C]', '14C'),
+    ('[multiscripts [i Ca][none ][row [n 2][o +]][prescripts ][none ][n 45]]', '45Ca2+'),
+    ('[n 5][multiscripts [i C][prescripts ][none ][n 14]]', '5(14)C'),
+    ('[multiscripts [i Tc][prescripts ][none ][row [n 99][i m]]]', '99mTc'),
+    # Limits: infinity is one, and what is above and below an arrow is no range.
+    ('[underover [o ∑][row [i i][o =][n 1]][i ∞]][i x]', '∑(i=1..∞)x'),
+    ('[subsup [o ∫][row [o −][i ∞]][i ∞]][i f]', '∫(−∞..∞)f'),
+    ('[i A][underover [o ⇌][sub [i k][n 2]][sub [i k][n 1]]][i B]', 'A⇌(k2, k1)B'),
+    # Functions and words.
+    ('[sup [i sin][n 2]][i x]', 'sin2 x'),
+    ('[sub [i log][n 2]][o \u2061][i x]', 'log2 x'),
+    ('[sub [i log][n 10]][fenced [i N]]', 'log10(N)'),
+    ('[sub [i max][i i]][sub [i x][i i]]', 'max(i)xi'),
+    ('[under [row [i arg][space ][i max]][i θ]][i L]', 'arg max(θ)L'),
+    ('[n 5][o mod][n 3]', '5 mod 3'),
+    ('[text number of][i x]', 'number of x'),
+    ('[text p-value][i x]', 'p-value x'),
+    ('[sub [i Na][n 2]][sub [i SO][n 4]]', 'Na2SO4'),
 ]  # fmt: skip
 
 
@@ -237,7 +283,7 @@ BRACKETS = [
 def test_superscripts_that_would_make_another_number_stand_in_brackets(
     tmp_path, markup, none, numbers, every
 ):
-    """In PubMed and in articles, as `corpus.script_brackets` says; by default as most of PubMed's abstracts have it."""
+    """PubMed and articles do as `corpus.script_brackets` says; by default as most of PubMed's abstracts have it."""
     pubmed = write(tmp_path / 'x.xml', wrapped(citation(title=markup)))
     (tmp_path / 'x.nxml').write_text(article(title=markup), 'utf-8')
     assert Corpus().script_brackets == 'numbers'
@@ -599,7 +645,7 @@ ANSWER = (
 
 
 def test_several_answers_of_a_server_in_one_file(tmp_path):
-    """As `efetch ... >> all.xml` leaves them; a declaration is in each."""
+    """Answers as `efetch ... >> all.xml` leaves them; a declaration is in each."""
     answers = [wrapped(citation(f'{i}1', 'A &alpha; title')) + citation(f'{i}2') for i in range(1, 5)]
     data = ''.join(map(ANSWER.format, answers)).encode()
     (tmp_path / 'x.xml').write_bytes(data)

@@ -129,7 +129,7 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     shutil.copytree(first.workdir, tmp_path / 'before')
     run = pretrained(both)
     assert 'corpora:notes' in run.manifest('pretrain')['inputs']
-    assert run.metrics('pretrain')[-1]['step'] == 12
+    assert run.metrics.of('pretrain')[-1]['step'] == 12
     assert_same_bits(run, Run(tmp_path / 'before', first.config, quiet=True), '0.1')
     # Then it goes on with a third corpus. Its name sorts before the second one's, which must not matter.
     third = {
@@ -143,7 +143,7 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     shutil.copytree(run.workdir, tmp_path / 'longer')
     longer = pretrained(Run(tmp_path / 'longer', more, quiet=True))
     assert {'corpora:more', 'corpora:notes'} < longer.manifest('pretrain')['inputs'].keys()
-    assert longer.metrics('pretrain')[-1]['step'] == 18
+    assert longer.metrics.of('pretrain')[-1]['step'] == 18
     assert_same_bits(longer, run, '0.4')
     # Other rows under the name of those that were trained on are refused.
     with pytest.raises(ConfigError, match=r'inputs.corpora:notes: '):

@@ -136,7 +136,7 @@ def golden_file(name):
 
 
 def losses(run):
-    return [r['loss'] for r in run.metrics('pretrain') if r['kind'] == 'train']
+    return [r['loss'] for r in run.metrics.of('pretrain') if r['kind'] == 'train']
 
 
 def test_losses_are_the_golden_ones(trained):
@@ -202,7 +202,8 @@ def other_folders(tiny, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_processes_train_what_one_trains(undisturbed, tiny, other_folders, tmp_path):
-    """To rounding: every number on record, and the parameters at each phase end. The leader alone reads those.
+    """Everything is the same to rounding: every number on record, and the parameters at each phase end. The leader
+    alone reads those.
 
     An objective and corpora for every phase, in the quick tests: test_launch.py.
     """
@@ -250,7 +251,7 @@ TIMED = 'time|second|wait|joules'
 
 def assert_alike(one, two):
     """Records but for what time it took, and weights."""
-    pairs = zip(one.metrics('pretrain'), two.metrics('pretrain'), strict=True)
+    pairs = zip(one.metrics.of('pretrain'), two.metrics.of('pretrain'), strict=True)
     for wanted, found in pairs:
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():

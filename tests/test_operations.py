@@ -25,14 +25,14 @@ def numbers(run, folder):
     run.scratch('corpus').mkdir(exist_ok=True)
     write_json(run.scratch('corpus') / 'part.json', [1])
     write_json(folder / 'lint.json', {'words': run.config.corpus.min_words})
-    run.log('corpus', 1, kind='start')
+    run.metrics.write('corpus', 1, kind='start')
     with atomic(folder / 'below' / 'numbers.txt') as file:
         file.write('1 2 3')
     return {'numbers': 3}
 
 
 STAGE = Stage(
-    'corpus', 'counts', '', '', ('corpus',), lambda run: (), numbers, extendable=('corpus.min_words',)
+    'corpus', 'counts', '', '', ('corpus',), lambda run: (), numbers, changeable_keys=('corpus.min_words',)
 )
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.report import comparison, page
+from bioptimus_jax.report import page
 from bioptimus_jax.run.folder import Run
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)
@@ -111,7 +112,11 @@ class Browser:
         self.process.wait(30)
 
 
-@pytest.fixture(scope='module', params=['of a run', 'of several'])
+# The page of several runs is the lab's.
+PAGES = ['of a run', *(['of several'] if find_spec('bioptimus_jax.lab.comparison') else [])]
+
+
+@pytest.fixture(scope='module', params=PAGES)
 def browser(tmp_path_factory, request):
     """A browser with the page of a finished run or of several, fabricated but drawn by the program."""
     folder = tmp_path_factory.mktemp('page')
@@ -148,6 +153,8 @@ def page_of_several(folder):
             right = {model: dict.fromkeys(sets, 90 + 20 * number + seed) for model in ('initial', 0)}
             changes = {'surgery__strategy': strategy}
             make(folder / 'table2' / f'{strategy}.seed-{seed}', [TOKENS], right, seed, **changes)
+    from bioptimus_jax.lab import comparison
+
     return comparison.write([folder / 'orders', folder / 'table2'], folder / 'tables')
 
 
@@ -254,7 +261,7 @@ def test_the_page_is_as_wide_as_its_window(browser, width, media, scheme):
 
 
 def test_tables_fit_on_paper(browser):
-    """On a screen a wide table scrolls; on paper it cannot."""
+    """A wide table scrolls on a screen; on paper it cannot."""
     browser.resize(PAPER, 'print')
     cut = browser.evaluate(
         """[...document.querySelectorAll('.scroll')].filter(
@@ -315,7 +322,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize('browser', ['of a run'], indirect=True)
 def test_a_pointer_finds_values_hides_lines_and_zooms(browser):
-    """In the figure of held-out losses, on record every fifty steps: 6.2 - step / 140, and four more lines."""
+    """The figure of held-out losses, on record every fifty steps: 6.2 - step / 140, and four more lines."""
     browser.resize(DESKTOP)
     figure = 'figure:has(svg[data-name=heldout_loss])'
     line = browser.evaluate(

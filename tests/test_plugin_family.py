@@ -22,7 +22,7 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
@@ -153,7 +153,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
 
     family = FAMILIES.load(case.family)
     folders = model_folders(run.config, run.folder, ['source', 'initial', '0.1'], '--model')
-    models = {name: load(folder) for name, folder in folders.items()}
+    models = {name: load_model(folder) for name, folder in folders.items()}
     assert folders['source'] == source
     assert {type(m.architecture) for m in models.values()} == {family}
     assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {case.family}
@@ -174,7 +174,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []
-    records = run.metrics('pretrain')
+    records = run.metrics.of('pretrain')
     assert all(np.isfinite(r['loss']) for r in records if r.get('kind') == 'train')
     # Export: the gate has passed, transformers reloads the folder by itself, and the card says what it is.
     assert read_json(folders['0.1'] / 'export.json')['gate']['logits'] < 1e-4
@@ -250,7 +250,7 @@ def test_a_parameter_that_no_rule_covers_is_named():
 
 @pytest.mark.parametrize('shape', [(30522, 768, 12, 12, 3072, 512), (1000, 24, 3, 4, 40, 64)])
 def test_flops_are_twice_the_matrices_and_attention(shape):
-    """For BERT that is the formula of the papers, to the last bit."""
+    """BERT's are those of the papers' formula, to the last bit."""
     a = Bert(*shape)
     for attended in (1, 37.25, 511.9, 1 / 3):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
@@ -283,6 +283,7 @@ def test_no_other_module_knows_a_family_by_its_name():
     allowed = {
         'model/config.py': ['bert'],
         'finetune/config.py': ['electra', 'electra'],
+        'pretrain/config.py': ['bert'],
         'pretrain/decay.py': ['bert'],
         'pretrain/objectives/distil.py': ['distilbert'],
         'finetune/stability.py': ['electra'],

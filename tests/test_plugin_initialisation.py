@@ -43,7 +43,7 @@ INITIALISATIONS = {
     'nearest': Initialisation(
         'the row of the anchor with the most similar contexts',
         _nearest,
-        alone=True,
+        isolated_states=True,
         contexts=True,
         anchors=True,
         settings=Settings,

@@ -7,18 +7,24 @@ import json
 import jax
 import numpy as np
 import pytest
+import transformers
 from toy_plugins import plugged, shown
 from toy_pretraining import of_letters
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.api.masking import IGNORED, Collator
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.pretrain import difficulty, evaluate, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.masking import Masker, Setting, row_keys, seed_key
+from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
+from bioptimus_jax.pretrain.unit_weights import WordWeights
+from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.start.shown import HIDDEN, KEPT, RANDOM, first_rows
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.subwords import load
 
 PIECES, LETTERS, RATE = 128, 'abcdefghijklmnopqrst', 0.2
 PHASES, PHASE = ('0.1', '0.2'), {'rate': RATE, 'duration': 2.0}
@@ -83,7 +89,7 @@ def test_no_span_of_the_howto_masks_a_word_in_part(spans, monkeypatch):
     settings = Pretrain(max_word_pieces=longest_word)
     masker = Masker.of(make([*SPECIAL_TOKENS, 'a'], True), settings, [phase], PIECES)
     tokens, keys = np.full((rows, PIECES), len(SPECIAL_TOKENS), np.int32), row_keys(seed_key(1), 0, rows)
-    setting = Setting.of(phase, longest_word)
+    setting = MaskingParams.of(phase, longest_word)
     masked = jax.jit(masker.mask)(tokens, starts, tokens > 0, setting, keys)
     taken = taken_at(np.asarray(masked.slots_M), np.asarray(masked.weights_M))
     assert taken.mean() == pytest.approx(0.5, abs=0.03)
@@ -121,7 +127,9 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
     monkeypatch.setitem(
         units.MASKINGS,
         'spans',
-        dataclasses.replace(spans, begins=lambda *arrays: (counted.append(''), spans.begins(*arrays))[1]),
+        dataclasses.replace(
+            spans, unit_starts=lambda *arrays: (counted.append(''), spans.unit_starts(*arrays))[1]
+        ),
     )
     chosen = {'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
     run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
@@ -157,7 +165,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
         assert mean_run(taken) == pytest.approx(expected, rel=0.1), name
         torn = (taken[:, 1:-1:2] != taken[:, 2:-1:2]).any()
         assert torn == (pieces == 1), 'spans are of whole words'
-        records = [r for r in run.metrics('pretrain') if r['kind'] == 'train' and r['phase'] == name]
+        records = [r for r in run.metrics.of('pretrain') if r['kind'] == 'train' and r['phase'] == name]
         assert np.mean([r['unit_pieces'] for r in records]) == pytest.approx(pieces, rel=0.1), name
         assert len(frozen) == 2  # of difficulty, and of the frozen evaluation
         for masks in frozen:
@@ -179,7 +187,7 @@ def joined(draws_L):
 
 
 def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans, monkeypatch, tmp_path):
-    """That of its function and of what this uses of its file; not comments, docstrings and layout."""
+    """The code of its function and of what this uses of its file counts; not comments, docstrings and layout."""
     assert not plug_ins(experiment(prepared), ('phase', 'pretrain', 'vocab', 'surgery', 'rows', 'finetune'))
 
     def digest(record):
@@ -201,7 +209,80 @@ def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans,
     assert {of(same) for same in said} == {known}
     others = [PARTS.replace(*change) for change in (('0.5', '0.3'), ('>=', '<'), ('words_L &', 'words_L |'))]
     found = {known, digest(spans), of(PARTS, words=4), *map(of, others)}
-    assert len(found) == 6
+    weighed = {'the': 0.0}, {'the': 0.5}
+    lists = [units.Strategy(every_word, words=1, weights=WordWeights(weights)) for weights in weighed]
+    assert len({*found, *map(digest, lists)}) == 8
+    here, there = tmp_path / 'here.tsv', tmp_path / 'there.tsv'
+    of_files = [units.Strategy(every_word, words=1, weights=WordWeights(file=file)) for file in (here, there)]
+    assert digest(of_files[0]) == digest(of_files[1]), 'where a file lies decides nothing'
+    assert digest(units.Strategy(every_word, words=1, weights=Half())) not in found
+
+
+def test_a_file_of_weights_is_compared_by_its_content(prepared, monkeypatch, tmp_path):
+    file = tmp_path / 'stop.txt'
+    file.write_text('ab\n')
+    stops = units.Strategy(every_word, words=1, weights=WordWeights(file=file))
+    monkeypatch.setitem(units.MASKINGS, 'stops', stops)
+    given = experiment(prepared, **{'phase.0.2.masking': 'stops'})
+    assert file in difficulty.external_inputs(given).values()
+    assert file not in difficulty.external_inputs(experiment(prepared)).values()
+    file.write_text('ab\tmany\n')
+    with pytest.raises(InputError, match="line 1 has the weight 'many'"):
+        difficulty.external_inputs(given)
+
+
+def test_stop_words_are_neither_trained_nor_scored_nor_shown_nor_collated(prepared, monkeypatch, tmp_path):
+    """All pieces of words that begin with one of ten letters, under the phase that names them, and no other."""
+    file = tmp_path / 'stop.txt'
+    file.write_text('\n'.join(first + second for first in LETTERS[:10] for second in LETTERS))
+    stops = units.Strategy(every_word, words=1, weights=WordWeights(file=file))
+    monkeypatch.setitem(units.MASKINGS, 'stops', stops)
+    run = Run(prepared / 'run', experiment(prepared, **{'phase.0.2.masking': 'stops'}), quiet=True)
+    stop, words = set(LETTERS[:10]), load(run.folder('vocab'))
+
+    shown, marks = list(first_rows(run, 8, PIECES)), (HIDDEN, RANDOM, KEPT)
+    for phase, common in (('0.1', True), ('0.2', False)):
+        of_rows = [
+            {
+                p.text[:1]
+                for p, read in zip(row.plain, row.phases[phase], strict=True)
+                if read.marked in marks and p.begins
+            }
+            for row in shown
+        ]
+        assert bool(stop & set().union(*of_rows)) == common
+        assert set().union(*of_rows) - stop
+    masks = evaluate.freeze(Rows(run.folder('rows'), 'heldout'), run.config, ['0.2'], words, 1, 64)
+    for name, common in (('frozen_words', True), ('0.2', False)):
+        masked = masks.masked[name]
+        targets = masked.targets_M[masked.weights_M > 0]
+        assert bool(stop & {words.tokens[i] for i in targets}) == common
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder('vocab'))
+    texts = [' '.join(a + b for a in LETTERS for b in LETTERS[n::7]) for n in range(7)]
+    for phase, common in (('0.2', True), ('0.3', False)):
+        changes = {} if common else {'masking': 'stops'}
+        batch = Collator(tokenizer, phase, **changes).masked(texts, 0)
+        labels = tokenizer.convert_ids_to_tokens(batch['labels'][batch['labels'] != IGNORED])
+        assert bool(stop & {*labels}) == common
+        assert (batch['labels'] != IGNORED).sum() / batch['attention_mask'].sum() == pytest.approx(
+            0.2, abs=0.06
+        )
+
+
+def every_word(words_L, draws_L):
+    return words_L
+
+
+class Half:
+    """Weights of a plug-in's own kind."""
+
+    files = ()
+
+    def check(self):
+        pass
+
+    def of(self, subwords):
+        return lambda tokens_L, words_L, xp: 0.5 + (tokens_L % 2)
 
 
 def curriculum_of(run):

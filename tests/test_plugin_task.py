@@ -216,7 +216,8 @@ def correlation(sums_x6):
 
 
 def test_a_correlation_is_bootstrapped_and_compared_by_the_same_code():
-    """Of six sums that add up, as similarity tasks want it, against numpy on the drawn pairs themselves."""
+    """A correlation of six sums that add up, as similarity tasks want it, against numpy on the drawn pairs
+    themselves."""
 
     def counts(gold, predicted):
         x, y = np.array(gold)[:, 0], np.array(predicted)[:, 0]

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.summary import known_of
+from bioptimus_jax.finetune.summary import token_statistics
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
@@ -245,7 +245,7 @@ def test_words_of_the_analysis_are_spelled_as_in_their_sentence(run, name):
     assert not contexts.frequency_thirds([word.strip() for word in words], distinct, spellers[0])
     measured = entities.measure(known, {'tumor': 3, 'tumor tumor': 1})
     assert (measured['pieces_per_word'], measured['one_piece_mentions']) == (1.0, 0.75)
-    slices = known_of(run.workdir / 'surgery', run.workdir / 'vocab', 1)
+    slices = token_statistics(run.workdir / 'surgery', run.workdir / 'vocab', 1)
     assert NEW[name][0] in slices.contexts_of
     assert slices.count_of('tumor') == counts[words.index(' tumor')] > 0
 

@@ -34,7 +34,7 @@ from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import Rule, logits_of
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
@@ -68,7 +68,7 @@ STEPS = 24
 
 
 def beyond_the_schema(wanted):
-    """With a learning rate that the schema refuses: what comes of one that is too high."""
+    """A learning rate that the schema refuses: what comes of one that is too high."""
     return dataclasses.replace(wanted, pretrain=dataclasses.replace(wanted.pretrain, learning_rate=1e30))
 
 
@@ -91,7 +91,7 @@ def assert_identical(workdir, wanted):
 
 def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
     workdir, _ = undisturbed
-    records = Run(workdir, experiment(prepared)).metrics('pretrain')
+    records = Run(workdir, experiment(prepared)).metrics.of('pretrain')
     evaluations = [r for r in records if r['kind'] == 'evaluation']
     assert [r['phase'] for r in evaluations] == ['initial', '0.1', '0.2', '0.3', '0.4']
     assert [r['step'] for r in evaluations] == [0, 6, 12, 18, 24]
@@ -117,15 +117,15 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     for _ in range(2):
         with pytest.raises(Paused, match=f'21 of {STEPS} steps .*runtime.until=0.85 asks'):
             pretrained(asked)
-    [last] = [r for r in asked.metrics('pretrain') if r['step'] == 21 and 'frozen_loss' in r]
+    [last] = [r for r in asked.metrics.of('pretrain') if r['step'] == 21 and 'frozen_loss' in r]
     assert not last['phase_end']
     run, lines = Run(workdir, experiment(prepared)), []
-    run.say = lines.append
+    run.console.say = lines.append
     pretrained(run)
     took = time.time() - begun
     assert any('resuming after step' in line for line in lines)
     assert_identical(workdir, undisturbed[1])
-    records = run.metrics('clock')
+    records = run.metrics.of('clock')
     found = goodput.account(records)
     began, ended = min(r['began'] for r in records), max(r['time'] for r in records)
     assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
@@ -144,7 +144,11 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     assert all(found[span] > 0 for span in (*goodput.SPANS, goodput.LOST, goodput.IDLE)), found
     assert any(', 5 starts; start ' in line and '; not running ' in line for line in lines)
     spent = [
-        {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
+        {
+            r['step']: r['flops']
+            for r in Run(where, experiment(prepared)).metrics.of('pretrain')
+            if 'flops' in r
+        }
         for where in (workdir, undisturbed[0])
     ]
     assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempts did counts, once
@@ -178,7 +182,7 @@ def test_a_run_goes_on_with_the_attention_that_it_has_measured(prepared, tmp_pat
     execute(whole, STAGES['surgery'], replace=True)
     candidates(splash=not_at_all, cudnn=roughly)
     lines: list[str] = []
-    whole.say = lines.append
+    whole.console.say = lines.append
     with killed_copy(whole, tmp_path / 'killed', lambda step: step > 4):
         pretrained(whole)
     made = json.loads((whole.workdir / 'pretrain' / backends.RECORD).read_text())['to both sides']
@@ -261,25 +265,25 @@ def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch)
 
 
 def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbed, prepared, tmp_path):
-    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are.
+    """The weights at step 0 are those of the whole curriculum: the masks are too, whatever the phases are.
 
     And an evaluation between two records counts its tokens.
     """
     changes = dict(phases='0.2,', evaluation__settings='0.2,0.4')
     seldom = dict(evaluation__per_phase=2, runtime__log_every_steps=100)
     run = pretrained(Run(copy_of(prepared, tmp_path), experiment(prepared, **changes, **seldom), quiet=True))
-    evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    evaluations = [r for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
     assert [(r['phase'], set(r['losses'])) for r in evaluations if r['phase_end']] == [
         ('initial', {'0.2', '0.4'}),
         ('0.2', {'0.2', '0.4'}),
     ]
-    records = Run(undisturbed[0], experiment(prepared)).metrics('pretrain')
+    records = Run(undisturbed[0], experiment(prepared)).metrics.of('pretrain')
     whole = next(r for r in records if r['kind'] == 'evaluation')['losses']
     assert evaluations[0]['losses'] == {name: whole[name] for name in ('0.2', '0.4')}
     with pytest.raises(ConfigError, match=r"config\.evaluation\.settings: '0\.9' has no config\.phase entry"):
         experiment(prepared, evaluation__settings='0.9,')
     tokens = {
-        kind: {r['step']: r['tokens'] for r in run.metrics('pretrain') if r['kind'] == kind}
+        kind: {r['step']: r['tokens'] for r in run.metrics.of('pretrain') if r['kind'] == kind}
         for kind in ('train', 'evaluation')
     }
     assert 0 < tokens['evaluation'][3] < tokens['evaluation'][6]
@@ -319,7 +323,7 @@ def test_a_run_goes_on_on_another_mesh(undisturbed, prepared, tmp_path):
     mesh = dict(runtime__devices=8, runtime__fsdp=2, runtime__tensor=2)
     lines = []
     run = Run(workdir, experiment(prepared, **mesh))
-    run.say = lines.append
+    run.console.say = lines.append
     execute(run, STAGES['pretrain'])
     assert any('resuming after step 12' in line for line in lines)
     for name, value in parameters(run, '0.4').items():
@@ -363,7 +367,7 @@ def test_a_run_goes_on_before_its_damaged_checkpoint(undisturbed, prepared, tmp_
     run, lines = Run(shutil.copytree(undisturbed[0], tmp_path / 'run'), experiment(prepared)), []
     damage(run.folder('pretrain'), 'flip')
     os.replace(run.folder('pretrain') / 'manifest.json', run.folder('pretrain') / '.started.json')
-    run.say = lines.append
+    run.console.say = lines.append
     pretrained(run)
     assert any('checkpoint 24 cannot be used' in line for line in lines)
     assert_identical(run.workdir, undisturbed[1])
@@ -428,7 +432,7 @@ def paced(request, prepared, tmp_path_factory):
     run = Run(copy_of(prepared, folder), self_paced(prepared, request.param), quiet=True)
 
     def decided(step):
-        record = curriculum.read_record(run.workdir / 'pretrain')
+        record = curriculum.read_phases(run.workdir / 'pretrain')
         return any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record)  # before its plan
 
     with (
@@ -443,7 +447,7 @@ def test_self_paced_phases_end_where_what_was_logged_is_flat(paced, prepared):
     pace = paced[2]
     run = Run(paced[0], self_paced(prepared, pace))
     of_record = {'heldout': lambda r: r['frozen_loss'], 'entities': lambda r: 1 - r['entities/vowels']}[pace]
-    evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    evaluations = [r for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
     ends = run.manifest('pretrain')['counts']['phase_ends']
     start = 0
     for name in ('0.1', '0.2', '0.3'):
@@ -513,7 +517,7 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
 def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepared, tmp_path):
     workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
     if killed == 'decided':
-        ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
+        ended = [r for r in curriculum.read_phases(workdir / 'pretrain') if r.get('ended')]
         assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
     pretrained(Run(workdir, self_paced(prepared, paced[2]), quiet=True))
     assert_same_course(workdir, paced)
@@ -577,7 +581,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
 
     changes = {'curriculum.order': 'hard_to_easy', 'curriculum.samples': 3}
     parts, run = Parts(prepared), Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
-    found = difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective)
+    found = difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective)
 
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
@@ -639,7 +643,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
-    assert difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective) == found
+    assert difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective) == found
     assert facts['pieces'] == rows.counts['tokens']
 
 
@@ -667,16 +671,16 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     monkeypatch.setattr(perplexity, 'of_setting', ranked)
     run = Run(workdir, experiment(prepared, **changes))
     lines = []
-    run.say = lines.append
+    run.console.say = lines.append
     pretrained(run)
     wanted = ['0.2', '0.4', '0.1', '0.3']
-    assert [r['name'] for r in curriculum.read_record(workdir / 'pretrain')] == wanted
+    assert [r['name'] for r in curriculum.read_phases(workdir / 'pretrain')] == wanted
     assert (
         'pretrain: phases easy_to_hard, perplexity at [MASK] in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)'
         in lines
     )
     assert read_json(workdir / 'pretrain' / 'difficulty.json')['measure'] == 'masked'
-    trained = [r['phase'] for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    trained = [r['phase'] for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
     assert trained == ['initial', *wanted]
     assert read_measures(run).phases == wanted
     # Again, longer: nothing is measured anew, and the order stays.
@@ -704,9 +708,9 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     objective = Parts(prepared).objective
     with pytest.raises(InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=10'):
-        difficulty.perplexities(run, run.config, run.folder, tmp_path, objective)
+        difficulty.perplexities(run.console, run.config, run.folder, tmp_path, objective)
     e = experiment(prepared, **{**changes, 'curriculum.samples': 2})
-    found = difficulty.perplexities(run, e, run.folder, tmp_path, objective)
+    found = difficulty.perplexities(run.console, e, run.folder, tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
         assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
@@ -723,7 +727,7 @@ def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
-        difficulty.perplexities(run, run.config, run.folder, tmp_path, Parts(prepared).objective)
+        difficulty.perplexities(run.console, run.config, run.folder, tmp_path, Parts(prepared).objective)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
     with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):
@@ -799,11 +803,11 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
 
 @functools.partial(jax.jit, static_argnums=1)
 def plain_losses(params, architecture, masked, segments_BxL, positions_BxL):
-    """By a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
+    """Losses by a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
     states = architecture.encode(params, batch)
     states = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
-    logits = logits_of(*architecture.output_layer(params, states, PLAIN))
+    logits = logits_of(*architecture.output_layer(params, states, PLAIN_COMPUTE))
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), masked.targets_M[..., None], axis=-1)[..., 0]
     return losses.sum(), losses, logits.argmax(-1) == masked.targets_M
 
@@ -995,7 +999,8 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
 
 @pytest.mark.parametrize('decay', DECAYS)
 def test_weight_decay_is_apart_from_adam_and_on_what_it_says(decay, prepared):
-    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table, or of everything."""
+    """Where there is no gradient nothing moves but what decays: a hundredth of every matrix and table, or of
+    everything."""
     architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
     optimizer = make_optimizer(Pretrain(weight_decay=0.01, decay=decay), params, architecture.rules)
@@ -1030,7 +1035,7 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_when_asked(prepared, t
     wanted = experiment(prepared, phases='0.1,', pretrain__not_finite='skip', pretrain__clip_norm=0)
     run = Run(workdir, beyond_the_schema(wanted), quiet=True)
     execute(run, STAGES['pretrain'])
-    records = [r for r in run.metrics('pretrain') if r['kind'] == 'train']
+    records = [r for r in run.metrics.of('pretrain') if r['kind'] == 'train']
     assert sum(r['skipped'] for r in records) >= 1
     assert all(np.isfinite(v).all() for v in flatten(load_phase(workdir / 'pretrain', '0.1')).values())
 

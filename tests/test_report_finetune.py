@@ -274,7 +274,7 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     cells = [cell(x, 'alpha', 'standard', seed, v + seed / 10) for x, v in f1.items() for seed in (0, 1)]
     write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
     write_json(run.workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 2000})
-    run.log(
+    run.metrics.write(
         'pretrain',
         0,
         kind='evaluation',

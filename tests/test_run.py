@@ -23,7 +23,7 @@ from bioptimus_jax.progress.tracker import TRACKERS
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import Found, Left, differences
+from bioptimus_jax.run.manifests import FolderOutcome, StageState, differences
 from bioptimus_jax.storage import files
 from bioptimus_jax.storage.files import atomic, read_json
 
@@ -123,7 +123,7 @@ def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
         execute(changed, make_stage(), replace=True, keep_matching=True)
     assert CALLS == [5, 9]
     extended = Run(tmp_path, experiment(corpus__min_words=7), quiet=True)
-    manifest = execute(extended, make_stage(extendable=('min_words',)), replace=True, keep_matching=True)
+    manifest = execute(extended, make_stage(changeable_keys=('min_words',)), replace=True, keep_matching=True)
     assert manifest['config']['corpus.min_words'] == 7
     assert sorted(p.name for p in tmp_path.iterdir()) == ['corpus']
 
@@ -163,35 +163,35 @@ def refused_with(error, saves=False):
 @pytest.mark.parametrize(
     ('manifest', 'claim', 'error', 'saved', 'killed', 'left'),
     [
-        ({'a': 1}, None, ConfigError('x'), False, False, Left.FINISHED),
-        ({'a': 1}, None, ConfigError('x'), True, False, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, False, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, True, Left.FINISHED),
-        ({'a': 1}, None, InputError('x'), True, False, Left.PART),
-        (None, {'a': 1}, InputError('x'), False, False, Left.PART),
-        (None, None, InputError('x'), True, False, Left.PART),
-        (None, None, InputError('x'), False, True, Left.PART),
-        (None, None, InputError('x'), False, False, Left.NOTHING),
-        (None, None, ConfigError('x'), False, False, Left.NOTHING),
+        ({'a': 1}, None, ConfigError('x'), False, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, ConfigError('x'), True, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, False, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, True, FolderOutcome.FINISHED),
+        ({'a': 1}, None, InputError('x'), True, False, FolderOutcome.PART),
+        (None, {'a': 1}, InputError('x'), False, False, FolderOutcome.PART),
+        (None, None, InputError('x'), True, False, FolderOutcome.PART),
+        (None, None, InputError('x'), False, True, FolderOutcome.PART),
+        (None, None, InputError('x'), False, False, FolderOutcome.NOTHING),
+        (None, None, ConfigError('x'), False, False, FolderOutcome.NOTHING),
     ],
 )
 def test_how_a_refusal_leaves_the_folder(manifest, claim, error, saved, killed, left):
-    assert Found(manifest, claim).after_refusal(error, saved, killed) is left
+    assert StageState(manifest, claim).after_refusal(error, saved, killed) is left
 
 
 @pytest.mark.parametrize(
     ('found', 'replace', 'keep_matching', 'empty', 'unwanted'),
     [
-        (Found(), True, False, True, False),
-        (Found(refusal=ConfigError('strange')), True, False, False, False),
-        (Found({'a': 1}), True, False, False, True),
-        (Found({'a': 1}), True, True, False, False),
-        (Found({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
-        (Found({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
-        (Found(None, {'a': 1}), True, False, False, False),
-        (Found(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
-        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
-        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
+        (StageState(), True, False, True, False),
+        (StageState(refusal=ConfigError('strange')), True, False, False, False),
+        (StageState({'a': 1}), True, False, False, True),
+        (StageState({'a': 1}), True, True, False, False),
+        (StageState({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
+        (StageState({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
+        (StageState(None, {'a': 1}), True, False, False, False),
+        (StageState(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
+        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
+        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
     ],
 )
 def test_what_is_removed_to_be_made_anew(found, replace, keep_matching, empty, unwanted):
@@ -378,7 +378,7 @@ def test_a_base_run_lends_no_stage_that_reads_whatever_is_there(tmp_path):
 
 
 def test_extendable_keys_continue(tmp_path):
-    stage = make_stage(extendable=('min_words',))
+    stage = make_stage(changeable_keys=('min_words',))
     execute(Run(tmp_path, experiment(), quiet=True), stage)
     execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), stage)
     assert CALLS == [5, 9]
@@ -388,13 +388,13 @@ def test_extendable_keys_continue(tmp_path):
 
 @pytest.mark.parametrize('finished', [True, False])
 def test_new_entries_continue_and_are_compared_from_then_on(finished, tmp_path):
-    """Also where an attempt without them was refused in between."""
+    """They are compared where an attempt without them was refused in between, too."""
 
     def begin(build, **more):
         phases = dataclasses.replace(experiment(), phase={**PAPER_PHASES, **more})
         execute(
             Run(tmp_path, phases, quiet=True),
-            make_stage(build, sections=('corpus', 'phase'), grows=('phase.',)),
+            make_stage(build, sections=('corpus', 'phase'), open_ended_inputs=('phase.',)),
         )
 
     last = count_to_three if finished else refused_with(Stopped())
@@ -481,32 +481,35 @@ def test_lines_of_json_are_all_read_or_the_damaged_one_is_named(tmp_path):
 
 def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 10, kind='train', loss=3.0)
-    run.log('pretrain', 10, kind='evaluation', loss=9.0)
-    run.log('finetune', 1, loss=0.0)
+    run.metrics.write('pretrain', 10, kind='train', loss=3.0)
+    run.metrics.write('pretrain', 10, kind='evaluation', loss=9.0)
+    run.metrics.write('finetune', 1, loss=0.0)
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
         file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4])
-    run.log('pretrain', 10, kind='train', loss=2.0)
-    assert [(r['kind'], r['loss']) for r in run.metrics('pretrain')] == [('train', 2.0), ('evaluation', 9.0)]
+    run.metrics.write('pretrain', 10, kind='train', loss=2.0)
+    assert [(r['kind'], r['loss']) for r in run.metrics.of('pretrain')] == [
+        ('train', 2.0),
+        ('evaluation', 9.0),
+    ]
 
 
 def test_damaged_lines_of_metrics_are_left_out(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 10, kind='train', loss=3.0)
+    run.metrics.write('pretrain', 10, kind='train', loss=3.0)
     with open(tmp_path / 'metrics.jsonl', 'ab') as file:
         file.write(b'[1]\n3\n{"stage": "pretrain"}\n{"stage": "pretrain", "step": {}}\n\xff\xfe\n')
         file.write(b'{"stage": "pretrain", "step": 12, "kind": [1]}\n')
-    assert [r['step'] for r in run.metrics('pretrain')] == [10, 12]
+    assert [r['step'] for r in run.metrics.of('pretrain')] == [10, 12]
 
 
 def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
-    run.log('pretrain', 30, kind='evaluation', loss=3.0)
-    run.log('finetune', 1, kind='epoch', loss=1.0)
-    run.log('pretrain', 0, kind='start')
-    run.log('pretrain', 20, kind='evaluation', loss=2.0)
-    assert [(r['step'], r['loss']) for r in run.metrics('pretrain')] == [(20, 2.0)]
-    assert len(run.metrics('finetune')) == 1
+    run.metrics.write('pretrain', 30, kind='evaluation', loss=3.0)
+    run.metrics.write('finetune', 1, kind='epoch', loss=1.0)
+    run.metrics.write('pretrain', 0, kind='start')
+    run.metrics.write('pretrain', 20, kind='evaluation', loss=2.0)
+    assert [(r['step'], r['loss']) for r in run.metrics.of('pretrain')] == [(20, 2.0)]
+    assert len(run.metrics.of('finetune')) == 1
 
 
 def test_two_processes_cannot_work_on_one_stage(tmp_path):
@@ -536,15 +539,15 @@ def test_tensorboard_has_the_numbers_of_the_metrics(key, tmp_path):
     name, _, value = key.partition('=')
     run = Run(tmp_path, experiment(**{f'runtime__{name}': value}), quiet=True)
     for step in (10, 20):
-        run.log('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
-    assert [r['loss'] for r in run.metrics('pretrain')] == [13.0, 23.0]
+        run.metrics.write('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
+    assert [r['loss'] for r in run.metrics.of('pretrain')] == [13.0, 23.0]
     cells = [
         f'0.1/drugs/standard/seed-{seed}' for seed in (1, 2)
     ]  # a series each; processes are one together
     for cell in cells:
-        run.log('finetune', 1, kind='epoch', name=cell, loss=0.5)
+        run.metrics.write('finetune', 1, kind='epoch', name=cell, loss=0.5)
     for began in (4.0, 8.0):
-        run.log('clock', 20, kind='spans', name=f'{began:.3f}', began=began, first=None)
+        run.metrics.write('clock', 20, kind='spans', name=f'{began:.3f}', began=began, first=None)
     expected, deadline = (
         [
             *(('pretrain/train/loss', step, 3.0 + step) for step in (10, 20)),
@@ -568,9 +571,9 @@ def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path,
     pytest.importorskip(TRACKERS.load(name).package)
     for step in (10, 20):
         run = Run(tmp_path, experiment(runtime__trackers=name))
-        run.log('pretrain', step, kind='train', loss=3.0 + step)
-        run.log('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
-        assert run._trackers.names == [name]
+        run.metrics.write('pretrain', step, kind='train', loss=3.0 + step)
+        run.metrics.write('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
+        assert run.metrics._trackers.names == [name]
     assert list(tmp_path.glob(left))
 
 
@@ -586,19 +589,19 @@ def test_a_tracker_that_lacks_its_package_is_refused_and_one_that_fails_holds_no
     assert list(tmp_path.iterdir()) == []
     (tmp_path / 'tensorboard').touch()
     run = Run(tmp_path, experiment(runtime__trackers='tensorboard'))
-    run.log('pretrain', 10, loss=1.0)
-    run.log('pretrain', 20, loss=2.0)
+    run.metrics.write('pretrain', 10, loss=1.0)
+    run.metrics.write('pretrain', 20, loss=2.0)
     assert capsys.readouterr().out.count('WARNING: tensorboard writes no more (') == 1
-    assert [r['loss'] for r in run.metrics('pretrain')] == [1.0, 2.0]
+    assert [r['loss'] for r in run.metrics.of('pretrain')] == [1.0, 2.0]
 
 
 def test_a_refused_extension_leaves_the_stage_finished(tmp_path):
-    execute(Run(tmp_path, experiment(), quiet=True), make_stage(extendable=('min_words',)))
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage(changeable_keys=('min_words',)))
     for error in (ConfigError('no'), InputError('no')):
         with pytest.raises(type(error), match='no'):
             execute(
                 Run(tmp_path, experiment(corpus__min_words=9), quiet=True),
-                make_stage(refused_with(error), extendable=('min_words',)),
+                make_stage(refused_with(error), changeable_keys=('min_words',)),
             )
         execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     assert CALLS == [5]

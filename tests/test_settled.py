@@ -58,7 +58,7 @@ def test_a_run_is_the_same_under_any_environment(prepared, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     losses = [
-        [(r['step'], r[k]) for r in run.metrics('pretrain') for k in ('loss', 'frozen_loss') if k in r]
+        [(r['step'], r[k]) for r in run.metrics.of('pretrain') for k in ('loss', 'frozen_loss') if k in r]
         for run in (alone, other)
     ]
     assert losses[0] == losses[1]
@@ -151,7 +151,7 @@ def test_a_config_file_that_sets_one_is_refused(line, found, tmp_path, capsys, m
 
 
 def test_what_is_settled_is_what_jax_does_by_itself(monkeypatch):
-    """So a process without these variables needs nothing."""
+    """A process without these variables needs nothing."""
     for name in SHELL:
         monkeypatch.delenv(name, raising=False)
     before = values()

@@ -78,7 +78,7 @@ class Stages:
         if name == 'bioptimus_jax.cli.main':
             sys.meta_path.remove(self)
             from bioptimus_jax.experiment import stages
-            from bioptimus_jax.run import Stage
+            from bioptimus_jax.run.stage import Stage
             stages.STAGES['corpus'] = Stage('corpus', 'waits', '', '', (), lambda run: (), wait)
 
 sys.meta_path.insert(0, Stages())
@@ -165,11 +165,12 @@ def test_signals_after_the_work_change_nothing(program, tmp_path):
 
 @pytest.mark.parametrize(('number', 'code'), CODES)
 def test_who_reads_the_output_may_be_ended_by_the_same_signal(number, code, program, tmp_path):
-    """As in `bioptimus ... 2>&1 | tee log`: it saves all the same, though there is nobody to tell."""
+    """The reader is one as in `bioptimus ... 2>&1 | tee log`: the run saves all the same, though there is nobody to
+    tell."""
     reader = subprocess.Popen(
         ['cat'], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0, text=True
     )
-    moment = IN_STAGE.format(folder=str(tmp_path), looks='run.check_stop()')
+    moment = IN_STAGE.format(folder=str(tmp_path), looks='run.console.check_stop()')
     process = program(moment, stdout=reader.stdin, stderr=reader.stdin, process_group=reader.pid)
     reader.stdin.close()
     appears(tmp_path / 'began')
@@ -191,7 +192,7 @@ def test_only_a_second_ctrl_c_does_not_wait(program, tmp_path):
 
 
 def test_a_closed_terminal_stops_the_program_and_one_under_nohup_goes_on(program, tmp_path):
-    looks = 'run.check_stop()'
+    looks = 'run.console.check_stop()'
     ours, theirs = pty.openpty()
     terminal = {'stdin': theirs, 'stdout': theirs, 'stderr': theirs}
     # A session of its own, whose first terminal is the one it opens.

@@ -124,7 +124,7 @@ def f1_of_all(sums_xSx3):
 
 
 def test_the_bootstrap_has_the_distribution_of_all_that_can_be_drawn():
-    """Of four units there are 256 draws, as likely as each other."""
+    """Four units have 256 draws, as likely as each other."""
     generator, draws = np.random.default_rng(2), 400
     times_RxU = np.stack([np.bincount(x, minlength=4) for x in itertools.product(range(4), repeat=4)])
     some = 0
@@ -179,7 +179,7 @@ def test_two_arms_are_scipys_paired_t_test_or_not_tested():
             low_I, high_I = theirs.confidence_interval()
         alike_I = np.ptp(b_IxS - a_IxS, axis=1) < 1e-9
         for at, (a, b) in enumerate(zip(a_IxS.tolist(), b_IxS.tolist())):
-            effect = student.TwoWay({'a': dict(enumerate(a)), 'b': dict(enumerate(b))}).less('b', 'a')
+            effect = student.TwoWay({'a': dict(enumerate(a)), 'b': dict(enumerate(b))}).contrast('b', 'a')
             assert effect.observed == pytest.approx(np.mean(b) - np.mean(a), abs=1e-9)
             if alike_I[at]:
                 assert (effect.p, effect.half) == (None, None)
@@ -201,7 +201,7 @@ def test_arms_that_lack_seeds_are_a_regression():
         arms = {a: {s: float(score_AxS[a, s]) for b, s in places if a == b} for a in {a for a, _ in places}}
         if not {0, 1} <= arms.keys():
             continue
-        effect = student.TwoWay(arms).less(1, 0)
+        effect = student.TwoWay(arms).contrast(1, 0)
         design = np.array([[1, a == 1, a == 2, s == 1, s == 2] for a, s in places], float)
         solved, _, rank, _ = np.linalg.lstsq(design, np.array([score_AxS[x] for x in places]))
         # The contrast is known if another design of the same span gives the same.

@@ -53,11 +53,13 @@ def run(tmp_path):
         run.workdir / 'pretrain' / 'curriculum.json',
         [{'name': name, 'start': start, 'stop': stop} for name, start, stop in phases],
     )
-    run.log('pretrain', 0, kind='start', tokens=0)
+    run.metrics.write('pretrain', 0, kind='start', tokens=0)
     for step, seconds in TRAINED:
         speed = {'tokens_per_second': 1000.0, 'seconds': seconds}
-        run.log('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
-    run.log('clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0})
+        run.metrics.write('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
+    run.metrics.write(
+        'clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0}
+    )
     for model, dataset, seed in (('0.1', 'drugs', 1), ('0.1', 'drugs', 2), ('0.4', 'genes', 1)):
         write_json(
             run.workdir / 'finetune' / model / dataset / 'standard' / f'seed-{seed}' / 'scores.json', {}

@@ -23,7 +23,7 @@ def test_three_arms_and_two_seeds_by_hand():
     """Means of arms 2, 5 and 8, of seeds 4 and 6: what is left is 0, -1, 1 and 0, 1, -1, so 4 with 2 degrees of
     freedom; variance 2, and a difference of two means of two has the error sqrt(2 (1/2 + 1/2))."""
     scores = {'a': {0: 1.0, 1: 3.0}, 'b': {0: 3.0, 1: 7.0}, 'c': {0: 8.0, 1: 8.0}}
-    effect = TwoWay(scores).less('c', 'a')
+    effect = TwoWay(scores).contrast('c', 'a')
     assert (effect.observed, effect.freedom) == (pytest.approx(6), 2)
     assert effect.half == pytest.approx(4.302653 * 2**0.5, rel=1e-6)
     assert effect.p == pytest.approx(2 * stats.t.sf(6 / 2**0.5, 2))
@@ -41,7 +41,7 @@ def test_seven_arms_and_three_seeds_are_a_regression(lacking):
     contrast = np.array([-1.0, 0, 0, 1, 0, 0, 0, 0, 0])
     error = (left / freedom * contrast @ np.linalg.inv(design.T @ design) @ contrast) ** 0.5
     arms = {str(a): {s: scores_AxS[a, s] for b, s in places if a == b} for a in range(7)}
-    effect = TwoWay(arms).less('3', '0')
+    effect = TwoWay(arms).contrast('3', '0')
     assert effect.freedom == freedom == 12 - len(lacking)
     assert effect.observed == pytest.approx(fitted[3] - fitted[0])
     assert effect.half == pytest.approx(stats.t.ppf(0.975, freedom) * error)
@@ -50,7 +50,7 @@ def test_seven_arms_and_three_seeds_are_a_regression(lacking):
 
 def test_two_arms_are_the_paired_t_test():
     a, b = np.random.default_rng(2).normal(60, 1, (2, 5))
-    effect = TwoWay({'a': dict(enumerate(a)), 'b': dict(enumerate(b))}).less('b', 'a')
+    effect = TwoWay({'a': dict(enumerate(a)), 'b': dict(enumerate(b))}).contrast('b', 'a')
     theirs = stats.ttest_rel(b, a)
     low, high = theirs.confidence_interval()
     assert effect.p == pytest.approx(theirs.pvalue)
@@ -59,13 +59,13 @@ def test_two_arms_are_the_paired_t_test():
 
 
 def test_what_cannot_be_said_is_not_said():
-    one = TwoWay({'a': {0: 60.0}, 'b': {0: 61.0}}).less('b', 'a')
+    one = TwoWay({'a': {0: 60.0}, 'b': {0: 61.0}}).contrast('b', 'a')
     assert (one.observed, one.half, one.p, one.freedom) == (pytest.approx(1), None, None, 0)
-    assert TwoWay({'a': {0: 60.0, 1: 61.0}, 'b': {2: 61.0, 3: 60.0}}).less('b', 'a') is None
+    assert TwoWay({'a': {0: 60.0, 1: 61.0}, 'b': {2: 61.0, 3: 60.0}}).contrast('b', 'a') is None
     alike = {0: 60.1, 1: 61.3, 2: 59.7}
-    assert TwoWay({'a': alike, 'b': alike}).less('b', 'a').p is None
+    assert TwoWay({'a': alike, 'b': alike}).contrast('b', 'a').p is None
     shifted = {seed: score + 0.5 for seed, score in alike.items()}
-    effect = TwoWay({'a': alike, 'b': shifted}).less('b', 'a')
+    effect = TwoWay({'a': alike, 'b': shifted}).contrast('b', 'a')
     assert (effect.half, effect.p, effect.freedom) == (None, None, 2)
     assert (one.untested, effect.untested) == ('one seed', 'every seed gives the same difference')
     assert np.isnan(effect.ends).all()
@@ -82,7 +82,7 @@ def test_the_size_of_the_test_over_seeds_and_of_that_over_test_items():
     for _ in range(1000):
         scores_AxS = generator.normal(0, RESIDUAL, (7, 3)) + generator.normal(0, 1, 3)
         fitted = TwoWay({str(arm): dict(enumerate(row)) for arm, row in enumerate(scores_AxS)})
-        rejected += [fitted.less(str(arm), '0').p < 0.05 for arm in range(1, 7)]
+        rejected += [fitted.contrast(str(arm), '0').p < 0.05 for arm in range(1, 7)]
     assert 0.035 < np.mean(rejected) < 0.065
     # A tenth of the items, so that every deviation is sqrt(10) times as large. One mention a unit, a fifth of them
     # found by chance; a training also has luck with those. The two together leave the residual.

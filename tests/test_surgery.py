@@ -95,7 +95,13 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     spelled = [visible.subwords.spell_token(token) for token in (WORD, 'drugs', 'na')]
     found = initialisations.contextualized(
         initialisations.Inputs(
-            visible.table(), spelled, read.contexts, Surgery(shrinkage=0.0), 0, alone=sums * 0 + 70, sums=sums
+            visible.table(),
+            spelled,
+            read.contexts,
+            Surgery(shrinkage=0.0),
+            0,
+            isolated=sums * 0 + 70,
+            sums=sums,
         )
     )
     # token 0: positions 2..7 (mean 4.5) and 1..6 (3.5); token 1: 9, 10 and 2, 3; token 2: no context
@@ -322,7 +328,7 @@ def test_centred_rows_say_where_they_are_too_few(tmp_path, capsys):
     names = [*SPECIAL, WORD, 'drugs']
     changes = {'surgery__strategy': 'averaged_input', 'surgery__scale': 'centred'}
     run = make_run(tmp_path, make_source(OLD), names, **changes)
-    run.quiet = False
+    run.console.quiet = False
     _, report, records = built(run)
     assert report['scale'] == 'rescaled'
     assert 'fewer than 10 new rows' in capsys.readouterr().out
@@ -383,7 +389,7 @@ def test_what_is_not_trained_goes_on_by_name_and_what_cannot_is_named(tmp_path, 
     labels = {'classifier.weight': np.ones((3, 16), np.float32), 'bert.embeddings.position_ids': np.arange(9)}
     state = safetensors.numpy.load_file(source / 'model.safetensors')
     safetensors.numpy.save_file({**state, **given, **labels}, source / 'model.safetensors')
-    run.quiet = False
+    run.console.quiet = False
     built(run)
     said = capsys.readouterr().out
     assert (
@@ -416,7 +422,7 @@ def test_sequences_beyond_the_position_table_and_dropout(tmp_path):
 def test_a_source_without_a_head_says_so(tmp_path, capsys):
     made = make_source(OLD)
     run = make_run(tmp_path, made, [*SPECIAL, 'drug', 'drugs'], surgery__strategy='averaged_input')
-    run.quiet = False
+    run.console.quiet = False
     file = tmp_path / 'source' / 'model.safetensors'
     state = {k: v for k, v in safetensors.numpy.load_file(file).items() if not k.startswith('cls.')}
     safetensors.numpy.save_file(state, file)
@@ -544,12 +550,12 @@ def test_a_stopped_stage_goes_on_from_its_sums(tmp_path, monkeypatch):
     shutil.rmtree(run.scratch('surgery'))
     read, calls = source._read, []
     monkeypatch.setattr(source, '_read', lambda *arguments: calls.append(1) or read(*arguments))
-    run.stopping.set()
+    run.console.stopping.set()
     with pytest.raises(Stopped):
         graft.build(run, run.workdir / 'surgery')
     assert len(calls) == 1  # the tokens alone, which are encoded first
     assert [kept.name for kept in run.scratch('surgery').iterdir()] == ['tokens alone.npz']
-    run.stopping.clear()
+    run.console.stopping.clear()
     file.unlink()
     graft.build(run, run.workdir / 'surgery')
     assert len(calls) == 2

@@ -50,7 +50,7 @@ def metrics(loss, tokens, finite=True):
 
 
 def summarised(steps, seconds=2.0, waited=0.5):
-    window = watch.Window()
+    window = watch.LogInterval()
     for number, step in enumerate(steps, 1):
         window.add(number, step, waited / len(steps))
     values, _ = window.read()
@@ -107,7 +107,7 @@ def test_the_profiler_traces_its_steps_and_no_others(tmp_path, monkeypatch):
 
 
 def test_reading_a_window_says_how_long_it_was_open():
-    window = watch.Window()
+    window = watch.LogInterval()
     window.add(1, metrics(1, 1), 0.0)
     time.sleep(0.02)
     assert window.read()[1] >= 0.02
@@ -159,7 +159,7 @@ def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
         '\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n'
     )
     run = Run(tmp_path, Experiment.from_config(defaults()), quiet=True)
-    records = run.metrics(goodput.STAGE)
+    records = run.metrics.of(goodput.STAGE)
     found = goodput.account(records)
     assert found == pytest.approx(ACCOUNT)
     assert sum(found.values()) == pytest.approx(2140 - 1000)

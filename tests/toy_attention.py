@@ -12,7 +12,7 @@ import pytest
 
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.pretrain import backends
-from bioptimus_jax.pretrain.fastest import Way, fastest
+from bioptimus_jax.pretrain.fastest import Candidate, fastest
 
 
 def skip_unless_lowered(name):
@@ -29,7 +29,7 @@ def slowly(query, *others, **options):
 
 
 def roughly(query, key, value, ranges, **options):
-    """Within the tolerance, and with other bits than plain attention: its values are rounded to bfloat16."""
+    """Attention within the tolerance, and with other bits than plain attention: its values are rounded to bfloat16."""
     return attend(query, key, value.astype(jnp.bfloat16).astype(value.dtype), ranges)
 
 
@@ -52,17 +52,17 @@ def main(told):
     processes.join(Runtime(distributed=told))
     leads = jax.process_index() == 0
     ways = {
-        name: Way(lambda: None, lambda fast=fast: time.sleep(0.001 if fast else 0.05))
+        name: Candidate(lambda: None, lambda fast=fast: time.sleep(0.001 if fast else 0.05))
         for name, fast in (('first', leads), ('second', not leads))
     }
-    found = fastest({**ways, 'here': Way(lambda: None if leads else 'it leaks', lambda: None)})
+    found = fastest({**ways, 'here': Candidate(lambda: None if leads else 'it leaks', lambda: None)})
 
     backends.KERNELS_OF_PLATFORM['cpu'] = ('splash', 'cudnn')
     backends.KERNELS |= {'splash': roughly, 'cudnn': attend}
     shape = {'heads': 2, 'head_size': 8, 'widths': (32,), 'windows': (None,), 'dtype': 'float32'}
     kept = {'to both sides': {'chosen': 'cudnn', 'milliseconds': {}}}
-    choices = backends.Choices(4, made=kept if leads else {})
-    chosen = backends.choose('auto', backends.Needed(make_mesh(), **shape), 0.0, print, choices)
+    measured = backends.MeasuredAttention(4, made=kept if leads else {})
+    chosen = backends.choose('auto', backends.AttentionSpec(make_mesh(), **shape), 0.0, print, measured)
     taken = getattr(chosen, 'kernel', chosen).__name__
     print(json.dumps([found.chosen, sorted(found.milliseconds), sorted(found.left_out), taken]), flush=True)
     return processes.leave(0)

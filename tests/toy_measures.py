@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from bioptimus_jax.analysis.geometry import of_words
+from bioptimus_jax.analysis.word_geometry import VECTOR_KINDS
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
@@ -12,7 +13,6 @@ from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections import geometry
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score
@@ -20,6 +20,10 @@ from bioptimus_jax.storage.files import write_json, write_jsonl
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 MODELS = ('models_one', 'models_two')
+WORD_MEASURES = (
+    *('cosine', 'cosine_centred', 'top_share_uncentred', 'top_share', 'isoscore', 'purity', 'purity_centred'),
+    'centroid_distance',
+)
 
 
 def scores(f1, gold=100):
@@ -168,7 +172,7 @@ def fabricate(workdir, finished=True):
         phase = PHASES[(step - 1) // 100]
         rate = Experiment().phase[phase].rate
         loss = 6.0 - step / 150 + (0.4 if phase > '0.1' else 0)
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='train',
@@ -189,7 +193,7 @@ def fabricate(workdir, finished=True):
     for step in range(0, last + 1, 50):
         phase = PHASES[(step - 1) // 100] if step else 'initial'
         losses = {name: 6.1 - step / 140 + number / 20 for number, name in enumerate(PHASES)}
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='evaluation',
@@ -288,7 +292,7 @@ def finish(run):
         run.workdir / 'analyze' / 'geometry.json',
         [{'model': m, 'rows': rows, 'words': measured_words(shift)} for shift, m in enumerate(models)],
     )
-    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in geometry.KINDS}
+    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in VECTOR_KINDS}
     points = {
         'words': ['w'] * 20,
         'high': [False, True] * 10,
@@ -332,7 +336,7 @@ def measured_words(shift):
     """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
     high = np.arange(40) % 2 == 1
     cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
-    vectors = {kind: of_words(cloud, high, seed=0) for kind in geometry.KINDS}
+    vectors = {kind: of_words(cloud, high, seed=0) for kind in VECTOR_KINDS}
     classes = {
         'low': {'median_count': 12.0, 'new': 0.9},
         'high': {'median_count': 3456.0, 'new': 0.25},
@@ -507,7 +511,7 @@ def make(
     ends = zip(('initial', *e.phases), (0, *steps), strict=True)
     for n, (name, step) in enumerate(ends):
         values = {phase: (losses or 5.0) - 0.1 * n for phase in PAPER_PHASES}
-        run.log(
+        run.metrics.write(
             'pretrain',
             step,
             kind='evaluation',
@@ -536,8 +540,8 @@ def found_by(given, number):
 
 
 def write_geometry(folder, cosine, model='p1'):
-    values = {x: {'value': cosine} for x in geometry.MEASURES}
-    record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
+    values = {x: {'value': cosine} for x in WORD_MEASURES}
+    record = {'digest': 'same', **{kind: values for kind in VECTOR_KINDS}}
     write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
     write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
@@ -550,10 +554,10 @@ def spent(folder):
     write_json(folder / 'surgery' / 'model' / 'config.json', shape)
     run = Run(folder, Experiment(), quiet=True)
     for name, pieces in (('new', 1000), ('shared', 700)):
-        run.log('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
+        run.metrics.write('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
     for step in (5, 8, 10):
         numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
-        run.log('pretrain', step, kind='train', phase='p0', **numbers)
+        run.metrics.write('pretrain', step, kind='train', phase='p0', **numbers)
 
 
 ENDS = {'initial': 0, '100': 100, '300': 300}
@@ -579,15 +583,15 @@ def measured(folder, nats, mask='m', steps=ENDS):
     ]
     write_json(folder / 'analyze' / 'cloze.json', records)
     for name, step in steps.items():
-        run.log('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
+        run.metrics.write('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
     return read_measures(run)
 
 
 def geometry_of(folder, cosine, digest='d'):
     """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
     m = measured(folder, (3, 2, 1))
-    last = {kind: {x: {'value': cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
-    before = {kind: {x: {'value': 2 * cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
+    last = {kind: {x: {'value': cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
+    before = {kind: {x: {'value': 2 * cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
     shapes = {'100': before, '300': last}
     records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
     write_json(folder / 'analyze' / 'geometry.json', records)

@@ -28,7 +28,7 @@ class Analysis:
     )
     geometry_contexts: int = key(10, 'a word in context is the mean of this many occurrences', low=1)
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
-    geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
+    geometry_points: int = key(500, 'number of these words drawn as t-SNE; 0: none', low=0, high=20_000)
     frozen_sentences: int = key(
         0,
         'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none; the '
@@ -40,7 +40,7 @@ class Analysis:
         HALVES,
         'states of a word: the means over the lower and the upper half of the layers, side by side; upper: one mean',
         one_of=(HALVES, UPPER),
-        only_with=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
+        active_if=('analysis.frozen_sentences', range(1, LARGEST_SIZE + 1)),
     )
 
 

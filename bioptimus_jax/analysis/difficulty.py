@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.backends import dtype_of
 from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
-from bioptimus_jax.pretrain.sharding import in_words, make_mesh
+from bioptimus_jax.pretrain.sharding import make_mesh, mesh_in_words
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
@@ -43,24 +43,24 @@ def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> dict[str, Any]
     run.computes(
         'difficulty',
         str(here),
-        mesh=in_words(mesh),
+        mesh=mesh_in_words(mesh),
         attention=e.runtime.attention,
         type=dtype_of(e.pretrain, here.platform),
     )
     texts = difficulty.documents(e, run.folder)
     if texts:  # a column of labels has a perplexity too
-        run.say(
+        run.console.say(
             f'difficulty: {numbered(len(texts), "document")}, one begins: {" ".join(texts[0].text[:80].split())}'
         )
-    advance = difficulty.progress(run, e, len(texts), len(folders))
+    advance = difficulty.progress(run.console, e, len(texts), len(folders))
     records = [
-        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.say)}
+        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.console.say)}
         for name, folder in folders.items()
     ]
     result = {**difficulty.facts(e, len(texts)), 'models': records}
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / difficulty.RECORD, result)
-    run.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
+    run.console.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
     return result
 
 

@@ -108,7 +108,7 @@ def interval(value: float, replicates_G: Sequence[float]) -> dict[str, Any]:
     groups = len(replicates_G)
     # The variance is (G - 1) / G of the sum of squares; `np.var` divides by G already.
     error = np.sqrt((groups - 1) * np.var(replicates_G))
-    reach = student.reach(float(error), groups - 1)
+    reach = student.half_interval(float(error), groups - 1)
     return {
         'value': value,
         'low': value - reach,

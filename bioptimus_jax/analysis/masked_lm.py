@@ -12,9 +12,9 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
+from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.rows.build import Part, cut_points, one_a_row, white_space_starts, word_cuts
+from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by
 
@@ -52,7 +52,7 @@ class ForeignModel:
             cuts = word_cuts(encoding.word_ids)
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
-                    Part(
+                    PackedSegment(
                         np.r_[cls, tokens[begin:end], sep],
                         np.r_[True, spaced[begin:end], True],
                         document_key(document.id),
@@ -95,6 +95,6 @@ def load(folder: Path, threads: int) -> ForeignModel:
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):
         reason = f'lacks {", ".join(wrong[:3])}' if wrong else 'its tokenizer has no mask, begin or end'
         raise InputError(f'{folder}: {reason}, so it has no perplexity; name another model')
-    check_rows(folder, tokenizer, model)
+    check_embedding_rows(folder, tokenizer, model)
     longest = min(positions_of(model, tokenizer.model_max_length), tokenizer.model_max_length)
     return ForeignModel(folder, tokenizer, model.eval().to(device_here()), longest)

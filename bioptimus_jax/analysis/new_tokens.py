@@ -40,7 +40,7 @@ class NewTokens:
 
     @classmethod
     def of(cls, speller: Speller, new: frozenset[str], listed: str, vocab: Path) -> 'NewTokens':
-        """With what stage vocab counted; `listed`: config.analysis.tokens. Raises InputError."""
+        """The new tokens with the counts of stage vocab; `listed`: config.analysis.tokens. Raises InputError."""
         words, counts_W = frequency.read(vocab)
         running = (read_json(vocab / frequency.FILE) or {}).get('domain', {}).get('words', 0)
         tokens = frozenset(lists.read(listed) if listed else ())
@@ -79,7 +79,7 @@ class NewTokens:
         }
 
     def by_token(self, scored: Sequence[HiddenWord]) -> ByToken:
-        """Of the hidden words that are one new token."""
+        """Scores by token, of the hidden words that are one new token."""
         found: ByToken = {}
         for word in scored:
             token = self.token(word.text)

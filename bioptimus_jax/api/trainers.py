@@ -1,4 +1,4 @@
-"""Where a collator is called: whether the Trainer of transformers evaluates, how far it is, and in which process.
+"""The Trainer of transformers that calls a collator: whether it evaluates, how far it is, and in which process.
 
 The Trainer has one collator for training and evaluation, and tells it nothing. It is found among the callers; in a
 worker that is forked they are those of the process that made it.

@@ -149,9 +149,10 @@ def _meant_flag(verb: str, name: str, known: Sequence[str], words: Sequence[str]
 
 def meant_verb(name: str) -> str:
     """The end of a message about a verb that is not known: the nearest, or those that other programs call so."""
-    if said := OTHERS.get(name.lower()):
+    said, known = OTHERS.get(name.lower(), ''), all_verbs()
+    if said.startswith('--') or said.partition(' ')[0] in known:
         return f'; did you mean {said}?'
-    return meant(name, all_verbs())
+    return meant(name, known)
 
 
 def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:

@@ -34,7 +34,7 @@ Flag: TypeAlias = tuple[str, dict[str, Any]]
 
 OF_A_RUN = keys('runtime', 'base_run distributed lost_after_seconds staging push_seconds')
 """Keys that every verb reads which works in a run folder."""
-VERBS = Plugins('bioptimus_jax.cli.verbs', 'VERB')
+VERBS = Plugins('bioptimus_jax.cli.verbs', 'VERB', more='bioptimus_jax.lab.verbs')
 DETERMINISTIC = '--xla_gpu_deterministic_ops=true'
 
 
@@ -123,7 +123,7 @@ def stage_text(stage: Stage) -> str:
 
 def stage_keys(stage: Stage) -> tuple[str, ...]:
     """The sections and keys that a stage reads."""
-    return (*stage.sections, *stage.beside, *OF_A_RUN)
+    return (*stage.sections, *stage.also_reads, *OF_A_RUN)
 
 
 def stage_verb(stage: Stage) -> Verb:

@@ -105,7 +105,7 @@ def _stage(run: Run, name: str) -> dict[str, Any]:
 
 
 def _pretraining(run: Run) -> dict[str, Any] | None:
-    records = [r for r in run.metrics('pretrain') if r.get('kind') == 'train']
+    records = [r for r in run.metrics.of('pretrain') if r.get('kind') == 'train']
     if not records:
         return None
     last = records[-1]

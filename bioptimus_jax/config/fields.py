@@ -61,13 +61,13 @@ def key(
     low: float | None = None,
     high: float | None = None,
     path: bool = False,
-    only_with: tuple[str, Container] | None = None,
+    active_if: tuple[str, Container] | None = None,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 
-    `only_with`: another key, and with which of its values this one decides a result.
+    `active_if`: another key, and with which of its values this one decides a result.
     """
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, only_with=only_with)
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, active_if=active_if)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -167,7 +167,7 @@ def as_config(record: Any) -> ConfigDict:
 
 
 def begin(config: ConfigDict, record: type, dotted: str) -> None:
-    """Where a key is of an entry that there may be, but is not yet, begin it with its defaults."""
+    """Begin the entry that a key names, with its defaults, where there may be such an entry and is none yet."""
     name, _, rest = dotted.partition('.')
     chosen, (field, kind) = rest.partition('.')[0], _fields(record).get(name, (None, None))
     if dataclasses.is_dataclass(kind):
@@ -348,7 +348,7 @@ def meant(name: Any, known: Iterable[Any]) -> str:
     names = [str(one) for one in known if one != '']
     if elsewhere := [one for one in ELSEWHERE.get(str(name).lower(), ()) if one in names]:
         return f'; did you mean {" or ".join(elsewhere)}?'
-    # Of dotted keys the last part is what people remember.
+    # People remember the last part of a dotted key.
     same = [one for one in names if one.endswith(f'.{name}')]
     longer = [one for one in dict.fromkeys(names) if name and one.startswith(str(name))]
     if not same and len(longer) in SEVERAL:  # each of them is as likely as the other

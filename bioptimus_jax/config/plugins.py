@@ -40,17 +40,20 @@ class Plugins(Variations):
     """The names of the modules in a package and of plug-ins, listed each time without importing any of them.
 
     `package`: its full name; `holds`: what each module calls the object that it is there for; `optional`: whether no
-    name at all, an empty one, is allowed too; `closed`: whether plug-ins cannot add to it.
+    name at all, an empty one, is allowed too; `closed`: whether plug-ins cannot add to it; `more`:
+    a package that may be absent, whose modules are there too, in the place of those of the same name.
     """
 
-    def __init__(self, package: str, holds: str, optional: bool = False, closed: bool = False):
-        self.package, self.holds, self.optional, self.closed = package, holds, optional, closed
+    def __init__(
+        self, package: str, holds: str, optional: bool = False, closed: bool = False, more: str = ''
+    ):
+        self.package, self.holds, self.optional = package, holds, optional
+        self.closed, self.more = closed, more
 
     @property
     def own(self) -> list[str]:
-        """The names of the package's own modules."""
-        path = importlib.import_module(self.package).__path__
-        return [module.name for module in pkgutil.iter_modules(path)]
+        """The names of the program's own modules."""
+        return list(self._packages())
 
     @property
     def added(self) -> Mapping[str, Extension]:
@@ -73,25 +76,38 @@ class Plugins(Variations):
             return extension.object(self.holds)
         if name not in self.own:
             raise NotInstalled('', name, ', '.join(self))
-        return getattr(importlib.import_module(f'{self.package}.{name}'), self.holds)
+        return getattr(importlib.import_module(self._module(name)), self.holds)
 
     def file(self, name: str) -> Path:
         """The file of that name, which is not imported for it."""
         if extension := self.added.get(name):
             return extension.file
-        found = importlib.util.find_spec(f'{self.package}.{name}')
+        found = importlib.util.find_spec(self._module(name))
         return Path(cast(str, cast(ModuleSpec, found).origin))
 
     def settings(self, name: str) -> type:
         """The record of settings that the object of that name declares as its own, `Settings`."""
         return cast(type, self.load(name).Settings)
 
+    def _module(self, name: str) -> str:
+        package = self._packages().get(name, self.package) if self.more else self.package
+        return f'{package}.{name}'
+
+    def _packages(self) -> dict[str, str]:
+        """Name of a module -> the package that has it."""
+        present = [self.package, *([self.more] if _is_there(self.more) else [])]
+        return {
+            module.name: package
+            for package in present
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+        }
+
 
 class Table(Variations, MutableMapping[str, Record]):
     """The program's own records by name, then those of plug-ins, whose modules are imported when a name is asked for.
 
     `name`: what plug-ins call the dictionary that they add. Modules of the program must not look into a table while
-    they are imported, since a plug-in may import any of them; `tests/test_extensions.py` sees to it.
+    they are imported, since a plug-in may import any of them; `tests/test_plugins.py` sees to it.
     """
 
     def __init__(self, name: str, own: Mapping[str, Record]):
@@ -212,3 +228,10 @@ def _each_once(
             )
         found[name] = extension
     return found
+
+
+def _is_there(package: str) -> bool:
+    """Whether a package inside another one exists, which may be absent too."""
+    within = package.rpartition('.')[0]
+    there = bool(within) and importlib.util.find_spec(within) is not None
+    return there and importlib.util.find_spec(package) is not None

@@ -30,7 +30,7 @@ Kind = str | Callable[['Reading', etree._Element, list[str]], None]
 
 
 def in_language(elements: list[etree._Element], language: str) -> list[etree._Element]:
-    """Those of some elements that say the same in several languages which are in this one; else, in the first's."""
+    """The elements in this language, among some that say the same in several; without any, those in the first's."""
     codes = [element.get(LANGUAGE, '').lower().partition('-')[0] for element in elements]
     wanted = language.lower().partition('-')[0]
     if codes and wanted not in codes and '' not in codes:
@@ -118,7 +118,9 @@ class Reading:
         for part in ''.join(found).split(BREAK):
             line = ' '.join(part.split())
             if citations.GAP in line:
-                line = citations.without_gaps(line)
+                line, words = citations.without_gaps(line)
+                if words:
+                    self.not_read['citations'] += words
             if any(map(str.isalnum, line)):
                 lines.append(scripts.shown(line, self.brackets))
         return lines
@@ -193,27 +195,29 @@ class Reading:
         kind = element.get('ref-type', '')
         if kind in citations.UNTOLD:
             kind = self.targets.kind_of(element.get('rid', ''))
-        if kind in citations.NOTES or (not kind and citations.is_raised(element)):
-            found.append(citations.GAP)
-            self._leave_out('citations', element.itertext())
-        elif kind not in citations.SOURCES:
+        is_note = kind in citations.NOTES or (not kind and citations.is_raised(element))
+        if not is_note and kind not in citations.SOURCES:
             self._read(element, found)
-        elif citations.is_mark(element):
-            found.append(citations.GAP)
-            self._leave_out('citations', element.itertext())
+            return
+        text = ''.join(element.itertext())
+        if is_note or citations.is_mark(element, text):
+            found.append(citations.GAP if is_note else citations.gap_for(text))
+            self._leave_out('citations', (text,))
         else:
             pieces: list[str] = []
             self._read(element, pieces)
             found.append(citations.without_numbers(''.join(pieces)))
 
     def _formula(self, element: etree._Element, found: list[str]) -> None:
-        """What can be read of a formula; a gap where nothing can."""
+        """What can be read of a formula; a gap where nothing can. TeX that says it again is not counted."""
         pieces: list[str] = []
+        before = self.not_read['formulas']
         self._read(element, pieces)
-        _add(pieces, found)
+        if _add(pieces, found):
+            self.not_read['formulas'] = before
 
     def _alternatives(self, element: etree._Element, found: list[str]) -> None:
-        """Of several forms of one thing the one that can be read, MathML first."""
+        """Keep the one form of several that can be read, MathML first."""
         readable = [child for child in element if KINDS.get(child.tag) != PICTURE and child.tag != LAST_FORM]
         formulas = [child for child in readable if KINDS.get(child.tag) is Reading._math]
         pieces: list[str] = []
@@ -221,6 +225,9 @@ class Reading:
             self._read_all([child], pieces)
             if child.tail:  # is white space
                 pieces.pop()
+        if not pieces:
+            for child in element:
+                self._leave_out(NAMES.get(child.tag, ''), child.itertext())
         _add(pieces or [PICTURE], found)
 
     def _math(self, element: etree._Element, found: list[str]) -> None:
@@ -239,11 +246,13 @@ def _words(texts: Iterable[str]) -> int:
     return count_words(' '.join(' '.join(texts).split()))
 
 
-def _add(pieces: list[str], found: list[str]) -> None:
-    """Add what was read of a thing; a gap where all of it is a picture."""
+def _add(pieces: list[str], found: list[str]) -> bool:
+    """Add what was read of a thing, a gap where all of it is a picture; whether anything was read."""
     whole = ''.join(pieces)
     text = whole.replace(citations.GAP, '')
-    found.append(text if text.strip() else whole)
+    is_read = bool(text.strip())
+    found.append(text if is_read else whole)
+    return is_read
 
 
 # What is not read: its name where its words are counted, what stands for it, its tags.

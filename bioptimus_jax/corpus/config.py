@@ -8,7 +8,7 @@ from bioptimus_jax.config.fields import key, section
 from bioptimus_jax.hosts.config import Configuration
 
 MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
-# Of MIMIC-III, where some end in a space.
+# The categories of MIMIC-III, where some end in a space.
 NOTE_CATEGORIES = tuple(
     'Case Management, Consult, Discharge summary, ECG, Echo, General, Nursing, Nursing/other, Nutrition, Pharmacy, '
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
@@ -16,7 +16,7 @@ NOTE_CATEGORIES = tuple(
 
 
 # Kinds of article that are no ordinary ones, and how readers are told of them.
-KINDS = {
+SPECIAL_ARTICLES = {
     'retracted': 'retracted articles',
     'retraction': 'notices of a retraction',
     'concern': 'notices of a concern',
@@ -57,7 +57,9 @@ class Corpus:
     text_fields: tuple[str, ...] = key(
         ('title', 'abstract'), '.jsonl, .json, .parquet, .arrow, tables with names: joined by line breaks'
     )
-    id_field: str = key('id', 'of these: field with the document id; empty: ids are made from the texts')
+    id_field: str = key(
+        'id', 'field with the document id, in the same files; empty: ids are made from the texts'
+    )
     section_labels: bool = key(
         False,
         'PubMed: keep BACKGROUND, METHODS ... before their parts of an abstract; PMC: titles of sections',
@@ -76,7 +78,7 @@ class Corpus:
     leave_out: tuple[str, ...] = key(
         (),
         'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
-        one_of=tuple(KINDS),
+        one_of=tuple(SPECIAL_ARTICLES),
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),
@@ -106,7 +108,7 @@ class Corpus:
     words_per_document: int = key(
         200, '.txt, .tsv, .csv without names: paragraphs are joined up to this many words', low=1
     )
-    encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
+    encoding: str = key('utf-8', 'encoding of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(
         5, 'shorter documents are left out; of scripts without blanks each letter is a word', low=1
     )
@@ -114,7 +116,7 @@ class Corpus:
     languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
     near: Near = section(Near)
     max_words: int = key(0, 'a random choice of documents with this many words (paper: 1.8e9); 0: all', low=0)
-    choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
+    choice_seed: int = key(0, 'seed of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
     shards: int = key(
         0,

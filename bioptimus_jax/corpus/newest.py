@@ -35,7 +35,7 @@ class Identities:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> 'Identities':
-        """Those of records in order; one that could not be read takes no part."""
+        """The identities of records in order; one that could not be read takes no part."""
         rows = [
             (
                 document_key(record.id),

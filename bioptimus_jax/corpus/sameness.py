@@ -1,4 +1,4 @@
-"""When two texts are the same, however they are printed: what duplicates have in common."""
+"""What duplicates have in common: two texts may be the same however they are printed."""
 
 import re
 import unicodedata

@@ -39,7 +39,7 @@ from bioptimus_jax.vocab.config import Contexts
 class Experiment:
     """A whole experiment; `configs/*.py` change its defaults."""
 
-    seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
+    seed: int = key(0, 'seed of everything but evaluation', low=0, high=LARGEST_SEED)
     stages: tuple[str, ...] = key(
         tuple('corpus vocab contexts surgery rows pretrain export finetune analyze report'.split()),
         'what `run` does, in this order',

@@ -65,7 +65,7 @@ STAGES: dict[str, Stage] = {
             check=_late('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
             format=3,  # which version of a record stands, what is the same text, what is a word, what an article says
-            beside=WORKERS,
+            also_reads=WORKERS,
         ),
         Stage(
             'vocab',
@@ -78,7 +78,7 @@ STAGES: dict[str, Stage] = {
             _late('vocab.build', 'external_inputs'),
             check=_late('vocab.build', 'check'),
             memory='lower config.vocab.sample_words or config.runtime.workers',
-            beside=('source', 'model.max_positions', 'surgery.strategy', *WORKERS),
+            also_reads=('source', 'model.max_positions', 'surgery.strategy', *WORKERS),
         ),
         Stage(
             'contexts',
@@ -89,7 +89,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab'),
             _late('vocab.contexts', 'build'),
             memory='lower config.contexts.per_token or config.runtime.workers',
-            beside=WORKERS,
+            also_reads=WORKERS,
         ),
         Stage(
             'surgery',
@@ -102,7 +102,7 @@ STAGES: dict[str, Stage] = {
             _late('surgery.graft', 'external_inputs'),
             check=_late('surgery.graft', 'check'),
             memory='lower config.surgery.batch_pieces',
-            beside=(
+            also_reads=(
                 *('source', 'rows.layout', 'rows.max_document_pieces', 'runtime.deterministic', *TRACKED),
                 *keys('vocab', 'kind lowercase size'),
             ),
@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab'),
             _late('rows.build', 'build'),
             memory='lower config.rows.block_documents or config.runtime.workers',
-            beside=WORKERS,
+            also_reads=WORKERS,
         ),
         Stage(
             'pretrain',
@@ -127,12 +127,12 @@ STAGES: dict[str, Stage] = {
             lambda run: ('surgery', 'rows'),
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),
-            extendable=('.duration', 'config.phases'),
-            grows=('phase.', 'corpora:'),
+            changeable_keys=('.duration', 'config.phases'),
+            open_ended_inputs=('phase.', 'corpora:'),
             check=_late('pretrain.plan', 'check'),
             memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
             'config.rows.row_pieces',
-            beside=(
+            also_reads=(
                 *('source', 'corpus.heldout_fraction', 'vocab.kind', 'vocab.size', *TRACKED),
                 *keys('model', 'dropout attention_dropout'),
                 *keys('rows', 'row_pieces max_document_pieces layout'),
@@ -151,8 +151,8 @@ STAGES: dict[str, Stage] = {
             (),
             _export_needs,
             _late('export.build', 'build'),
-            extendable=('inputs.pretrain',),
-            beside=('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
+            changeable_keys=('inputs.pretrain',),
+            also_reads=('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
         ),
         Stage(
             'finetune',
@@ -164,18 +164,18 @@ STAGES: dict[str, Stage] = {
             _finetune_needs,
             _late('finetune.build', 'build'),
             _late('finetune.build', 'external_inputs'),
-            extendable=(  # every cell knows what it is of
+            changeable_keys=(  # every cell knows what it is of
                 *keys(
                     'finetune',
                     'seeds models datasets task settings setting of_set halving tuned_on keep crossed',
                 ),
                 *keys('inputs', 'vocab surgery export'),
             ),
-            grows=('set ', 'model '),
+            open_ended_inputs=('set ', 'model '),
             check=_late('finetune.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
-            apart=True,
-            beside=(
+            needs_free_accelerator=True,
+            also_reads=(
                 *('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
                 *(*WORKERS, *TRACKED),
             ),
@@ -190,10 +190,10 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
-            extendable=('inputs.export',),
+            changeable_keys=('inputs.export',),
             memory='lower config.analysis.pairs, config.analysis.geometry_words, config.analysis.frozen_sentences or '
             'config.analysis.cloze_documents',
-            beside=('source', *keys('finetune', 'folder datasets task'), 'runtime.deterministic'),
+            also_reads=('source', *keys('finetune', 'folder datasets task'), 'runtime.deterministic'),
         ),
         Stage(
             'report',
@@ -215,7 +215,7 @@ def run_all(run: Run, replace: bool = False) -> None:
     for number, name in enumerate(run.config.stages, 1):
         run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
-        run.check_stop()
+        run.console.check_stop()
     run.counted = ''
 
 

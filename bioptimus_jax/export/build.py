@@ -14,10 +14,10 @@ import numpy as np
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
-from bioptimus_jax.export.gate import check
+from bioptimus_jax.export.gate import check_export
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, read_architecture, write_folder
@@ -40,12 +40,12 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     Raises InputError at the end if some phases are unfinished.
     """
     run.fetch('pretrain')
-    run.computes('export', str(present()), mesh='one device', **PLAIN.words())
+    run.computes('export', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     pretrain = run.workdir / 'pretrain'
     if run.manifest('pretrain'):
         pretrain = run.folder('pretrain')
     else:
-        run.say(
+        run.console.say(
             f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported'
         )
     initial = run.folder('surgery') / 'model'
@@ -53,14 +53,14 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     texts = _heldout_texts(run.folder('corpus')) if run.manifest('corpus') else []
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     if lost := lost_metrics(run, 'pretrain'):
-        run.say(f'export: {lost}: the losses on the model cards may be wrong')
+        run.console.say(f'export: {lost}: the losses on the model cards may be wrong')
     gates: dict[str, Any] = {}
     for phase in finished:
-        run.check_stop()
+        run.console.check_stop()
         origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]
         checkpoint = digest(origin)
         if kept := _kept_models(folder, phase, checkpoint):
-            run.say(f'export: {phase} is there already')
+            run.console.say(f'export: {phase} is there already')
             gates |= kept
         else:
             models = planned_objective(run.config, architecture).exports(load_phase(pretrain, phase))
@@ -96,7 +96,7 @@ def _exported(
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
         name, own = f'{phase}{suffix}', {} if suffix else untouched
         found = export(folder / name, *models[suffix], initial, texts, about, own, threads=threads, run=run)
-        run.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
+        run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
         measured[name] = found
     return measured
 
@@ -119,7 +119,7 @@ def export(
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
-        measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
+        measured = check_export(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / CARD) as file:

@@ -1,4 +1,4 @@
-"""Verb `merge`: the mean of the weights of Hugging Face folders of one shape and one vocabulary."""
+"""Verb `merge`: average the weights of Hugging Face folders of one shape and one vocabulary."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -20,14 +20,14 @@ from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.summary import (
     Group,
-    Known,
+    TokenStatistics,
     discard_others,
     grouped,
     kept_cells,
-    known_of,
-    line_of,
+    result_line,
     state,
     statistics_of,
+    token_statistics,
 )
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
 from bioptimus_jax.finetune.texts.measures import MEASURES
@@ -57,7 +57,7 @@ LAST = (
     'predict_sentences_per_second',
     'best_epoch',
 )
-"""Of a record in results.jsonl, before and behind what its task reports."""
+"""Keys of a record in results.jsonl, before and behind those that its task reports."""
 Sets = Mapping[NamedSet, Any]
 
 
@@ -93,22 +93,22 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
-    common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
+    common = {'threads': runtime.torch_threads, 'quiet': run.console.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
-    # By it `compare` knows, until this stage is finished, which of the cells in its folder are still meant.
+    # Lets `compare` ignore stale cells of this folder until the stage is finished.
     add_to_claim(folder, cells={cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
     for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
         # Raises for too few examples.
         as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings)
-    run.check_stop()  # what comes imports for seconds
+    run.console.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in models.items()}
-    run.check_stop()
+    run.console.check_stop()
     shortest = {one: min(c.settings.max_pieces for c in cells if c.dataset == one) for one in datasets}
     for line in keep_looks(folder, tokenizers, datasets, shortest):
-        run.say(line)
+        run.console.say(line)
     for one, dataset in datasets.items():
         task_for(one).check(one, dataset)
     records: dict[str, dict[str, Any]] = {}
@@ -118,7 +118,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     crossed = folder / 'crossed.json'
     crossed.unlink(missing_ok=True)
     if settings.crossed:
-        write_json(crossed, cross(run, kept_cells(cells, records, settings.keep), datasets))
+        write_json(crossed, cross(run.console, kept_cells(cells, records, settings.keep), datasets))
     ordered = [records[cell.name] for cell in cells]
     if searched:
         write_json(folder / search.FILE, searched)
@@ -187,9 +187,11 @@ def _search(
     def rung(part: Sequence[Cell]) -> dict[str, Any]:
         found = {cell.name: record for cell in part if (record := finished_cell(cell))}
         waiting = [cell for cell in part if cell.name not in found]
-        progress = run.progress('finetune: rung', len(part), 'cells')
+        progress = run.console.progress('finetune: rung', len(part), 'cells')
         progress.start_at(len(found))
-        for cell, record in run_cells(run.config.runtime, waiting, datasets, run.say, run.check_stop):
+        for cell, record in run_cells(
+            run.config.runtime, waiting, datasets, run.console.say, run.console.check_stop
+        ):
             found[cell.name] = record
             progress.update(1)
             run.saved()
@@ -200,13 +202,13 @@ def _search(
         before = {cell.name: record for cell in part if (record := finished_cell(cell))}
         records.update(before)
         done += len(before)
-        run.say(f'finetune: {numbered(len(part), "cell")}, {len(before)} of them done before')
+        run.console.say(f'finetune: {numbered(len(part), "cell")}, {len(before)} of them done before')
         _train(run, part, [cell for cell in part if cell.name not in before], datasets, records)
 
     first = search.halved(cells, settings.halving, settings.tuned_on, rung)
     for r in first.stopped:
         models, devel = ', '.join(r['models']), f'{100 * r["devel"]:.2f}'
-        run.say(
+        run.console.say(
             f'finetune: {models} on {r["dataset"]}: {r["setting"]} stops after {r["after"]} epochs, devel {devel}'
         )
     finish(first.cells)
@@ -237,7 +239,7 @@ def _keep_models(
         if not (cell.target / MODEL).is_dir()
     ]
     if lacking:
-        run.say(f'finetune: fine-tunes {numbered(len(lacking), "cell")} again, to keep models')
+        run.console.say(f'finetune: fine-tunes {numbered(len(lacking), "cell")} again, to keep models')
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, keep)
 
@@ -250,19 +252,21 @@ def _train(
     records: dict[str, Any],
 ) -> None:
     """Fine-tune the cells that are waiting; adds to the records of all and keeps the models that are asked for."""
-    progress = run.progress('finetune', len(cells), 'cells')
+    progress = run.console.progress('finetune', len(cells), 'cells')
     progress.start_at(len(cells) - len(waiting))
-    for cell, record in run_cells(run.config.runtime, waiting, datasets, run.say, run.check_stop):
+    for cell, record in run_cells(
+        run.config.runtime, waiting, datasets, run.console.say, run.console.check_stop
+    ):
         records[cell.name] = record
         for epoch in record['history']:
             numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
-            run.log('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
+            run.metrics.write('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
-        run.say(f'finetune: {line_of(cell.name, record)}')
+        run.console.say(f'finetune: {result_line(cell.name, record)}')
         progress.update(1)
         run.saved()
         if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
-            run.say(state(cells, records))
+            run.console.say(state(cells, records))
 
 
 def _summarise(
@@ -273,42 +277,42 @@ def _summarise(
     tokenizers: Mapping[str, Any],
 ) -> int:
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
-    own, known = own_models(run.config), Known()
+    own, known = own_models(run.config), TokenStatistics()
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
-        known = known_of(run.folder('surgery'), run.folder('vocab'), words)
+        known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)
     shared = {one: classes_of(dataset, in_pretraining.get(one.name, ())) for one, dataset in datasets.items()}
-    progress = run.progress('finetune: slices', len(groups), 'models and sets')
+    progress = run.console.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
         made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
-        of_model = tokenizers[cell.model], known if cell.model in own else Known()
+        of_model = tokenizers[cell.model], known if cell.model in own else TokenStatistics()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
         repeated = overlap(task, predictions, shared[cell.dataset])
         sliced.append({**place(cell), 'slices': found, 'overlap': repeated})
         for seed, reason in made[-1]['failures'].items():
-            run.say(
+            run.console.say(
                 f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'
             )
         progress.update(1)
-        run.check_stop()
+        run.console.check_stop()
     write_json(folder / 'statistics.json', made)
     write_json(folder / 'slices.json', sliced)
     return sum(len(record['failures']) for record in made)
 
 
 def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
-    """By set how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
+    """Set -> how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
     if not run.manifest('corpus'):
         return {}
     try:
         return in_corpus(run, folder, {one.name: dataset.test for one, dataset in datasets.items()})
     except InputError as error:
-        run.say(f'finetune: test items are not compared with the corpus: {error}')
+        run.console.say(f'finetune: test items are not compared with the corpus: {error}')
         return {}
 
 

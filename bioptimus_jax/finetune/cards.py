@@ -8,14 +8,15 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.hosts.cards import Card, tell
+from bioptimus_jax.hosts.cards import Card, tell_memory
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.workers import Cluster
 from bioptimus_jax.progress.console import numbered
 
 PACKAGES = ('torch', 'transformers')
-"""Beside those of the corpus stages, what must be the same on all workers of a cluster for the same scores."""
+"""Packages, beside those of the corpus stages, whose versions must agree on all workers of a cluster for equal
+scores."""
 
 
 def cards() -> tuple[Card, ...]:
@@ -89,7 +90,7 @@ def tell_peak() -> None:
     """Tell what the cell in this process takes of its card at most, so far."""
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
-        tell(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
+        tell_memory(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
 
 
 def release() -> None:
@@ -102,6 +103,7 @@ def release() -> None:
 
 
 def _seen() -> tuple[Any, ...]:
-    """Of a worker: its host, what it computes on, which GPUs it may see, whether they are several, and what is idle."""
+    """What a worker is: its host, what it computes on, which GPUs it may see, whether they are several, and what is
+    idle."""
     on = torch_device()
     return socket.gethostname(), on, os.environ.get('CUDA_VISIBLE_DEVICES', ''), ' x ' in on, unused(on)

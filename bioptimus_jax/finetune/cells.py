@@ -25,7 +25,7 @@ from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
 
-NOT_OF_MEMORY = frozenset(
+MEMORY_NEUTRAL_KEYS = frozenset(
     """
     seeds settings epochs learning_rate head_learning_rate warmup_fraction weight_decay bias_correction layer_decay
     layer_decay_rule reinit_layers train_seed
@@ -99,6 +99,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         )
         tell_peak()
     finally:
+        # Whatever happens: the next cell of this process begins with another model.
         release()
     if cell.until:
         record = {**place(cell), 'seed': cell.seed, 'history': outcome.history, 'print': cell.fingerprint}
@@ -202,6 +203,7 @@ def run_cells(
     if found := () if runtime.cluster else cards():
         # A GPU needs a process of its own, even where the cores are too few for the threads of all.
         most = most if runtime.workers else max(most, len(found))
+        # Cells of one kind take the same memory, which is measured once and then planned with.
         jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
         for number, record in OnCards(run_cell, jobs, found, most, LESS, say).results(check):
             yield cells[number], record
@@ -267,11 +269,11 @@ def _run_there(cell: Cell) -> dict[str, Any]:
 
 
 def _absolute(cell: Cell) -> Cell:
-    """For a worker, which may have another working directory."""
+    """The cell with paths that hold in a worker, which may have another working directory."""
     return dataclasses.replace(cell, model_folder=cell.model_folder.absolute(), target=cell.target.absolute())
 
 
 def memory_kind(cell: Cell) -> Any:
     """What decides how much memory a cell takes: the same for two that take the same."""
-    deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in NOT_OF_MEMORY}
+    deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in MEMORY_NEUTRAL_KEYS}
     return cell.model_folder, cell.dataset, digest(deciding)

@@ -37,10 +37,10 @@ class Finetune:
     )
     word_column: str = key(
         '',
-        'of files with a word and its tag in each line: the column of the word, by its number (1; -1 is the last) or '
+        'column of the word, in files with a word and its tag in each line, by its number (1; -1 is the last) or '
         'its name in a header; empty: found from what columns hold',
     )
-    tag_column: str = key('', 'the same for the column of the tag')
+    tag_column: str = key('', 'column of the tag, in the same way')
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
@@ -76,10 +76,16 @@ class Finetune:
     batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
     learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1)
     head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: same', low=0, high=1)
-    warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
-    weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0, high=10)
-    bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
-    dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
+    warmup_fraction: float = key(
+        0.1, 'share of the steps with a rising rate, in the slanted triangular schedule', low=0, high=1
+    )
+    weight_decay: float = key(0.01, 'decay of weights; biases and layer norms have none', low=0, high=10)
+    bias_correction: bool = key(
+        True, 'correct the bias of Adam; the original BERT does not, which Tinn et al. find unstable'
+    )
+    dropout: float = key(
+        0.1, 'dropout of hidden states, attention probabilities and the head', low=0, high=0.9
+    )
     head: str = key(
         'linear',
         "on the last layer's states (PubMedBERT, section 5.2); of texts on their features: "
@@ -93,7 +99,7 @@ class Finetune:
     )
     segment_ids: str = key(
         'two',
-        'of two texts: as the tokenizer says; one: 0 everywhere (Tinn et al., PubMedQA)',
+        'two: a pair of texts has the ids that the tokenizer gives; one: 0 everywhere (Tinn et al., PubMedQA)',
         one_of=('two', 'one'),
     )
     lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0, high=WIDEST_ROW)
@@ -116,10 +122,10 @@ class Finetune:
     train_sentences: int = key(0, 'a choice of training sentences, for low resources; 0: all', low=0)
     train_choice: str = key(
         'random',
-        'how; stratified: the same share of every answer. A smaller choice is part of a larger one',
+        'way to choose; stratified: the same share of every answer. A smaller choice is part of a larger one',
         one_of=('random', 'stratified'),
     )
-    train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
+    train_seed: int = key(0, 'seed of that choice', low=0, high=LARGEST_SEED)
     devel_sentences: int = key(0, 'the same for devel, which chooses the epoch; 0: all', low=0)
     learn_devel: bool = key(
         False,
@@ -169,7 +175,7 @@ def wrong_finetune(settings: Finetune) -> Iterator[str]:
 
 
 def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
-    """Of all sets, or of one: `where` its keys are."""
+    """What is wrong with settings for all sets, or for one: `where` its keys are."""
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
             yield f'{where}{name}: one or more different ones are needed, got {values}'
@@ -184,7 +190,7 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
 
 
 def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
-    """Of one of `settings`, by its name, with all of its keys."""
+    """What is wrong with one of `settings`, by its name, with all of its keys."""
     kept = f'config.finetune.keep: {setting.keep!r}, but setting {name!r}'
     if setting.keep != 'none' and setting.head != 'linear':
         yield (

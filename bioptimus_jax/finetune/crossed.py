@@ -20,7 +20,7 @@ from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.storage.files import digest, read_sealed, sha256, write_sealed
 
 FOLDER = 'crossed'
-"""In a cell's folder: a folder for each other set, with predictions as the cell has its own."""
+"""Folder in a cell: a folder for each other set, with predictions as the cell has its own."""
 RECORD = 'print.json'
 
 
@@ -99,13 +99,13 @@ def _compared(
     crossed: Seeds,
     at_home: Seeds,
 ) -> dict[str, Any]:
-    """Both on the shared labels alone."""
+    """The comparison of both on their shared labels alone."""
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
 
     def counts_SxUxC(sides: Seeds, called: Mapping[str, str]) -> np.ndarray:
         def narrowed(e: Predicted) -> Predicted:
-            gold, predicted = task.narrowed(e.gold, same), task.narrowed(e.predicted, called)
+            gold, predicted = task.restrict_labels(e.gold, same), task.restrict_labels(e.predicted, called)
             return dataclasses.replace(e, gold=tuple(gold), predicted=tuple(predicted))
 
         narrow = [list(map(narrowed, examples)) for examples in sides]

@@ -15,25 +15,25 @@ from bioptimus_jax.sets.blurb import true_name
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 BY_DEVEL = 'devel'
-"""In place of a setting's name: of every set the one with the highest mean on devel."""
+"""A word in place of a setting's name: for every set the one with the highest mean on devel."""
 SCORES = 'scores.json'
-"""Of a cell: its record."""
+"""The record of a cell."""
 CELLS = f'*/*/*/seed-*/{SCORES}'
 """All of a stage: of models, sets, settings and seeds."""
 NEEDED = ('model', 'dataset', 'seed')  # of such a record
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
 RESULTS = 'results.jsonl'
-"""Of a stage: a record for every cell of its last configuration."""
+"""The records of a stage: one for every cell of its last configuration."""
 KEYS = ('models', 'datasets', 'settings', 'seeds')
-"""Of config.finetune: what the folders of a cell are named by."""
-Found = tuple[Path, dict[str, Any]]
+"""Keys of config.finetune that the folders of a cell are named by."""
+FoundCell = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
-OUTSIDE, SEEDLESS = 'outside', 'seedless'
-"""In records: the file of predictions that were made elsewhere; whether they have no seed."""
+OUTSIDE_FILE, SEEDLESS = 'outside', 'seedless'
+"""Keys of records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class FinishedModel:
     """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside.
 
     `left_out`: how many cells below its folder are of an earlier configuration.
@@ -47,7 +47,7 @@ class Model:
     left_out: int = 0
 
     def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
-        """Its cells of a set; what is one run is beside every one of `seeds`."""
+        """Seed -> cell of a set; a single run stands beside every one of `seeds`."""
         own = self.cells[dataset]
         return dict.fromkeys(seeds, next(iter(own.values()))) if self.is_one_run(dataset) else own
 
@@ -55,12 +55,12 @@ class Model:
         """Whether it has predictions from elsewhere that have no seed, or that are the same with several: of a program
         without chance. Fine-tunings are several runs, whatever they predict."""
         records = list(self.records[dataset].values())
-        files = [record.get('files') if OUTSIDE in record else None for record in records]
+        files = [record.get('files') if OUTSIDE_FILE in record else None for record in records]
         alike = len(files) > 1 and bool(files[0]) and all(each == files[0] for each in files)
         return bool(records[0].get(SEEDLESS)) or alike
 
 
-def read_model(name: str) -> Model:
+def read_model(name: str) -> FinishedModel:
     """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
 
     Of a finished stage those that its results.jsonl lists, of an unfinished one those that are as it would make them.
@@ -97,10 +97,10 @@ def read_model(name: str) -> Model:
         records.setdefault(dataset, {})[seed] = record
     for dataset, of_seeds in records.items():
         _require_one_kind(dataset, [(cells[dataset][seed], record) for seed, record in of_seeds.items()])
-    return Model(str(folder), models[0], setting, cells, records, len(every) - len(found))
+    return FinishedModel(str(folder), models[0], setting, cells, records, len(every) - len(found))
 
 
-def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
+def _require_one_kind(dataset: str, found: Sequence[FoundCell]) -> None:
     """Raise InputError where predictions without a seed, which are for every seed, are beside others of a set."""
     seedless = [cell for cell, record in found if record.get(SEEDLESS)]
     if seedless and len(found) > 1:
@@ -110,8 +110,8 @@ def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
         )
 
 
-def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
-    """Those that their stage asks for, and predictions from elsewhere; all of them outside of a stage.
+def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
+    """Cells that their stage asks for, and predictions from elsewhere; outside of a stage all of them.
 
     Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
     """
@@ -122,7 +122,7 @@ def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
     left = [
         (cell, record)
         for cell, record in found
-        if OUTSIDE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
+        if OUTSIDE_FILE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
     ]
     if not left:
         raise InputError(f'{folder}: all its cells are of an earlier configuration; {_remedy(asked, found)}')
@@ -149,7 +149,7 @@ def claimed(stage: Path) -> dict[Path, str] | None:
     return None if cells is None else {stage / name: fingerprint for name, fingerprint in cells.items()}
 
 
-def _remedy(asked: Iterable[Path], found: Sequence[Found]) -> str:
+def _remedy(asked: Iterable[Path], found: Sequence[FoundCell]) -> str:
     """How to have cells in the stage again: by the first key that names none of them."""
     for key, at in zip(KEYS, range(-len(KEYS), 0), strict=True):
         names = {cell.resolve().parts[at] for cell, _ in found}
@@ -186,7 +186,7 @@ def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
     return wanted or settings[0]
 
 
-def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
+def _under(folder: Path, setting: str, found: Sequence[FoundCell]) -> list[FoundCell]:
     """The cells under a setting, with BY_DEVEL under that which devel chooses for every set. Raises InputError."""
     if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
         return [(cell, record) for cell, record in found if _setting(record) == setting]
@@ -195,9 +195,9 @@ def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
 
 
 def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Of every set the best setting on devel, the first of equals, as they are sorted; of one with one setting, that.
+    """Set -> best setting on devel, among equals the first as they are sorted; a set with one setting has that one.
 
-    Raises InputError for a set of which no score can choose: of predictions from elsewhere, or where devel was learned.
+    Raises InputError for a set for which no score can choose: predictions from elsewhere, or a devel that was learned.
     """
     ranked = [r for r in records if 'devel' in r and LEARNED_DEVEL not in r]
     found = best_settings((r['dataset'], _setting(r), score_of(r, 'devel')) for r in ranked)
@@ -214,7 +214,7 @@ def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str
 
 def _record(file: Path) -> dict[str, Any]:
     record = read_json(file)
-    needed = NEEDED if isinstance(record, dict) and OUTSIDE in record else (*NEEDED, *OF_TRAINING)
+    needed = NEEDED if isinstance(record, dict) and OUTSIDE_FILE in record else (*NEEDED, *OF_TRAINING)
     missing = [key for key in needed if not isinstance(record, dict) or key not in record]
     if missing or not isinstance(record, dict):
         raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')

@@ -24,10 +24,10 @@ from bioptimus_jax.storage.files import digest, read_json, write_json
 
 WORD = re.compile(r'[^\W_]+')
 WORDS = 5
-"""Of an n-gram; a shorter text is one."""
+"""Words of an n-gram; a shorter text is one."""
 FILE = 'in_corpus.json'
 DOCUMENTS, DOCUMENTS_PER_TASK, DOCUMENTS_PER_WORKER = 256, 4096, 20_000
-"""Of one block, which bounds memory, of one task, and below which no further process is started."""
+"""Documents of one block, which bounds memory; of one task; and those below which no further process is started."""
 
 
 class Grams:
@@ -70,7 +70,7 @@ class Grams:
 def in_corpus(
     run: Run[HasFinetune], folder: Path, tests: dict[str, Sequence[Any]]
 ) -> dict[str, list[float | None]]:
-    """By set and test item the largest share of its 5-grams that a training document of the run's corpus has.
+    """Set -> for each test item the largest share of its 5-grams that one training document of the run's corpus has.
 
     Names that replace entities (`@GENE$`) cut a text into parts. None: no part has five words. What is known of a set
     is kept in FOLDER/in_corpus.json; one pass over the corpus serves all others. Raises InputError for a corpus whose
@@ -84,7 +84,7 @@ def in_corpus(
     new = [name for name in texts if name not in known]
     if new:
         grams = Grams([parts for name in new for parts in texts[name]])
-        largest_N = _largest(run, run.config.runtime, run.place('corpus'), grams)
+        largest_N = _largest(run.console, run.config.runtime, run.place('corpus'), grams)
         shares = iter(np.where(grams.size_N > 0, largest_N, np.nan).round(4).tolist())
         for name in new:
             found = [next(shares) for _ in texts[name]]
@@ -100,7 +100,7 @@ def _parts(words: Iterable[str]) -> list[str]:
 
 
 def _largest(console: Console, runtime: Runtime, corpus: Path, grams: Grams) -> np.ndarray:
-    """Of all documents that training has."""
+    """The largest shares over all training documents."""
     source = open_documents(corpus, 'train')
     progress = console.progress('finetune: test items in the corpus', len(source), 'documents')
     best_N, most = np.zeros(len(grams.size_N)), -(-len(source) // DOCUMENTS_PER_WORKER)

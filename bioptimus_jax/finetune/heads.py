@@ -55,7 +55,7 @@ class Head(torch.nn.Module, abc.ABC):
         return self.encoder.config.pad_token_id or 0
 
     def computing(self) -> contextlib.AbstractContextManager:
-        """Within it the encoder computes in `dtype`."""
+        """A context in which the encoder computes in `dtype`."""
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
     @abc.abstractmethod

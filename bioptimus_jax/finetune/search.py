@@ -95,7 +95,7 @@ def _record(of_setting: Sequence[Cell], devel: float) -> dict[str, Any]:
 def following(
     cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, dict[str, Any]]
 ) -> list[Cell]:
-    """Of the models that choose nothing, the cells under the setting that is best on devel over those that do."""
+    """Cells of the models that choose nothing, under the setting that is best on devel over the models that choose."""
     best = best_settings(
         (cell.dataset, cell.setting, score_of(records[cell.name], 'devel')) for cell in chosen_from
     )

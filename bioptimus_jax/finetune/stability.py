@@ -17,7 +17,7 @@ from bioptimus_jax.progress.console import numbered
 
 HEAD = 'head'
 EMBEDDINGS = -1
-"""Their place, below layer 0. That of a pooler is above the top layer."""
+"""Depth of the embeddings, below layer 0. A pooler's is above the top layer."""
 LISTED = 8
 
 

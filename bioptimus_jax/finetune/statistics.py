@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of CONFIDENCE, by percentiles of the paired bootstrap; NaN where no resample has a score of both."""
+        """The interval of CONFIDENCE, by percentiles of the paired bootstrap; NaN where no resample scores both."""
         return interval(self.bootstrapped_R)
 
     @property
@@ -128,7 +128,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def best_settings(scores: Iterable[tuple[Hashable, str, float]]) -> dict[Any, str]:
-    """Of every set the setting with the highest mean, the first of equals, from (set, setting, score on devel)."""
+    """Set -> setting with the highest mean, among equals the first, from (set, setting, score on devel)."""
     found: dict[Hashable, dict[str, list[float]]] = {}
     for of_set, setting, score in scores:
         found.setdefault(of_set, {}).setdefault(setting, []).append(score)

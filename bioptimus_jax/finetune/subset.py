@@ -19,7 +19,7 @@ Ranked = list[tuple[float, int]]
 
 
 def at_random(ranked: Ranked, strata: Callable[[int], Hashable], seed: int) -> Ranked:
-    """As they are."""
+    """The ranking as it is."""
     return ranked
 
 
@@ -57,10 +57,10 @@ def as_learned(task: Task, dataset: Any, settings: Finetune) -> Any:
 def chosen_examples(
     task: Task, examples: Sequence[Any], settings: Finetune, name: str, split: str = 'train'
 ) -> tuple[Any, ...]:
-    """As many as `settings` say, in the order of the file; all of them for 0.
+    """The chosen examples, as many as `settings` say, in the order of the file; all of them for 0.
 
     Every example has a hash of its words, its answers and the seed, and the lowest are taken: so a smaller choice lies
-    within a larger one of the same seed, and the same examples are chosen in whatever order the file has them. Of
+    within a larger one of the same seed, and the same examples are chosen in whatever order the file has them. Among
     examples that are equal, the second and third have hashes of their own. Raises ConfigError where there are too few
     examples, InputError naming the set where all of those chosen have one and the same answer.
     """
@@ -73,7 +73,7 @@ def chosen_examples(
     seen: Counter[str] = Counter()
     ranked: Ranked = []
     for at, example in enumerate(examples):
-        # Of tags there is one a word, of texts fewer or more answers than words.
+        # There is one tag a word; texts have fewer or more answers than words.
         lines = itertools.zip_longest(example.words, task.answers(example), fillvalue='')
         content = '\n'.join(f'{word}\t{answer}' for word, answer in lines)
         seen[content] += 1

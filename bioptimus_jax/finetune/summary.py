@@ -13,12 +13,12 @@ from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, recorded, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
 from bioptimus_jax.storage.files import read_jsonl, remove_folder
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
 
 ENSEMBLE, MEAN = 'ensemble', 'mean_logits'
-"""In statistics: what the seeds say together, where there are several; within it, from their mean logits."""
+"""Keys of statistics: what several seeds say together; within it, what their mean logits say."""
 Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
@@ -41,7 +41,7 @@ def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], kee
 
 
 def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:
-    """Where only the model of the best seed is kept, remove those of the other finished cells."""
+    """Remove the models of finished cells but the best seed's, where only that one is kept."""
     if keep != 'best':
         return
     kept = {cell.name for cell in kept_cells(cells, records, keep)}
@@ -50,7 +50,7 @@ def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]],
             remove_folder(cell.target / MODEL)
 
 
-def line_of(name: str, record: dict[str, Any]) -> str:
+def result_line(name: str, record: dict[str, Any]) -> str:
     """The scores of a finished cell on test, for the terminal."""
     task = task_of(record)
     first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
@@ -82,7 +82,7 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
 def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
 
-    Of several seeds also what they say together.
+    Several seeds also have what they say together.
     """
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])
@@ -132,8 +132,8 @@ def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = Non
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
-    """Of a model of this run: contexts of every new token, and counts of words; empty for any other model.
+class TokenStatistics:
+    """What a run knows of its model's tokens: contexts of every new one, and counts of words; empty for other models.
 
     `words_of`: the words that were counted in a word of a file.
     """
@@ -149,12 +149,12 @@ class Known:
         return min((self.counts.get(part, 0) for part in self.words_of(word)), default=0)
 
 
-def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
+def token_statistics(surgery: Path, vocab: Path, corpus_words: int) -> TokenStatistics:
     """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
-    tokens = read_jsonl(surgery / TOKENS)
+    tokens = read_jsonl(surgery / TOKENS_FILE)
     contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
     # Where pieces hold the space before them, words were counted with it.
     words, space = known.kind.words(known.reader), ' ' * known.kind.carries_space
-    return Known(contexts or None, counts, corpus_words, lambda word: words(space + word))
+    return TokenStatistics(contexts or None, counts, corpus_words, lambda word: words(space + word))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD, TASKS, Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
@@ -25,16 +25,16 @@ if TYPE_CHECKING:  # reports read scores without torch
     from bioptimus_jax.finetune.heads import Head
 
 DEFAULT = 'default'
-"""In records, the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
+"""Name, in records, of the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
 
 BASELINES = ('majority', 'prior')
-"""In records, the scores of answers that read nothing."""
+"""Keys, in records, of the scores of answers that read nothing."""
 
 ALIKE = 'devel_alike'
-"""In records, the best score on devel of one answer for everything: what a training has to beat."""
+"""Key, in records, of the best score on devel of one answer for everything: what a training has to beat."""
 
 LEARNED_DEVEL = 'learned_devel'
-"""In records, where devel was learned: its scores choose nothing."""
+"""Key, in records, that says that devel was learned: its scores choose nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Task(abc.ABC):
     """
 
     title: str
-    """In model cards, and with a small letter on pages and in messages."""
+    """Its name in model cards and, with a small letter, on pages and in messages."""
     hub: str
     """What the Hugging Face hub calls it."""
     hf_class: str = 'AutoModelForTokenClassification'
-    """Of transformers: loads what is fine-tuned, with a logit for each label, and what is kept."""
+    """The class of transformers that loads what is fine-tuned, with a logit for each label, and what is kept."""
     unit: str = 'example'
     """What an example is called, in the singular; where a set has no documents it is what is resampled."""
     metrics: Mapping[str, Metric]
-    """By their keys in records; DEFAULT is one of them."""
+    """Metrics by their keys in records; DEFAULT is one of them."""
     files: tuple[str, ...] = ('predictions.jsonl',)
     """What `write` leaves in a cell."""
     heads: tuple[str, ...] = ('linear',)
@@ -81,7 +81,7 @@ class Task(abc.ABC):
     reported: tuple[str, ...] = ()
     """Keys of `detail` that results.jsonl holds."""
     summed: tuple[str, ...] = ()
-    """Those of them that the manifest holds, summed over all cells."""
+    """Keys of `reported` that the manifest holds, summed over all cells."""
 
     @abc.abstractmethod
     def read(self, chosen: NamedSet) -> Any:
@@ -176,7 +176,10 @@ class Task(abc.ABC):
         return []
 
     def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
-        """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
+        """What slices.json holds: test predictions of all seeds by kinds of example.
+
+        `known`: see `summary.TokenStatistics`.
+        """
         return {}
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
@@ -197,7 +200,7 @@ class Task(abc.ABC):
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
         """What several seeds say together of one example: at each place the answer that most of them give.
 
-        Of answers that are given equally often, that of the earliest seed.
+        Among answers that are given equally often it is the earliest seed's.
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
@@ -214,7 +217,7 @@ class Task(abc.ABC):
         """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
         return {}
 
-    def narrowed(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
+    def restrict_labels(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
         """The answers to an example with these labels alone, by their other names."""
         return answers
 
@@ -223,7 +226,7 @@ class Task(abc.ABC):
         `detail`, None where this needs the other splits. Raises InputError."""
         raise InputError(f'{file}: this task reads only whole sets; give the folder of one')
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[Any], list[str]]:
         """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
         raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
@@ -244,7 +247,7 @@ class Task(abc.ABC):
 
 
 def of_setting(settings: Finetune) -> str:
-    """In messages, which of several settings has a value."""
+    """Words for messages: which of several settings has a value."""
     [name] = settings.settings
     return '' if name == STANDARD else f' in setting {name!r}'
 

@@ -23,7 +23,7 @@ from bioptimus_jax.sets.sentences import SPLITS
 
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
 CPU_PIECES = 1536
-"""On a CPU a prediction batch has no more pieces: more do not fit its cache, and take up to a fifth longer each."""
+"""Most pieces of a prediction batch on a CPU: more do not fit its cache, and take up to a fifth longer each."""
 
 
 def _nothing(*_: Any) -> None:

@@ -20,7 +20,7 @@ STORED: np.dtype[Any] = np.dtype('<u2')
 EXACT: np.dtype[Any] = np.dtype('<f8')
 """Types of counts on record: small whole numbers; all others."""
 MOST_UNITS = 10_000_000
-"""That a record may unpack to."""
+"""Most units that a record may unpack to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Units:
         raise InputError(f'{other.place}: has another test file than {self.place}; score both on the same')
 
     def record(self) -> dict[str, str]:
-        """For results.jsonl: the counts column after column, compressed, in base 64; 16 bits each if that is exact."""
+        """The record for results.jsonl: counts column after column, compressed, in base 64; 16 bits each if exact."""
         kind = STORED if np.array_equal(self.counts_UxC, self.counts_UxC.astype(STORED)) else EXACT
         packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, kind).tobytes(), 9)
         counts = base64.b64encode(packed).decode()
@@ -81,7 +81,7 @@ def same_text(
 
 
 def read_units(file: Path, task: Task) -> Units:
-    """Of the test predictions that a task has left. Raises InputError."""
+    """Counts of the test predictions that a task has left. Raises InputError."""
     examples = task.written(file.parent)
     kind, counts_1xUxC = counts_by_unit(task.metric, [examples], task.unit)
     text = digest([[e.words, e.document] for e in examples])
@@ -89,7 +89,7 @@ def read_units(file: Path, task: Task) -> Units:
 
 
 def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
-    """Of what `Units.record` gave. Raises InputError for a record that is damaged, or unpacks to too much."""
+    """The units that `Units.record` packed. Raises InputError for a record that is damaged, or unpacks to too much."""
     columns = len(task.metric.columns)
     try:
         unpacking = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""Only the rows of the word embeddings that the training text uses go through the optimiser.
+"""Optimiser that updates only the rows of the word embeddings that the training text uses.
 
 The gradient of a table of 30,000 rows is dense, though a training set touches a few thousand of them: in a small model
 most of an update is spent on zeros. AdamW does to a row without a gradient nothing but weight decay, which is one
@@ -20,7 +20,8 @@ class UsedRows(torch.nn.Module):
     """Takes the place of an embedding table while training; `restore` puts the table back, up to date."""
 
     def __init__(self, head: Head, used: Iterable[int]) -> None:
-        """`used`: every piece of the training windows. See `applies` for the tables that this can stand in for."""
+        """Take the table's place; `used`: every piece of the training windows. See `applies` for the tables that this
+        can stand in for."""
         super().__init__()
         table = head.encoder.get_input_embeddings()
         rows_U = torch.tensor(sorted(used), device=table.weight.device)

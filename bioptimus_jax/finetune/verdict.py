@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import Model, read_model
+from bioptimus_jax.finetune.finished import FinishedModel, read_model
 from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units
@@ -47,7 +47,8 @@ class Pairing:
     def of(
         cls, dataset: str, seeds: Iterable[Any], a: Sequence[Units], b: Sequence[Units], **said: Any
     ) -> 'Pairing':
-        """Of both models' predictions by seeds. Raises InputError unless all are of one text with one gold standard."""
+        """The pairing of both models' predictions by seeds. Raises InputError unless all are of one text with one gold
+        standard."""
         for units in (*a, *b):
             a[0].check_same_items(units)
         a_SxUxC, b_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in (a, b))
@@ -86,7 +87,7 @@ class Comparison:
         return _number(len(self.found), 'set')
 
 
-def compare(a: Model, b: Model) -> Comparison:
+def compare(a: FinishedModel, b: FinishedModel) -> Comparison:
     """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
     common = [name for name in a.cells if name in b.cells]
     if not common:
@@ -141,7 +142,7 @@ def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
     return f'not distinguishable over fine-tunings: {b} - {a} = {numbers}'
 
 
-def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
+def pairing_of(dataset: str, a: FinishedModel, b: FinishedModel) -> Pairing:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])
@@ -221,13 +222,13 @@ def _without_failed(pairing: Pairing) -> list[str]:
 def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
     """B less A, in percent, over the seeds that both have."""
     sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', scores_2xS, strict=True)}
-    effect = TwoWay(sides).less('B', 'A')
+    effect = TwoWay(sides).contrast('B', 'A')
     assert effect is not None  # the seeds are the same
     return effect
 
 
 def corrected(effects: Sequence[Effect]) -> list[Effect]:
-    """With p corrected after Holm for as many as have one."""
+    """Effects with p corrected after Holm for as many as have one."""
     known = iter(holm([effect.p for effect in effects if effect.p is not None]))
     return [e if e.p is None else dataclasses.replace(e, p=next(known)) for e in effects]
 

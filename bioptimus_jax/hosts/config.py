@@ -67,7 +67,7 @@ class Runtime:
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
     trackers: tuple[str, ...] = key(
-        (), 'where else the numbers of metrics.jsonl go: files of trackers/', one_of=TRACKERS
+        (), 'other places for the numbers of metrics.jsonl: files of trackers/', one_of=TRACKERS
     )
     tensorboard: bool = key(False, 'the same as trackers=tensorboard')
     staging: str = key(

@@ -110,7 +110,8 @@ def present() -> Present:
 
 
 def look() -> Present:
-    """As `present`, in a process of its own, so that no memory of a device is held by work that does not need it.
+    """The devices that are present, found in a process of its own, so that work that needs no device holds no memory of
+    one.
 
     Where jax works in this process already it is asked directly.
     """
@@ -132,7 +133,7 @@ AFRESH = 'BIOPTIMUS_AFRESH'
 
 
 def replaced_since() -> float | None:
-    """When this process began, as seconds of time.time(), where it was replaced by itself; else None."""
+    """The time.time() at which this process began, where it was replaced by itself; else None."""
     process, _, began = os.environ.get(AFRESH, '').partition(' ')
     return float(began) if process == str(os.getpid()) else None
 

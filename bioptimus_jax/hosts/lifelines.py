@@ -53,7 +53,7 @@ class Lifelines:
 
     @property
     def leader_code(self) -> int | None:
-        """For a follower: with which exit code the leader has left; None while it is there."""
+        """The exit code with which the leader has left, for a follower; None while it is there."""
         return self.lines[0].code
 
     def tell(self, message: str) -> None:
@@ -61,7 +61,7 @@ class Lifelines:
             line.tell(message)
 
     def wait(self) -> None:
-        """Until everybody has left in order."""
+        """Wait until everybody has left in order."""
         for line in self.lines:
             line.ended.wait()
 

@@ -39,6 +39,7 @@ def meet(group: Member) -> None:
 
 def _bound(group: Member) -> socket.socket:
     """A socket that listens at the port of the group."""
+    # One socket for both protocols, where the system can: a follower's resolver may prefer either.
     dual = socket.has_dualstack_ipv6()
     try:
         return socket.create_server(
@@ -58,6 +59,7 @@ def _gather(group: Member) -> None:
     deadline, spoken = time.monotonic() + SECONDS, time.monotonic() + QUIET_SECONDS
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         server = stack.enter_context(_bound(group))
+        # A connection may be gone between `select` and `accept`, which would wait for the next one.
         server.setblocking(False)
         selector.register(server, selectors.EVENT_READ)
         while missing := sorted(set(range(1, group.count)) - here.keys()):
@@ -132,12 +134,13 @@ def _report(group: Member) -> None:
             spoken = deadline + 1
         try:
             with socket.create_connection((group.host, group.port), QUIET_SECONDS) as connection:
-                # As long as the leader may wait itself, which then says who is missing.
+                # The leader may wait that long itself, and then says who is missing.
                 connection.settimeout(SECONDS + QUIET_SECONDS)
                 greeting = f'bioptimus {group.index} {group.count} {socket.gethostname()}\n'
                 connection.sendall(greeting.encode())
                 told = connection.makefile(encoding='utf-8', errors='replace').readline(LINE_BYTES).strip()
         except OSError as error:
+            # Not there yet, or ended: hosts start in any order, so it is tried again until the time is up.
             reason, told = f' ({error})', ''
         if told == READY:
             time.sleep(HANDOVER_SECONDS)

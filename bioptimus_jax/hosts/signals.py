@@ -58,7 +58,8 @@ def asked() -> int:
 
 @contextlib.contextmanager
 def watching() -> Iterator[Callable[[Watched], None]]:
-    """Within it signals ask what was handed to the function it gives to save and stop, and do not end the program.
+    """A context in which signals do not end the program: they ask what was handed to the function it gives to save and
+    stop.
 
     Only a second Ctrl-C ends it at once, as every signal does outside.
     """
@@ -95,7 +96,7 @@ def held() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """In a worker process: its parent is asked."""
+    """Ignore signals in a worker process: its parent is asked."""
     for number in ASKING:
         signal.signal(number, signal.SIG_IGN)
 
@@ -107,7 +108,7 @@ def last_words(saved: str = 'everything is saved; ') -> str:
 
 
 def _pass_on(number: int, _: Any) -> None:
-    """Where a library has let the signal through to another thread."""
+    """Pass on a signal that a library has let through to another thread."""
     if _listener and _listener.ident:
         signal.pthread_kill(_listener.ident, number)
 
@@ -129,7 +130,12 @@ def _listen(heard: set[signal.Signals]) -> None:
             complain(last_words(saved=''))
             os._exit(asked())
         if number == signal.SIGINT and sys.stderr.isatty():  # until the last line replaces it
-            print('\r\x1b[Ksaving; Ctrl-C again ends at once', end='', file=sys.stderr, flush=True)
+            print(
+                '\r\x1b[Ksaving; press Ctrl-C again to quit without saving',
+                end='',
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class _Stream(io.FileIO):

@@ -14,7 +14,7 @@ from bioptimus_jax.model.folder import ADAPTER, config_values
 from bioptimus_jax.progress.console import numbered
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
-"""In a run folder: fine-tuned models that were kept, and exports."""
+"""Patterns of models in a run folder: fine-tuned models that were kept, and exports."""
 NAMED = 6
 """Models that a message names."""
 
@@ -31,7 +31,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     """A model with its tokenizer. `limit`: pieces that it can number; `reads`: how it was trained to read."""
 
     folder: Path
@@ -42,7 +42,7 @@ class Loaded:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """In the order of the logits."""
+        """The labels in the order of the logits."""
         named = self.model.config.id2label
         return tuple(str(named[at]) for at in range(len(named)))
 
@@ -54,7 +54,7 @@ class Loaded:
 
 
 ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers', closed=True)
-Answers = Callable[[Loaded, Sequence[Given], Settings], Iterator[Answer]]
+Answers = Callable[[LoadedModel, Sequence[Given], Settings], Iterator[Answer]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ KINDS = {
     'ForMaskedLM': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
     'ForPreTraining': Kind('hidden', 'AutoModelForMaskedLM', hides=True),
 }
-"""By the end of what config.json says that the model is."""
+"""Kinds of models, by the end of what config.json says that a model is."""
 
 
 def model_in(folder: Path) -> Path:
@@ -118,12 +118,12 @@ def kind_of(folder: Path) -> Kind:
     )
 
 
-def load(folder: Path, kind: Kind, threads: int) -> Loaded:
+def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
     """The model on the GPU if there is one. Raises InputError for a folder without some of its weights."""
     import torch
     from transformers.utils import logging
 
-    from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
     from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
     torch.set_num_threads(threads)
@@ -136,6 +136,6 @@ def load(folder: Path, kind: Kind, threads: int) -> Loaded:
     model, info = load_weights(folder, kind.hf_class)
     if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):
         raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')
-    check_rows(folder, tokenizer, model)
+    check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
-    return Loaded(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))
+    return LoadedModel(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))

@@ -67,7 +67,7 @@ class Ranges:
 
     @property
     def bounds_BxL(self) -> tuple[jax.Array, jax.Array]:
-        """Of every query its first key, and the place behind its last one."""
+        """First key of each query, and the place behind its last one."""
         length = self.start_BxL.shape[1]
         behind = 0 if self.one_sided else length if self.window is None else self.window
         if behind == length:
@@ -79,7 +79,7 @@ class Ranges:
 
     @property
     def mask_Bx1xLxL(self) -> jax.Array:
-        """Of every query and key whether the query sees the key."""
+        """Whether each query sees each key."""
         first_BxL, past_BxL = self.bounds_BxL
         places = jnp.arange(first_BxL.shape[1])[None, None, None]
         return (first_BxL[:, None, :, None] <= places) & (places < past_BxL[:, None, :, None])

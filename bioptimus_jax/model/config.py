@@ -22,14 +22,14 @@ class Source:
 class Model:
     """Shape of a model without a source. With a source, only the dropout rates are read."""
 
-    family: str = key('bert', 'as model_type in config.json: a file of model/families', one_of=FAMILIES)
+    family: str = key('bert', 'model_type in config.json: a file of model/families', one_of=FAMILIES)
     layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
     hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
     heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)
     intermediate: int = key(3072, 'feed-forward size', low=8, high=LARGEST_SIZE)
     max_positions: int = key(512, 'rows of the position table', low=8, high=LARGEST_SIZE)
-    dropout: float = key(0.1, 'of embeddings and layer outputs', low=0, high=0.9)
-    attention_dropout: float = key(0.1, 'of attention probabilities', low=0, high=0.9)
+    dropout: float = key(0.1, 'dropout of embeddings and layer outputs', low=0, high=0.9)
+    attention_dropout: float = key(0.1, 'dropout of attention probabilities', low=0, high=0.9)
     initializer_range: float = key(0.02, 'standard deviation of random weights', low=0, high=1)
 
 

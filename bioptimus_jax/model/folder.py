@@ -14,9 +14,9 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
-"""Of an exported model: where it comes from."""
+"""File of an exported model: where it comes from."""
 ADAPTER = 'adapter_config.json'
-"""Of an adapter of PEFT, beside the weights of its model or alone."""
+"""File of an adapter of PEFT, beside the weights of its model or alone."""
 
 
 def config_values(folder: Path) -> dict[str, Any]:

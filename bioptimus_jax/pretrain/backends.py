@@ -27,11 +27,11 @@ from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, atten
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
 from bioptimus_jax.pretrain.config import HasTraining, Pretrain
-from bioptimus_jax.pretrain.fastest import Way, agreed, fastest, flaw_of
+from bioptimus_jax.pretrain.fastest import Candidate, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.storage.files import read_json, write_json
 
-PLAIN = 'xla'
+PLAIN_ATTENTION = 'xla'
 KERNELS: Table[Attend] = Table(
     'KERNELS',
     {
@@ -48,7 +48,7 @@ BY_CUDNN = ('cudnn', 'cudnn_packed')
 WITHOUT_CUDNN = 'with config.runtime.deterministic a step that has it ends with an error of XLA'
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
 RECORD = 'attention.json'
-"""In the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
+"""File in the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DOCUMENTS = 4  # of a row that a kernel is checked with
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
@@ -57,14 +57,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     # are merged, that is a pass over memory of its own.
     'gpu': {'xla_gpu_enable_triton_gemm': False, 'xla_gpu_dot_merger_threshold_mb': 0}
 }
-"""For the compiler, by platform; measured with BERT-base on an H100."""
+"""Options of the compiler by platform; measured with BERT-base on an H100."""
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
 
 
 @dataclasses.dataclass
-class Choices:
+class MeasuredAttention:
     """What auto has measured and chosen in a run, by the sides that are attended to.
 
     `rows`: of a step's part, on all devices. `plain_fits`: whether memory suffices for the scores of plain attention.
@@ -77,11 +77,11 @@ class Choices:
     made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, folder: Path) -> None:
-        """Those of a run that goes on. Raises InputError."""
+        """Take over what a run that goes on has chosen. Raises InputError."""
         remedy = 'restore it, or delete it to measure again'
         made = read_json(folder / RECORD, remedy) or {}
         known = isinstance(made, dict) and all(isinstance(r, dict) for r in made.values())
-        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN, *KERNELS}:
+        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN_ATTENTION, *KERNELS}:
             raise InputError(f'{folder / RECORD}: is damaged (it names no attention); {remedy}')
         self.made = made
 
@@ -105,18 +105,18 @@ def make_compute(
     row_pieces: int,
     warn: Callable[[str], None],
     causal: bool = False,
-    choices: Choices | None = None,
+    measured: MeasuredAttention | None = None,
 ) -> Compute:
     """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth.
 
-    `causal`: a position sees nothing behind it, also of its window. `choices`: auto measures, and remembers there.
+    `causal`: a position sees nothing behind it, also of its window. `measured`: auto measures, and remembers there.
     """
     a, dtype = architecture, dtype_of(config.pretrain, jax.default_backend())
     # Held-out rows are narrower than packed ones: a kernel that refuses their width would end the run at step 0.
     widths = tuple(sorted({row_pieces, min(row_pieces, config.rows.max_document_pieces)}))
     repeatable = config.runtime.deterministic
-    needed = Needed(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal, repeatable)
-    attention = choose(config.runtime.attention, needed, a.attention_dropout, warn, choices)
+    spec = AttentionSpec(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal, repeatable)
+    attention = choose(config.runtime.attention, spec, a.attention_dropout, warn, measured)
     return Compute(
         dtype=jnp.dtype(dtype),
         attend=Causal(attention) if causal else attention,
@@ -135,7 +135,8 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
 
 
 def options_here() -> dict[str, Any] | None:
-    """Those of `OPTIONS` for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+    """The options for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+    # What a user says in XLA_FLAGS counts: an option that is given with a program would overrule it.
     said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}
     options = OPTIONS.get(jax.default_backend(), {})
     return {name: value for name, value in options.items() if name not in said} or None
@@ -173,6 +174,8 @@ class Sharded:
         for count, what, parts in ((rows, 'rows', self.parts(ROWS)), (heads, 'heads', self.parts(HEADS))):
             if count % parts:
                 raise ValueError(f'{count} {what} are not a multiple of the {parts} devices for them')
+        # XLA cannot look into a kernel to split it, and would gather its inputs on every device: each runs it on its
+        # own part.
         local = functools.partial(self.kernel, dropped=dropped)
         spread = jax.shard_map(
             local,
@@ -189,12 +192,12 @@ class Sharded:
 
     @property
     def rows_spec(self) -> PartitionSpec:
-        """Of arrays BxL."""
+        """How arrays BxL are split."""
         return PartitionSpec(self._present(ROWS))
 
     @property
     def heads_spec(self) -> PartitionSpec:
-        """Of arrays BxLxHxK."""
+        """How arrays BxLxHxK are split."""
         return PartitionSpec(self._present(ROWS), None, self._present(HEADS))
 
     def _present(self, axes: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -202,7 +205,7 @@ class Sharded:
 
 
 @dataclasses.dataclass(frozen=True)
-class Needed:
+class AttentionSpec:
     """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`.
 
     `repeatable`: with the same bits every time.
@@ -219,7 +222,7 @@ class Needed:
 
     def attend(self, name: str) -> Attend:
         """Plain `attend`, or a kernel spread over the mesh."""
-        return attend if name == PLAIN else Sharded(KERNELS[name], self.mesh)
+        return attend if name == PLAIN_ATTENTION else Sharded(KERNELS[name], self.mesh)
 
     def flaw(self, name: str) -> str | None:
         """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""
@@ -236,24 +239,25 @@ class Needed:
 
         return flaw_of(first)
 
-    def way(self, name: str, choices: Choices) -> Way:
+    def candidate(self, name: str, measured: MeasuredAttention) -> Candidate:
         """How it is checked and timed: forward and backward pass through all layers with the rows of a step's part."""
 
         def check() -> str | None:
-            if name != PLAIN:
+            if name != PLAIN_ATTENTION:
                 return self.flaw(name)
-            return None if choices.plain_fits else 'its scores would need more memory than there is'
+            return None if measured.plain_fits else 'its scores would need more memory than there is'
 
         @functools.cache
         def prepared() -> tuple[list[Any], tuple[jax.Array, ...]]:
             def passes(window: int | None) -> Callable[..., list[jax.Array]]:
                 def both(segments_BxL: jax.Array, *others: jax.Array) -> list[jax.Array]:
-                    ranges = _ranges(segments_BxL, window, self.causal, max(choices.documents, DOCUMENTS))
+                    ranges = _ranges(segments_BxL, window, self.causal, max(measured.documents, DOCUMENTS))
                     return _with_gradients(self.attend(name), ranges, *others)
 
                 return jax.jit(both, compiler_options=options_here())
 
-            shape = (choices.rows, max(self.widths), self.heads, self.head_size)
+            # Made when it is first timed: a candidate that fails its check takes no memory and no compile.
+            shape = (measured.rows, max(self.widths), self.heads, self.head_size)
             *arrays, segments_BxL = _sample(self.mesh, shape, self.dtype, self.causal)
             layers = collections.Counter(self.windows).items()
             return [(passes(window), number) for window, number in layers], (segments_BxL, *arrays[:4])
@@ -265,66 +269,75 @@ class Needed:
                     done = one(*inputs)  # of a layer at a time: those of all may be more than the memory
             jax.block_until_ready(done)  # the device computes in order
 
-        return Way(check, work)
+        return Candidate(check, work)
 
 
 def choose(
     wanted: str,
-    needed: Needed,
+    spec: AttentionSpec,
     attention_dropout: float,
     warn: Callable[[str], None],
-    choices: Choices | None = None,
+    measured: MeasuredAttention | None = None,
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
-    A kernel must do for all widths and windows that are `needed`.
-    `auto` is plain where attention probabilities are dropped, else the one that `choices` has from before, else the
-    fastest, which it measures; without `choices` the platform's first kernel that passes. It says in one line each
+    A kernel must do for all widths and windows of `spec`.
+    `auto` is plain where attention probabilities are dropped, else the one that `measured` has from before, else the
+    fastest, which it measures; without `measured` the platform's first kernel that passes. It says in one line each
     which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
-    known = ('auto', PLAIN, *KERNELS)
+    known = ('auto', PLAIN_ATTENTION, *KERNELS)
     if wanted not in known:
         raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(known)}')
-    if wanted == PLAIN or (wanted == 'auto' and attention_dropout > 0):
+    if wanted == PLAIN_ATTENTION or (wanted == 'auto' and attention_dropout > 0):
         return attend
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
         check_kernel(name, attention_dropout)
-        if flaw := needed.flaw(name):
+        if flaw := spec.flaw(name):
             raise ConfigError(
                 f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
             )
-    elif choices is None:
-        name, left_out = _first_sound(needed)
+    elif measured is None:
+        name, left_out = _first_sound(spec)
     else:
-        name, left_out = _fastest(needed, choices, warn)
+        name, left_out = _fastest(spec, measured, warn)
     for kernel, flaw in left_out.items():
-        on = 'plain XLA' if name == PLAIN else name
+        on = 'plain XLA' if name == PLAIN_ATTENTION else name
         warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); continuing with {on}')
-    if name in WITHOUT_WINDOWS and set(needed.windows) != {None}:
+    if name in WITHOUT_WINDOWS and set(spec.windows) != {None}:
         warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
-    return needed.attend(name)
+    return spec.attend(name)
 
 
-def _first_sound(needed: Needed) -> tuple[str, dict[str, str]]:
+def _first_sound(spec: AttentionSpec) -> tuple[str, dict[str, str]]:
     """The platform's first kernel that passes, and what is wrong with those before it; without one plain attention."""
     left_out: dict[str, str] = {}
-    for name in KERNELS_OF_PLATFORM.get(_platform(needed.mesh), ()):
-        if (flaw := needed.flaw(name)) is None:
+    for name in KERNELS_OF_PLATFORM.get(_platform(spec.mesh), ()):
+        if (flaw := spec.flaw(name)) is None:
             return name, left_out
         left_out[name] = flaw
-    return PLAIN, left_out
+    return PLAIN_ATTENTION, left_out
 
 
-def _fastest(needed: Needed, choices: Choices, warn: Callable[[str], None]) -> tuple[str, dict[str, str]]:
+def _fastest(
+    spec: AttentionSpec, measured: MeasuredAttention, warn: Callable[[str], None]
+) -> tuple[str, dict[str, str]]:
     """What was chosen before, else the fastest for the platform, and what is wrong with others. It is remembered."""
-    known, names = (PLAIN, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(needed.mesh), ())
-    sides = 'to one side' if needed.causal else 'to both sides'
-    kept = choices.made.get(sides)
+    known, names = (PLAIN_ATTENTION, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(spec.mesh), ())
+    sides = 'to one side' if spec.causal else 'to both sides'
+    kept = measured.made.get(sides)
     # Processes exchange numbers, and the first one's counts: the others may not see the folder with the record.
     if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
         name = known[int(number)]
-        flaw = None if name == PLAIN else needed.flaw(name) if name in names else 'it is for another platform'
+        flaw = (
+            None
+            if name == PLAIN_ATTENTION
+            else spec.flaw(name)
+            if name in names
+            else 'it is for another platform'
+        )
+        # Where one process cannot use it none does: all must run the same program.
         if agreed(math.inf if flaw else 0) == 0:
             return name, {}
         warn(
@@ -332,12 +345,12 @@ def _fastest(needed: Needed, choices: Choices, warn: Callable[[str], None]) -> t
             'from here on another is used, which rounds differently'
         )
     if not names:
-        return PLAIN, {}
-    found = fastest({name: needed.way(name, choices) for name in (PLAIN, *names)})
+        return PLAIN_ATTENTION, {}
+    found = fastest({name: spec.candidate(name, measured) for name in (PLAIN_ATTENTION, *names)})
     if not found.chosen:  # none was measured in time, or in this memory
-        return _first_sound(needed)
-    choices.made[sides] = dataclasses.asdict(found)
-    return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
+        return _first_sound(spec)
+    measured.made[sides] = dataclasses.asdict(found)
+    return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN_ATTENTION}
 
 
 def check_kernel(name: str, attention_dropout: float, platform: str = '', repeatable: bool = False) -> None:
@@ -375,6 +388,7 @@ def find_flaw(
     devices, compiled like the train step.
     """
     to_ranges = functools.partial(_ranges, window=window, causal=causal)
+    # Two rows a device: one that ends in padding, and one that its documents fill (`_two_rows`).
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
 
     @functools.partial(jax.jit, compiler_options=options_here())

@@ -23,10 +23,12 @@ from orbax.checkpoint import checkpoint_managers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
-from bioptimus_jax.run.manifests import MANIFEST, again, read_record
+from bioptimus_jax.run.manifests import MANIFEST, read_record, rerun_hint
 from bioptimus_jax.storage.files import read_json, sha256
 
-AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
+AVERAGE = (
+    'average'  # in a train state that has it: what is scored and exported in place of the trained weights
+)
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
@@ -52,7 +54,7 @@ class Marked:
 
 
 def _alone() -> ocp.options.MultiprocessingOptions:
-    """For Orbax, which otherwise waits for the other processes: this one reads or writes by itself."""
+    """Options with which Orbax reads or writes in this process alone; otherwise it waits for the other processes."""
     own = jax.process_index()
     return ocp.options.MultiprocessingOptions(
         primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
@@ -69,6 +71,7 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int, marked: Iterable[int], own_copies: bool = False):
         self.marked, self.own_copies = Marked(marked), own_copies
         policies: list[Any] = [checkpoint_managers.LatestN(keep), self.marked]
+        # Once in a process: set again, the hook would hand on to itself.
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
@@ -92,7 +95,7 @@ class Checkpoints:
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
-        # Of what is on the devices: what is written wrong must not get a sum that agrees.
+        # Checksum the arrays on the devices, not what is written: a bad write must not get a sum that agrees.
         sums = checksums(state)
         if self.own_copies:
             # Every process has to take part in this, although only the first one writes.
@@ -101,10 +104,11 @@ class Checkpoints:
                 return
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))
         with self._plain_disk_errors():
+            # Forced, since the loop decides when to save; Orbax has a rule of its own.
             self.manager.save(step, args=arguments, force=True)
 
     def wait(self) -> None:
-        """Until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
+        """Wait until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
         with self._plain_disk_errors():
             self.manager.wait_until_finished()
 
@@ -161,6 +165,7 @@ class Checkpoints:
             abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), abstract)
         asked = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
         restored = self.manager.restore(step, args=asked)
+        # Summed anew from what was read, so that damage on disk or on the way shows.
         _compare(checksums(restored['state']), restored['checksums'])
         if self.own_copies:
             shardings = jax.tree.map(lambda x: x.sharding, like)
@@ -186,9 +191,9 @@ class Checkpoints:
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
     path = _phase_path(folder, phase) / 'checksums' / 'metadata'
-    sums = read_json(path, again(folder))
+    sums = read_json(path, rerun_hint(folder))
     if not isinstance(sums, dict):
-        raise InputError(f'{path}: is damaged or missing; {again(folder)}')
+        raise InputError(f'{path}: is damaged or missing; {rerun_hint(folder)}')
     return sums
 
 
@@ -218,7 +223,7 @@ def load_phase(folder: Path, phase: str) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {again(folder)}'
+            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {rerun_hint(folder)}'
         ) from error
     return jax.tree.map(np.asarray, state[part])
 
@@ -230,7 +235,7 @@ def _check_files(folder: Path, path: Path) -> None:
         file = folder.resolve() / name
         if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry['sha256']):
             what = f'is not what {MANIFEST} says (SHA-256)' if file.is_file() else 'is missing'
-            raise InputError(f'{folder / name}: {what}; {again(folder)}')
+            raise InputError(f'{folder / name}: {what}; {rerun_hint(folder)}')
 
 
 def checksums(state: Any) -> dict[str, int]:
@@ -254,6 +259,7 @@ def _checksum(leaf: jax.Array) -> jax.Array:
         bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
     # Every weight is odd, hence invertible mod 2^32: no single changed number can leave the sum as it was. Weights
     # differ by position, so two that change places are seen too; a sum does not depend on how the leaf is split.
+    # The place in the whole leaf, made axis by axis, so that it is split as the leaf is.
     index = jnp.zeros(leaf.shape, jnp.uint32)
     for axis, size in enumerate(leaf.shape):
         index = index * jnp.uint32(size % 2**32) + jax.lax.broadcasted_iota(jnp.uint32, leaf.shape, axis)

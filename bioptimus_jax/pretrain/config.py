@@ -56,13 +56,13 @@ class Phase:
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
     corpora: tuple[str, ...] = key(
         (),
-        'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the corpus of this run',
+        'sources of the rows, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the corpus of this run',
     )
     warmup_fraction: float = key(
-        -1.0, 'as pretrain.warmup_fraction, of the path that begins here; -1: as that', low=-1, high=1
+        -1.0, 'warm-up of the path that begins here; -1: pretrain.warmup_fraction', low=-1, high=1
     )
     end_fraction: float = key(
-        -1.0, 'as pretrain.end_fraction, of the path that begins here; -1: as that', low=-1, high=1
+        -1.0, 'end of the path that begins here; -1: pretrain.end_fraction', low=-1, high=1
     )
     rate_end: float = key(
         0.0, 'the rate moves to this one within the phase, in a straight line; 0: it stays', low=0, high=0.9
@@ -98,8 +98,8 @@ ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', SELF_PACED)
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
 ENTITIES = 'entities'
 PACES = ('heldout', ENTITIES)
-"""What self-pacing goes by (`pretrain.curriculum.PACE_VALUES`)."""
-MEASURES = {'masked': 'masked', 'all': 'perplexity'}
+"""What self-pacing goes by (`pretrain.curriculum.EARLY_STOP_METRICS`)."""
+DIFFICULTY_MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
 
 
@@ -109,38 +109,40 @@ class Curriculum:
 
     order: str = key(
         'given',
-        'of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
+        'order of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
         'self_paced: as given, and a phase ends once what `pace` names is flat',
         one_of=ORDERS,
     )
     probe: str = key(
         'initial',
-        "by difficulty: whose perplexity; initial: this run's step 0, else a folder or hub id",
+        "order by difficulty: the model whose perplexity counts; initial: this run's step 0, else a folder or hub id",
         path=True,
     )
     probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
     texts: tuple[str, ...] = key(
         (),
-        'by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
+        'order by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
         "empty: this run's held-out documents",
         path=True,
     )
     measure: str = key(
         'masked',
-        'by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept under '
-        '80-10-10 and nearly free',
-        one_of=tuple(MEASURES),
-        only_with=('curriculum.order', BY_DIFFICULTY),
+        'order by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept '
+        'under 80-10-10 and nearly free',
+        one_of=tuple(DIFFICULTY_MEASURES),
+        active_if=('curriculum.order', BY_DIFFICULTY),
     )
     samples: int = key(
-        10, 'by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
+        10, 'order by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
     )
-    documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
+    documents: int = key(
+        2560, 'order by difficulty: documents of all samples, chosen by hash of the id', low=1
+    )
     pace: str = key(
         'heldout',
         'self_paced: heldout: the held-out loss; entities: 1 - F1 from frozen states, mean of evaluation.entities',
         one_of=PACES,
-        only_with=('curriculum.order', (SELF_PACED,)),
+        active_if=('curriculum.order', (SELF_PACED,)),
     )
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
     min_improvement: float = key(0.005, 'self_paced: enough, as a share of what `pace` names', low=0, high=1)
@@ -196,12 +198,17 @@ class Pretrain:
     )
     dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
 
+    @property
+    def averages(self) -> bool:
+        """Whether other weights are scored and exported than those that are trained: averages of these."""
+        return bool(self.ema) or OPTIMIZERS[self.optimizer].evaluated is not None
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """Frozen-mask evaluation on the held-out documents."""
 
-    seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
+    seed: int = key(1729, 'seed of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
     settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
@@ -215,7 +222,7 @@ class Evaluation:
         'training sentences of each of them, chosen by hash; devel and test are never read',
         low=2,
         high=LARGEST_SIZE,
-        only_with=('evaluation.entities', NOT_EMPTY),
+        active_if=('evaluation.entities', NOT_EMPTY),
     )
     snapshots_per_phase: int = key(
         1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100

@@ -70,12 +70,15 @@ def in_chunks(
 def of_targets(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
     """A `Loss`: cross-entropy by the targets, and whether a target has the highest logit."""
     ((logits_BxCxV,), (targets_BxC,)) = logits, others
+    # Less the largest logit, so that no power overflows; its own becomes 1.
     best_BxC = logits_BxCxV.max(axis=-1)
     powers_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
     norm_BxC = powers_BxCxV.sum(axis=-1)
     true_BxC = jnp.take_along_axis(logits_BxCxV, targets_BxC[..., None], axis=-1)[..., 0]
     losses_BxC = best_BxC + jnp.log(norm_BxC) - true_BxC
+    # One division a slot and a product a column: a division takes longer than a product.
     shares_BxCxV = powers_BxCxV * (1 / norm_BxC)[..., None]
+    # A comparison is elementwise and fuses with the subtraction; a scatter would write the chunk once more.
     is_target_BxCxV = jnp.arange(logits_BxCxV.shape[-1])[None, None] == targets_BxC[..., None]
     return (losses_BxC, true_BxC >= best_BxC), (shares_BxCxV - is_target_BxCxV,)
 
@@ -104,7 +107,7 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, logits_BxCxV: jax.Array) -> 'Shares':
-        """Both, with one pass over the logits for the sum."""
+        """Both shares, with one pass over the logits for the sum."""
         logs_BxCxV = jax.nn.log_softmax(logits_BxCxV)
         return cls(jnp.exp(logs_BxCxV), logs_BxCxV)
 
@@ -121,6 +124,7 @@ def chunk_slots(rows: int, slots: int, platform: str = '') -> int:
 
     `platform`: cpu, gpu or tpu; empty: the one that this process runs on.
     """
+    # Chunks as equal as can be: a short last one would be padded, and computed as if it were full.
     wanted = POSITIONS_PER_CHUNK.get(platform or jax.default_backend(), POSITIONS_PER_CHUNK_ELSEWHERE)
     chunks = -(-slots // max(8, wanted // max(rows, 1)))
     return min(-(-slots // (8 * chunks)) * 8, slots)
@@ -146,7 +150,7 @@ def _computed(
 
     whole = [x.states_BxMxD for x in layers], others, weights_BxM
     states, others, weights_BxM = jax.tree.map(padded, whole)
-    # Outside of the loop: cast once, not for every chunk.
+    # Outside of the loop, so that the table is cast once and not for every chunk.
     low = [compute.place(x.table_VxD.astype(compute.dtype), 'vocabulary', None) for x in layers]
 
     def part_at(at: Any) -> tuple[Any, ...]:
@@ -168,6 +172,8 @@ def _computed(
             change_BxCxV = changes[layer] * weights_BxC[..., None]
             states_BxCxD, *of_tables = _gradients(parts[layer], change_BxCxV, low[layer], compute, tables)
             axes = ('rows', 'vocabulary', None), ('rows', 'vocabulary')
+            # A place for every shard of the rows, so that devices add up their sums once, behind the loop, not in every
+            # chunk.
             added = [compute.place(x + y, *a) for x, y, a in zip(before[1:], of_tables, axes)]
             sums = {**sums, layer: [put(before[0], states_BxCxD), *added]}
         return total, values, sums
@@ -209,11 +215,13 @@ in_chunks.defvjp(_computed, _backward)
 def _gradients(
     states_BxCxD: jax.Array, change_BxCxV: jax.Array, table_VxD: jax.Array, compute: Compute, tables: bool
 ) -> list[jax.Array]:
-    """Gradients of a chunk's weighted sum, given that of its logits: of its states BxCxD, of the table SxVxD and of
-    the bias SxV.
+    """Gradients of a chunk's weighted sum, given that of its logits: of its states BxCxD, of the table SxVxD and of the
+    bias SxV.
 
-    Those of table and bias are sums for every part of the rows, to be added across devices once, after the last chunk.
+    The gradients of table and bias are sums for every part of the rows, to be added across devices once, after the last
+    chunk.
     """
+    # The products take the compute type and are summed in float32; the bias sums the changes as they are.
     low_BxCxV = change_BxCxV.astype(compute.dtype)
     found = [jnp.einsum('bcv,vd->bcd', low_BxCxV, table_VxD, preferred_element_type=jnp.float32)]
     if tables:

@@ -22,13 +22,13 @@ from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.run.manifests import again
+from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
-"""Of stage pretrain: where its phases are planned, and at which steps those that have ended did."""
+"""Files of stage pretrain: where its phases are planned, and at which steps the ended ones did."""
 OF_SET = 'entities/'
-"""In the record of an evaluation OF_SET and the name of a set have its F1 from frozen states."""
+"""Prefix, in the record of an evaluation, of a set's name: its F1 from frozen states."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ScheduledPhase:
         return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
 
 
-class Moving(NamedTuple):
+class RateRamp(NamedTuple):
     """A number of a setting that moves within a phase, in a straight line or in so many equal `parts`."""
 
     first: Any
@@ -59,7 +59,7 @@ class Moving(NamedTuple):
     parts: Any
 
     def at(self, done: Any, length: Any) -> Any:
-        """Its value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
+        """The value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
         # `parts` is traced, so both ways are computed, and no divisor may be 0 in the one that is not taken. The last
         # part also has the steps that the division leaves over.
         of_part = jnp.maximum(length // jnp.maximum(self.parts, 1), 1)
@@ -128,6 +128,7 @@ def ordered(experiment: HasTraining, difficulty: Mapping[str, float]) -> tuple[s
         sign = 1 if order == 'easy_to_hard' else -1
         return tuple(sorted(names, key=lambda name: sign * difficulty[name]))
     if order == 'shuffled':
+        # numpy's generator, so that planning the order starts no device.
         return tuple(names[at] for at in np.random.default_rng(experiment.seed).permutation(len(names)))
     return names
 
@@ -150,9 +151,11 @@ def after_evaluation(
     here = next(s for s in schedule if s.start < done <= s.stop)
     if settings.order != SELF_PACED or here.ended:
         return schedule
-    # Of this phase alone, and only losses at its own points: a resumed run must see what the first attempt saw.
+    # Only evaluations of this phase, at its own points: a resumed run must see what the first attempt saw, and a
+    # snapshot's or a pause's evaluation must not count.
     points = sorted(set(here.evenly(experiment.evaluation.per_phase)))
     seen = [losses[point] for point in points if point <= done and point in losses]
+    # The last phase never ends early: the run is as long as one without self-pacing.
     flat = here is not schedule[-1] and flattened(seen, settings.patience, settings.min_improvement)
     if not flat and done < here.stop:
         return schedule
@@ -161,7 +164,7 @@ def after_evaluation(
     return _consecutive(phases, schedule[-1].stop, ends)
 
 
-PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+EARLY_STOP_METRICS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     'heldout': lambda evaluation: float(evaluation['frozen_loss']),
     ENTITIES: lambda evaluation: 1 - float(np.mean(list(f1_of(evaluation).values()))),
 }
@@ -170,7 +173,7 @@ PACE_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
 
 def pace_value(experiment: HasTraining, evaluation: Mapping[str, Any]) -> float:
     """What self-pacing goes by in this run."""
-    return PACE_VALUES[experiment.curriculum.pace](evaluation)
+    return EARLY_STOP_METRICS[experiment.curriculum.pace](evaluation)
 
 
 def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
@@ -181,6 +184,7 @@ def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:
     """Whether the last `patience` losses are no better than those before, by that share of the best of them."""
     before, last = losses[:-patience], losses[-patience:]
+    # The best of each side, so that one noisy evaluation neither ends a phase nor keeps it alive.
     return bool(before) and min(last) > min(before) * (1 - min_improvement)
 
 
@@ -201,6 +205,7 @@ def kept_steps(schedule: Schedule, per_phase: int, before: Mapping[str, int]) ->
         for number, point in enumerate(s.evenly(per_phase)[:-1], 1)
         if point <= s.stop
     }
+    # Its checkpoint exists and may be exported already; its name keeps meaning that step.
     snapshots |= {name: before[name] for name in snapshots if name in before}
     kept = {**snapshots, **{s.name: s.stop for s in schedule}}
     return dict(sorted(kept.items(), key=lambda entry: entry[1]))
@@ -217,14 +222,14 @@ def kept_names(experiment: HasTraining) -> list[str]:
     return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
 
 
-def read_record(folder: Path) -> list[dict]:
+def read_phases(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, again(folder))
+    record = read_json(folder / RECORD, rerun_hint(folder))
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {again(folder)}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {rerun_hint(folder)}')
     return record
 
 
@@ -263,14 +268,15 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     if phase.duration_unit == 'steps':
         return max(1, round(phase.duration))
     per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]
+    # A share of an epoch is that share of its rows, since rows have about equally many tokens and words.
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
 def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
 
-    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting. With them the
-    `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
+    The objective is the one of that name, or the run's own; nobody reads its setting in phases with another one. With
+    them the `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
     """
     columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
@@ -303,6 +309,7 @@ def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> d
                 'setting': columns_of(phase, experiment),
             }
         )
+    # An argument and no constant, so that runs that differ in the seed share one compiled program.
     key = seed_key(experiment.seed)
     return {
         **jax.tree.map(lambda *values: np.stack(values), *rows),
@@ -320,11 +327,12 @@ def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
     at = phase_at(table, step)
     start, length = (jnp.asarray(table[name])[at] for name in ('start', 'length'))
     here = jax.tree.map(lambda column: jnp.asarray(column)[at], table['setting'])
-    return {n: v.at(step - start, length) if isinstance(v, Moving) else v for n, v in here.items()}
+    return {n: v.at(step - start, length) if isinstance(v, RateRamp) else v for n, v in here.items()}
 
 
 def phase_at(table: Mapping[str, Any], step: Any) -> Any:
     """Number of the phase that a step belongs to."""
+    # `right`: a step at which a phase starts belongs to that phase.
     return jnp.searchsorted(jnp.asarray(table['start']), step, side='right') - 1
 
 
@@ -339,6 +347,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
     # + 1: else the first step would have a learning rate of 0, and change nothing.
     rising = (done + 1) / jnp.maximum(warmup, 1)
     since, length, fallen = done - warmup, jnp.maximum(steps - warmup, 1), done - warmup
+    # Each fall is computed and one is chosen: the phase is traced, so there is no `if`.
     for number, fall in enumerate(FALLS.values()):
         chosen = jnp.asarray(table['path_fall'])[at] == number
         fallen = jnp.where(chosen, fall.fallen(since, length), fallen)
@@ -349,6 +358,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
 def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
     for old, new in itertools.zip_longest(before, schedule[: len(before)]):
+        # Nothing of this phase was taken yet, so it and those behind it may change freely.
         if old['start'] >= step:
             return
         took = f'{step} steps are done, and phase {old["name"]} took steps {old["start"]}-{min(old["stop"], step)}'

@@ -1,7 +1,7 @@
 """F1 of entities at every evaluation, from frozen states: a measure of the task while a model still trains.
 
 The held-out loss tells how far a training is. Within a training F1 from frozen states follows F1 after fine-tuning with
-a correlation of 0.90 (docs/results.md, Masking). `scoring/frozen.py` says how it is measured.
+a correlation of 0.90 (docs/lab/entities.md). `scoring/frozen.py` says how it is measured.
 """
 
 import dataclasses
@@ -40,11 +40,11 @@ class WithEntities:
     sets: FrozenSets | None
 
     def save(self, folder: Path) -> None:
-        """As the evaluation alone does: sentences are chosen by hash, so nothing is drawn."""
+        """Save the evaluation; sentences are chosen by hash, so nothing else was drawn."""
         self.evaluation.save(folder)
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
-        """Those of the evaluation, and F1 of each set, of the model that would be exported."""
+        """Scores of the evaluation, and F1 on each set of the model that would be exported."""
         yield from self.evaluation.scores(params, frozen, every_setting)
         architecture, model = self.objective.exports(params)['']
         model = gathered(model)

@@ -12,13 +12,13 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 SECONDS = 60.0
-"""For all ways together, with their checks and their compiling."""
+"""Time for all candidates together, with their checks and their compiling."""
 REPEATS = 5
-"""Of which the shortest counts; one more before them compiles."""
+"""Measurements of which the shortest counts; one more before them compiles."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class Candidate:
     """`check`: what is wrong with it, in words, or None; `work`: does it once, and waits until it is done."""
 
     check: Callable[[], str | None]
@@ -34,19 +34,19 @@ class Measured:
     left_out: dict[str, str]
 
 
-def fastest(ways: Mapping[str, Way], seconds: float = SECONDS) -> Measured:
+def fastest(candidates: Mapping[str, Candidate], seconds: float = SECONDS) -> Measured:
     """Check and measure one after the other, each for no longer than what is left of the time.
 
     All processes must ask at the same place. What one of them cannot use none uses; the first one's times decide.
     """
     until, found, left_out = time.monotonic() + seconds, dict[str, float](), dict[str, str]()
-    for name, way in ways.items():
-        # By one clock: a way that only some processes begin would wait for ever in its collectives.
+    for name, candidate in candidates.items():
+        # One clock decides for all: a candidate that only some processes begin would wait for ever in its collectives.
         left = agreed(until - time.monotonic())
         if left <= 0:
             left_out[name] = f'not measured, {seconds:g} s had passed'
             continue
-        taken, flaw = _within(left, way)
+        taken, flaw = _within(left, candidate)
         if (taken := agreed(taken)) < math.inf:
             found[name] = round(1000 * taken, 4)
         else:
@@ -71,28 +71,28 @@ def flaw_of(check: Callable[[], str | None]) -> str | None:
         return f'{type(error).__name__}: {lines[0][:200]}'
 
 
-def _within(seconds: float, way: Way) -> tuple[float, str | None]:
+def _within(seconds: float, candidate: Candidate) -> tuple[float, str | None]:
     """The seconds that it takes; infinite, with the reason, where it cannot be used or is not done in time.
 
     It has a thread of its own, which nobody can end: what hangs goes on behind.
     """
     answers: queue.SimpleQueue[tuple[float, str | None]] = queue.SimpleQueue()
-    threading.Thread(target=lambda: answers.put(_timed(way)), daemon=True).start()
+    threading.Thread(target=lambda: answers.put(_timed(candidate)), daemon=True).start()
     try:
         return answers.get(timeout=seconds)
     except queue.Empty:
         return math.inf, f'not measured within the {seconds:.0f} s that were left'
 
 
-def _timed(way: Way) -> tuple[float, str | None]:
+def _timed(candidate: Candidate) -> tuple[float, str | None]:
     taken: list[float] = []
 
     def check() -> str | None:
-        if flaw := way.check():
+        if flaw := candidate.check():
             return flaw
         for _ in range(1 + REPEATS):
             started = time.perf_counter()
-            way.work()
+            candidate.work()
             taken.append(time.perf_counter() - started)
         return None
 

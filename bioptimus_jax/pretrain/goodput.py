@@ -54,21 +54,21 @@ class Clock:
             self.enter(before)
 
     def waited(self, seconds: float) -> None:
-        """So many seconds of this span were spent waiting for input."""
+        """Count seconds of this span that were spent waiting for input."""
         self.spans[INPUT] += seconds
         self.spans[self.span] -= seconds
 
     def record(self, step: int, ended: bool = False) -> None:
         """Put the spans on record; `ended`: this process has no more to say, so nothing killed it."""
         if self.silent and self.anew:
-            self.run.log(STAGE, 0, kind='start')
+            self.run.metrics.write(STAGE, 0, kind='start')
         self.silent, self.step = False, step
         self.enter(self.span)
         spans = {span: round(seconds, 3) for span, seconds in self.spans.items()}
         began = self.run.began
         facts = {'kind': 'spans', 'name': f'{began:.3f}', 'began': round(began, 3), 'first': self.first}
         told = {'computed': self.run.computed_on} if step == (self.first or 0) else {}
-        self.run.log(STAGE, step, **facts, ended=ended, spans=spans, **told)
+        self.run.metrics.write(STAGE, step, **facts, ended=ended, spans=spans, **told)
 
 
 def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:

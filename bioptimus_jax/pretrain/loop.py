@@ -18,7 +18,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
-from bioptimus_jax.pretrain.backends import Choices
+from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
@@ -33,13 +33,19 @@ from bioptimus_jax.pretrain.objective import (
     most_places,
     planned_objective,
 )
-from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
+from bioptimus_jax.pretrain.sharding import (
+    ROWS_OF_A_STEP,
+    batch_sharding,
+    check_fits,
+    make_mesh,
+    mesh_in_words,
+)
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
-from bioptimus_jax.pretrain.watch import Profiler, Window
+from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import again
+from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
@@ -76,6 +82,7 @@ class Session:
     @property
     def evaluate_at(self) -> set[int]:
         """The steps after which the held-out documents are scored."""
+        # Where the command pauses too, so that a run with `until` shows how far it has come.
         points = curriculum.evaluation_steps(self.schedule, self.run.config.evaluation.per_phase)
         return points | {self.pause}
 
@@ -113,14 +120,15 @@ class Session:
 
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
-    clock = Clock(run, anew=not curriculum.read_record(folder))
+    # Before anything else: what opening takes is part of the goodput.
+    clock = Clock(run, anew=not curriculum.read_phases(folder))
     try:
         session = _trained(run, folder, clock)
     finally:  # also of what is refused or asked to stop: a process that was killed has no last word
         if not clock.silent:
             clock.record(clock.step, ended=True)
     if run.leads:
-        run.say(f'pretrain: {goodput.line(run.metrics(goodput.STAGE))}')
+        run.console.say(f'pretrain: {goodput.line(run.metrics.of(goodput.STAGE))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
         'content': digest(
@@ -142,10 +150,11 @@ def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     session, state = _open(run, folder, clock)
     step = clock.first = int(state['step'])
     clock.record(step)
-    progress = run.progress('pretrain', session.total, 'steps')
+    progress = run.console.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
+    # The start has scores too: they are what every phase is compared with.
     if step == 0:
-        run.log('pretrain', 0, kind='start', tokens=0)
+        run.metrics.write('pretrain', 0, kind='start', tokens=0)
         _evaluate(session, state, 0, phase_end=True)
         clock.record(0)
     try:
@@ -162,33 +171,34 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_rows(config.rows, architecture)
+    # Refused before a step is taken: phases are judged, and may be ended, by held-out documents.
     heldout = Rows(run.folder('rows'), 'heldout')
     if not len(heldout):
         raise InputError(
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    objectives, choices = _objectives(run, folder, architecture, subwords, rows, mesh)
+    objectives, measured = _objectives(run, folder, architecture, subwords, rows, mesh)
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
-    record = curriculum.read_record(folder)
-    order = difficulty.phase_order(run, run.config, run.folder, folder, objective, record)
+    record = curriculum.read_phases(folder)
+    order = difficulty.phase_order(run.console, run.config, run.folder, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
     kept = _kept(run.config, folder, schedule)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
-    found = checkpoints.restore(state, run.say)
+    found = checkpoints.restore(state, run.console.say)
     state, step = found or (state, 0)
     if found:
         if not record:  # without it nobody knows where the phases ended
-            raise InputError(f'{folder / curriculum.RECORD}: is missing; {again(folder)}')
+            raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')
         curriculum.check_continues(record, schedule, step)
-        run.say(f'pretrain: resuming after step {step}')
+        run.console.say(f'pretrain: resuming after step {step}')
     evaluation = with_entities(objective.evaluation(heldout), run, objective, subwords)
     if run.leads:
-        choices.write(folder)
+        measured.write(folder)
         # Before the first checkpoint: one without this record is refused at the next start.
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
@@ -207,7 +217,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
         checkpoints,
         evaluation,
         clock,
-        **_recorded(config, run.metrics('pretrain'), step),
+        **_recorded(config, run.metrics.of('pretrain'), step),
     )
     return session, state
 
@@ -219,24 +229,30 @@ def _objectives(
     subwords: Subwords,
     rows: Rows,
     mesh: Mesh,
-) -> tuple[dict[str, Objective], Choices]:
+) -> tuple[dict[str, Objective], MeasuredAttention]:
     """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
     config, here = run.config, present()
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    choices = Choices(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
-    choices.read(folder)
+    measured = MeasuredAttention(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
+    # A run that goes on takes the attention that it began with: another one rounds in another way, and the resumed run
+    # would differ.
+    measured.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
+        name: make_objective(
+            config, architecture, subwords, rows.pieces, mesh, run.console.say, name, measured
+        )
         for name in config.all_objectives
     }
     own, *_ = objectives.values()
-    run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())
-    if choices.made:
-        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
-    return objectives, choices
+    run.computes('pretrain', str(here), mesh=mesh_in_words(mesh), **own.compute.words())
+    if measured.made:
+        run.console.say(
+            f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}'
+        )
+    return objectives, measured
 
 
 def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
@@ -266,7 +282,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
     session.check_pause(start)
     tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
-    window, compiled = Window(), set[str]()
+    interval, compiled = LogInterval(), set[str]()
     clock.enter(TRAINING)
     for step, batch, waited in session.batches.stream(start, session.total):
         clock.waited(waited)
@@ -274,9 +290,10 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         profiler.before(done)
         name = session.objective_at(done)
         with clock.within(TRAINING if name in compiled else COMPILE):  # which the first call waits for
+            # Metrics stay on the device until the next record, so that the host prepares batches meanwhile.
             state, metrics = session.train_steps[name](state, batch, tables[name])
         compiled.add(name)
-        window.add(done, metrics, waited)
+        interval.add(done, metrics, waited)
         profiler.after(done, state)
         stopping, logged = _stopping(run, done), done % runtime.log_every_steps == 0
         leaving = stopping or done == session.pause
@@ -284,13 +301,13 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
         recorded = save_now or done in evaluate_at or logged
         if recorded:
-            record = _log(session, window)
-            progress.update(len(window.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
-            window = Window()
+            record = _log(session, interval)
+            progress.update(len(interval.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
+            interval = LogInterval()
         if done in evaluate_at:
             if _ends_phase(session, state, done):
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
-            window = Window()  # the time of an evaluation is in no rate
+            interval = LogInterval()  # the time of an evaluation is in no rate
         with clock.within(CHECKPOINT):
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
             if save_now or done in kept.values():
@@ -311,7 +328,7 @@ def _ends_phase(session: Session, state: Any, done: int) -> bool:
     """Score the held-out documents; whether self-pacing ends the phase by it, so that the schedule is another one."""
     ending = any(s.stop == done for s in session.schedule)
     _evaluate(session, state, done, phase_end=ending)
-    if not _moved(session, done):
+    if not _phase_ended_early(session, done):
         return False
     if not ending:  # it is one now: under every setting, in place of the record just made
         _evaluate(session, state, done, phase_end=True)
@@ -321,6 +338,7 @@ def _ends_phase(session: Session, state: Any, done: int) -> bool:
 def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leaving: bool) -> None:
     """Save in the background, but wait where this process ends, or where phases.json is to name the checkpoint."""
     session.checkpoints.save(done, state)
+    # phases.json names checkpoints that exports read: it may not be ahead of the disk.
     if done in kept.values() or leaving:
         session.checkpoints.wait()
     if done in kept.values() and session.run.leads:
@@ -330,12 +348,12 @@ def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leav
 def _stopping(run: Run[HasTraining], done: int) -> bool:
     """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
     if jax.process_count() == 1:
-        return run.stopping.is_set()
+        return run.console.stopping.is_set()
     # Asking costs a collective; and one process that leaves alone would have the others wait for it in theirs.
-    return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
+    return done % run.config.runtime.log_every_steps == 0 and any_of(run.console.stopping.is_set())
 
 
-def _moved(session: Session, done: int) -> bool:
+def _phase_ended_early(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
     schedule = curriculum.after_evaluation(session.schedule, done, session.pace_values, session.run.config)
     if schedule == session.schedule:
@@ -348,33 +366,36 @@ def _moved(session: Session, done: int) -> bool:
 
 
 def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> None:
+    # Only what is on disk: a snapshot that was asked for later may lie behind, without a checkpoint.
     there = checkpoints.steps()
     curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
 
-def _log(session: Session, window: Window) -> dict[str, Any]:
-    """Read the window (which waits for its steps), stop on a value that is not finite, write one record."""
-    values, seconds = window.read()
+def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
+    """Read the interval (which waits for its steps), stop on a value that is not finite, write one record."""
+    values, seconds = interval.read()
     settings = session.run.config.pretrain
     bad = watch.first_not_finite(values)
+    # Found with the record, not at the step: to ask every step would make the host wait for the device.
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
-    # A window never holds two objectives: every phase ends with a record.
+    # An interval never holds two objectives: every phase ends with a record.
     step = values[-1][0]
     objective = session.objectives[session.objective_at(step)]
-    record = watch.summarise(window, values, seconds, cells, objective)
+    record = watch.summarise(interval, values, seconds, cells, objective)
     record['joules'] = session.meter.since_last()
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
         before, here = session.spent[name], record[name]
         record[name] = session.spent[name] = None if before is None or here is None else before + here
     phase = session.phase_at(step)
-    session.run.log('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
+    session.run.metrics.write('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
     return record
 
 
 def _report_not_finite(session: Session, step: int) -> None:
+    # Batches are a function of the step, so the rows of the bad one can be named afterwards.
     rows = session.batches.row_numbers(step - 1)[:8].tolist()
     good = session.checkpoints.latest()
     remedy = (
@@ -391,17 +412,18 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     own, *_ = session.train_steps.values()
+    # The average is what is exported, so it is what is scored.
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.pace_values[step] = curriculum.pace_value(session.run.config, values)
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
-    session.run.log('pretrain', step, **facts, **values, losses=losses)
+    session.run.metrics.write('pretrain', step, **facts, **values, losses=losses)
     if phase_end:
         f1s = [
             f', {name} F1 {100 * f1:.2f} from frozen states' for name, f1 in curriculum.f1_of(values).items()
         ]
-        session.run.say(
+        session.run.console.say(
             f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}{"".join(f1s)}'
         )

@@ -25,7 +25,7 @@ def open_rows(e: HasTraining, own: Path, vocab: Mapping[str, Any] | None) -> Row
     """
     check(e, vocab)
     others = [Rows(place_of(_rows_of(e, name)), 'train') for name in names(e)]
-    return Rows(own, 'train').followed_by(others)
+    return Rows(own, 'train').concatenated(others)
 
 
 def patterns_of(experiment: HasTraining, schedule: Schedule) -> list[Pattern]:

@@ -6,6 +6,7 @@ Legend: B rows of the global batch, L pieces a row.
 import abc
 import dataclasses
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
@@ -19,9 +20,9 @@ from bioptimus_jax.config.fields import walk
 from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.trees import flatten, unflatten
-from bioptimus_jax.pretrain.backends import Choices, make_compute
+from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.build import Block, Rows
@@ -36,7 +37,7 @@ Params: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Sequence[Mapping[str, Any]]
 """The metrics of several steps, on the host."""
 Advance: TypeAlias = Callable[[float], None]
-"""It is told the share of the work that was done, and may raise."""
+"""A function that is told the share of the work that was done, and may raise."""
 
 
 class Example(NamedTuple):
@@ -95,7 +96,7 @@ class Objective(abc.ABC):
     architecture: Architecture
     vocabulary: Vocabulary
     row_pieces: int
-    compute: Compute = PLAIN
+    compute: Compute = PLAIN_COMPUTE
 
     Settings: ClassVar[type] = NoSettings
     """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
@@ -108,7 +109,7 @@ class Objective(abc.ABC):
     heldout_loss: ClassVar[str] = ''
     """What `frozen_loss` is, for tables and cards."""
     rules: ClassVar[Sequence[Rule]] = ()
-    """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
+    """Rules for parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
     passes: ClassVar[int] = 1
     """Passes through the encoder that the backward pass needs all activations of, to estimate memory."""
     distributions: ClassVar[int] = 1
@@ -139,7 +140,7 @@ class Objective(abc.ABC):
 
     @functools.cached_property
     def settings(self) -> Any:
-        """Those of this objective's configuration."""
+        """The settings of this objective in its configuration."""
         return self.settings_of(self.config)
 
     @property
@@ -201,7 +202,7 @@ class Objective(abc.ABC):
 
     @property
     def encoders(self) -> tuple[Architecture, ...]:
-        """Those whose states a step keeps for the backward pass, each of which the mesh has to divide."""
+        """Encoders whose states a step keeps for the backward pass, each of which the mesh has to divide."""
         return (self.architecture,)
 
     def exports(self, params: Params) -> dict[str, tuple[Architecture, Params]]:
@@ -222,6 +223,16 @@ class Objective(abc.ABC):
     def frozen_shapes(self, params: Params) -> Params:
         """The shapes of `frozen`, to estimate memory before there is anything to read."""
         return cast(Params, jax.eval_shape(self.frozen, params))
+
+    def keys(self, keys_B: jax.Array, name: str) -> jax.Array:
+        """Keys of its own for `example`, one for each row, of that name.
+
+        Masks, other names and other objectives draw from other keys. They go by the place of a row in the global batch,
+        so that a row draws the same on any number of devices, in any micro-batch and after a resume.
+        """
+        # Beyond the small numbers that masking folds into the same keys.
+        stream = np.uint32(zlib.crc32(f'{self.name()}/{name}'.encode()) | 2**31)
+        return jax.vmap(lambda key: jax.random.fold_in(key, stream))(keys_B)
 
     @abc.abstractmethod
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
@@ -252,7 +263,7 @@ class Objective(abc.ABC):
         return self.flops_per_piece(attended / pieces, predicted / pieces) * tokens
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
-        """Those of one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
+        """Operations for one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
         return training_flops_per_token(self.architecture, attended, predicted)
 
     def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
@@ -273,7 +284,7 @@ def masking_of(config: HasTraining, phase: str) -> tuple[str, ...]:
     return kind.masking(config.phase[phase]) if kind.says('masking') else ()
 
 
-def words_of(config: HasTraining, name: str) -> str:
+def objective_in_words(config: HasTraining, name: str) -> str:
     """What an objective does and its settings, in words: `causal: every next piece; strength 0.5`."""
     kind = objective_of(config, name)
     does = kind.does if kind.says('does') else ''
@@ -307,7 +318,7 @@ def most_places(config: HasTraining) -> int:
 
 
 def planned_objective(config: HasTraining, architecture: Architecture, name: str = '') -> Objective:
-    """That of a configuration, for what can be known of it before there is a vocabulary."""
+    """The objective of a configuration without a vocabulary, for planning."""
     nothing = np.zeros(0, np.int32)
     vocabulary = Vocabulary(0, nothing > 0, nothing > 0, nothing)
     return objective_of(config, name)(config, architecture, vocabulary, config.rows.row_pieces)
@@ -348,12 +359,12 @@ def make_objective(
     mesh: Mesh,
     warn: Callable[[str], None],
     name: str = '',
-    choices: Choices | None = None,
+    measured: MeasuredAttention | None = None,
 ) -> Objective:
     """The objective of a configuration (of that name, or its own), computed as the mesh and the platform allow.
 
-    `row_pieces`: those of its rows. `choices`: of attention, as `make_compute` takes them.
+    `row_pieces`: those of its rows. `measured`: of attention, as `make_compute` takes them.
     """
     kind = objective_of(config, name)
-    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal, choices)
+    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal, measured)
     return kind(config, architecture, vocabulary, row_pieces, compute)

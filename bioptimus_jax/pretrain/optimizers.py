@@ -16,11 +16,18 @@ class Optimizer:
 
     `updates(settings, decayed, matrices)` gives the optax transformations between clipping and the learning rate, which
     the step applies: `decayed` and `matrices` are trees like the parameters that say which of them decay, and which are
-    matrices of the encoder. A state must be all zeros at step 0: that is what a reset makes of it.
+    matrices of the encoder. Their `update` gets the keyword `learning_rate` too; where they have a use for it, the last
+    one gives `whole_steps`: what is added to the parameters, which the step then only adds.
+
+    `evaluated(settings, states, params)`: the weights that are scored, kept and exported where these are not the ones
+    that are trained, from the states of those transformations and the trained parameters. They lie in the train state
+    beside the trained ones.
     """
 
     meaning: str
     updates: Callable[[Any, Any, Any], Sequence[Any]]
+    whole_steps: bool = False
+    evaluated: Callable[[Any, Any, Any], Any] | None = None
 
 
 def _adamw(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:

@@ -18,12 +18,12 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, Setting
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, MaskingParams
 from bioptimus_jax.rows.build import Block
 from bioptimus_jax.scoring import student
 
 BATCH_ROWS = 64
-KINDS = {'masked': MASKED, 'replaced': REPLACED, 'kept': UNCHANGED}
+CORRUPTIONS = {'masked': MASKED, 'replaced': REPLACED, 'kept': UNCHANGED}
 """What may stand at a selected position: [MASK], another token, the token itself."""
 
 SlotLosses: TypeAlias = Callable[[Masked, np.ndarray, np.ndarray], Any]
@@ -72,7 +72,7 @@ def masks_and_samples(
     maskable = evaluate.Maskable.of(batch, masker, experiment.evaluation.seed, batch_rows, row_shards)
     longest = experiment.pretrain.max_word_pieces
     names = experiment.phases_under(experiment.pretrain.objective)
-    settings = {name: Setting.of(experiment.phase[name], longest) for name in names}
+    settings = {name: MaskingParams.of(experiment.phase[name], longest) for name in names}
     places_R = np.unique(batch['documents'][:, 0], return_inverse=True)[1]
     samples_R = np.zeros(len(maskable.tokens_RxL), int)  # those that fill the last batch have no weight
     samples_R[: len(places_R)] = places_R % experiment.curriculum.samples
@@ -83,12 +83,12 @@ def masks_and_samples(
 def sums_of(
     losses_BxM: np.ndarray, masked: Masked, samples_B: np.ndarray, samples: int
 ) -> dict[str, np.ndarray]:
-    """By sample, [S], the summed loss and number of positions: over all selected ones (`loss`, `weight`) and by kind
+    """Sums by sample, [S], of losses and positions: over all selected ones (`loss`, `weight`) and by kind
     (`masked_loss` ...)."""
     losses_BxM, weights_BxM = np.asarray(losses_BxM, np.float64), np.asarray(masked.weights_M, np.float64)
     kinds_BxM = np.asarray(masked.kinds_M)
     counted = {'': weights_BxM}
-    counted |= {f'{name}_': weights_BxM * (kinds_BxM == kind) for name, kind in KINDS.items()}
+    counted |= {f'{name}_': weights_BxM * (kinds_BxM == kind) for name, kind in CORRUPTIONS.items()}
     sums = {}
     for prefix, weight_BxM in counted.items():
         for name, values_BxM in ((f'{prefix}loss', losses_BxM * weight_BxM), (f'{prefix}weight', weight_BxM)):
@@ -104,7 +104,7 @@ def of_setting(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """
     measured: dict[str, Any] = {}
     positions = {}
-    for name, at in {'perplexity': '', **{name: f'{name}_' for name in KINDS}}.items():
+    for name, at in {'perplexity': '', **{name: f'{name}_' for name in CORRUPTIONS}}.items():
         losses_S, weights_S = sums[f'{at}loss'], sums[f'{at}weight']
         measured[name] = summary(np.exp(losses_S / weights_S).tolist()) if weights_S.all() else None
         positions[name] = float(weights_S.mean())

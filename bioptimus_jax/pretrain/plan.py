@@ -93,7 +93,7 @@ class Plan:
 
     @property
     def parameters(self) -> dict[str, int]:
-        """Those that are trained, by part."""
+        """Numbers of trained parameters, by part."""
         trained, _ = trained_and_frozen(planned_objective(self.experiment, self.architecture))
         return parameter_counts(trained)
 

@@ -31,6 +31,7 @@ def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
     """
     shape = planned_mesh(jax.device_count(), devices, fsdp, tensor).axis_sizes
     chosen = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
+    # Auto: what nobody has constrained is left to the compiler.
     return Mesh(chosen, AXES, axis_types=(AxisType.Auto,) * 3)
 
 
@@ -43,11 +44,12 @@ def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1)
         raise ConfigError(
             f'config.runtime.fsdp: {fsdp} x config.runtime.tensor={tensor} does not divide {count} devices'
         )
+    # Tensor is the last axis: its collectives come in every layer, so they stay between neighbouring devices.
     return AbstractMesh((count // (fsdp * tensor), fsdp, tensor), AXES)
 
 
-def in_words(mesh: Mesh | AbstractMesh) -> str:
-    """As 'data 4 x fsdp 2 x tensor 1'."""
+def mesh_in_words(mesh: Mesh | AbstractMesh) -> str:
+    """The mesh in words, such as 'data 4 x fsdp 2 x tensor 1'."""
     return ' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items())
 
 
@@ -58,6 +60,7 @@ def check_fits(mesh: Mesh | AbstractMesh, architecture: Architecture, rows: int,
         raise ConfigError(
             f'config.runtime.tensor: {mesh.shape["tensor"]} does not divide {architecture.heads} attention heads'
         )
+    # jax refuses an uneven split too, but names neither the key nor the parameter.
     shapes = architecture.shapes()
     for path, axes in axes_of(shapes, architecture.rules).items():
         for size, axis in zip(shapes[path], axes, strict=True):
@@ -118,6 +121,7 @@ def place_state(state: Any, shardings: Any) -> Any:
     """The train state on the mesh; every process brings the same values and keeps its own parts."""
 
     def place(leaf: Any, sharding: NamedSharding) -> jax.Array:
+        # Each process makes the parts of its own devices, so no values travel between hosts.
         values = np.asarray(leaf)
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 

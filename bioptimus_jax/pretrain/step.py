@@ -19,7 +19,7 @@ from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
+from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where, scored
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
@@ -48,12 +48,14 @@ def sharded_steps(
 
     `params` are the model's; the first objective says what comes to them, and all must train the same.
     """
+    # A stream of its own, so that what an objective adds (a head, a map) is drawn alike whatever the masks draw.
     own, settings = objectives[0], objectives[0].config.pretrain
     params = own.start(params, jax.random.fold_in(seed_key(own.config.seed), START_STREAM))
     state = initial_state(params, settings, own.all_rules)
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
 
     def compiled(objective: Objective) -> TrainStep:
+        # An argument of the compiled step, not a constant in it: XLA would copy a teacher into every program.
         frozen = objective.frozen(params)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
         step = jitted_step(objective, mesh, shardings, frozen_shardings)
@@ -67,6 +69,7 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
     everywhere = sharding.replicated(mesh)
     return jax.jit(
         lambda *arguments: train_step(objective, *arguments),
+        # The new state takes the old one's memory, or a device would hold both.
         donate_argnums=0,
         in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
         out_shardings=(shardings, everywhere),
@@ -75,10 +78,13 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Train state: a plain dict of parameters, optimiser state and the number of steps done; if asked for, averages."""
+    """Train state: a plain dict of parameters, optimiser state and number of steps done; where others than the trained
+    weights are scored, these."""
     optimizer_state = make_optimizer(settings, params, rules).init(params)
     state = {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
-    return {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.ema else state  # donated apart
+    return (
+        {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.averages else state
+    )  # donated apart
 
 
 def example_at(objective: Objective, batch: dict, table: Mapping[str, Any], step: jax.Array) -> Example:
@@ -96,18 +102,16 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
 
     at = curriculum.phase_at(table, step)
     starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
-    begun_with = reset_where(starts_anew, state['optimizer'])
     optimizer = make_optimizer(settings, params, objective.all_rules)
-    updates, optimizer_state = optimizer.update(gradients, begun_with, params)
+    begun_with = reset_where(starts_anew, state['optimizer'], optimizer.init(params))
     learning_rate = curriculum.learning_rate_at(table, step)
-    # By the step, since optax's schedules count updates: a reset or a skipped step would move them.
-    moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+    updates, optimizer_state = optimizer.update(gradients, begun_with, params, learning_rate=learning_rate)
     norm = optax.tree.norm(gradients)
+    # Both: a finite loss may have gradients that are not, and the update would spread them over all weights.
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-    after = {'params': moved, 'optimizer': optimizer_state}
-    if settings.ema:
-        average = lambda old, new: settings.ema * old + (1 - settings.ema) * new  # noqa: E731
-        after[AVERAGE] = jax.tree.map(average, state[AVERAGE], moved)
+    after = {'params': moved(settings, params, updates, learning_rate), 'optimizer': optimizer_state}
+    if settings.averages:
+        after[AVERAGE] = scored(settings, state[AVERAGE], optimizer_state, after['params'])
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
         # A reset stays: only the first step of a phase asks for it.
         before = {name: state[name] for name in after} | {'optimizer': begun_with}
@@ -146,6 +150,7 @@ def mean_gradients(
 
     def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
         number, part = numbered
+        # Otherwise every micro-batch would drop the same units.
         key = jax.random.fold_in(dropout_key, number)
         (loss, sums), gradients = jax.value_and_grad(loss_of, has_aux=True)(params, part, key)
         return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None

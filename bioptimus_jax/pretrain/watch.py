@@ -15,7 +15,7 @@ from bioptimus_jax.progress.console import numbered
 
 
 @dataclasses.dataclass
-class Window:
+class LogInterval:
     """The steps since the last record: their metrics, still on the device, and the time spent waiting for batches."""
 
     steps: list[tuple[int, dict[str, Any]]] = dataclasses.field(default_factory=list)
@@ -27,7 +27,7 @@ class Window:
         self.waited += waited
 
     def read(self) -> tuple[list[tuple[int, dict[str, Any]]], float]:
-        """The metrics on the host, which waits for the steps, and the seconds since the window opened."""
+        """The metrics on the host, which waits for the steps, and the seconds since the interval opened."""
         values = [(step, jax.device_get(metrics)) for step, metrics in self.steps]
         return values, max(time.monotonic() - self.started, 1e-9)
 
@@ -38,9 +38,13 @@ def first_not_finite(values: list[tuple[int, dict[str, Any]]]) -> int | None:
 
 
 def summarise(
-    window: Window, values: list[tuple[int, dict[str, Any]]], seconds: float, cells: int, objective: Objective
+    interval: LogInterval,
+    values: list[tuple[int, dict[str, Any]]],
+    seconds: float,
+    cells: int,
+    objective: Objective,
 ) -> dict[str, Any]:
-    """One record: the mean loss of the window's finite steps, the last learning rate, rates per second, what the
+    """One record: the mean loss of the interval's finite steps, the last learning rate, rates per second, what the
     objective has to tell, model FLOPs and seconds.
 
     `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
@@ -55,7 +59,7 @@ def summarise(
         'skipped': sum(not metrics['finite'] for _, metrics in values),
         'tokens_per_second': round(tokens / seconds, 1),
         'padded_tokens_per_second': round(cells * len(values) / seconds, 1),
-        'input_wait': round(window.waited / seconds, 4),
+        'input_wait': round(interval.waited / seconds, 4),
         'fill': round(tokens / (cells * len(values)), 4),
         **objective.record([metrics for _, metrics in values], good),
     }

@@ -15,7 +15,7 @@ from bioptimus_jax.errors import ConfigError
 PROJECT = 'bioptimus'
 TRACKERS = Plugins('bioptimus_jax.progress.trackers', 'TRACKER')
 Write: TypeAlias = Callable[[str, int, Mapping[str, float]], None]
-"""Of a stage, at a step, numbers by name."""
+"""A function that writes a stage's numbers, by name, at a step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Tracker:
 
 
 class Trackers:
-    """Those that a run was asked for, each opened with the first numbers that it is given."""
+    """The trackers that a run was asked for, each opened with the first numbers that it is given."""
 
     def __init__(self, workdir: Path, names: Iterable[str], experiment: Any, say: Callable[[str], None]):
         self.workdir, self.experiment, self.say = workdir, experiment, say
@@ -55,7 +55,7 @@ class Trackers:
                 self.say(f'WARNING: {name} writes no more ({error}); metrics.jsonl has all numbers')
 
 
-def check(names: Iterable[str]) -> None:
+def check_trackers(names: Iterable[str]) -> None:
     """Raise ConfigError for a tracker whose package is not installed."""
     for name in names:
         package = TRACKERS.load(name).package
@@ -67,5 +67,5 @@ def check(names: Iterable[str]) -> None:
 
 
 def identity(workdir: Path) -> str:
-    """By which a tracker knows a run folder again."""
+    """A name by which a tracker recognises a run folder."""
     return hashlib.sha256(str(workdir.resolve()).encode()).hexdigest()[:12]

@@ -29,13 +29,13 @@ WIDTHS = (5.0, 10.8, 10.8)
 """Inches, of one panel, and of as many side by side as there are widths."""
 COLUMNS = len(WIDTHS)
 LEGEND_LETTERS = 13
-"""In an inch of a row of the legend, its lines included."""
+"""Letters in an inch of a row of the legend, its lines included."""
 LEGEND_LINE = 0.2
 """Inches."""
 TICK_LETTERS = 9.7
-"""In an inch, of the names of all places of panels side by side, above which they are slanted."""
+"""Letters in an inch, of the names of all places of panels side by side, above which these are slanted."""
 POINTS = 72
-"""In an inch."""
+"""Points in an inch."""
 Point = tuple[float, float, float, float]
 """Place, low end, value, high end."""
 GAP = (float('nan'),) * 4

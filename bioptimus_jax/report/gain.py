@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, Model, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import (
     Compared,
@@ -19,14 +19,16 @@ from bioptimus_jax.finetune.verdict import (
     winner_of,
 )
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
-from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.scoring.student import ONE_SEED, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
+ONLY_ONE = 'Only one seed: another fine-tuning might change this.'
+SAME = 'Every seed gives the same difference, so it is not tested over fine-tunings.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,15 +71,19 @@ def overall(m: Measures) -> Verdict | None:
     of = f'mean over {both.sets}' if len(both.found) > 1 else both.found[0].pairing.dataset
     if both.effect.p is None:
         numbers = on_items(both.label, both.items, both.items.p)
-        said = f'from {named} to {last} the test score changes by {numbers}, on other test items'
+        moves = 'rises' if both.items.observed > 0 else 'changes'
+        said, of = (
+            f'from {named} to {last} the test score {moves} by {numbers}',
+            f'95 % interval over test items; {of}',
+        )
         word = 'not tested' if both.effect.freedom else ONE_SEED
-        of += f'; {both.effect.untested}, so not tested over fine-tunings'
+        more = f' {SAME if both.effect.freedom else ONLY_ONE}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
 
 def _finished(m: Measures, model: str) -> str:
-    """Of its folder, with what devel chooses where there are several settings."""
+    """Words on its folder, with what devel chooses where there are several settings."""
     several = any(len(m.settings(model, d)) > 1 for d in m.datasets)
     return f'{shown_path(stage_folder(m.run, "finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
 
@@ -142,7 +148,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
 
 def others(m: Measures) -> Table:
     """Predictions that were made elsewhere, in OUTSIDE of the run, beside its best model on devel."""
-    folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
+    folders = sorted(p for p in (m.run.workdir / OUTSIDE_FILE).glob('*') if p.is_dir())
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
     best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
@@ -167,9 +173,7 @@ def others(m: Measures) -> Table:
         f' {len(tested)} rows (Holm); predictions without a seed are paired with every seed. Other items: paired'
         ' bootstrap.'
     )
-    absent = (
-        f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'
-    )
+    absent = f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE_FILE} --name=NAME` puts some beside this run.'
     return Table.of(
         'Predictions made elsewhere', columns, rows, note=' '.join([note, *problems]), absent=absent
     )
@@ -182,7 +186,7 @@ def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
 
 
 def _tested(
-    sides: Mapping[tuple[str, ...], tuple[Model, Model]],
+    sides: Mapping[tuple[str, ...], tuple[FinishedModel, FinishedModel]],
 ) -> tuple[dict[tuple[str, ...], Compared], list[str]]:
     """The test of every row, a set first, that can be tested, corrected for their number; why others cannot."""
     pairings, problems = {}, []
@@ -196,7 +200,7 @@ def _tested(
 
 
 def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
-    """Of the second side less the first, by rows."""
+    """Columns of the second side less the first, by rows."""
 
     def cell(title: str, *row: str) -> Cell | str:
         return OF_A_TEST[title](tested[row]) if row in tested else missing()
@@ -204,11 +208,11 @@ def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
     return each({title: title for title in OF_A_TEST}, cell)
 
 
-def _model(m: Measures, model: str, dataset: str) -> Model:
-    """Its cells on one set, under the setting that devel chooses."""
+def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
+    """A model's cells on one set, under the setting that devel chooses."""
     records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
-    return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
+    return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
 def _signed(value: float) -> Cell:

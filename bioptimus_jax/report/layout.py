@@ -24,7 +24,7 @@ WIDE, WIDEST = 9, 16
 """Columns above which a table is printed in smaller type, and in the smallest."""
 NUMBER = re.compile(r'[-+]?[\d,]*\.?\d+(e[-+]?\d+)?')
 MARK = '\ufeff'
-"""By which a spreadsheet knows that a file is UTF-8; pandas leaves it out."""
+"""The mark by which a spreadsheet knows that a file is UTF-8; pandas leaves it out."""
 FORMULA = ('=', '+', '-', '@', '\t', '\r')
 """What a spreadsheet takes for the beginning of a formula."""
 
@@ -276,7 +276,7 @@ def _piped(texts: Iterable[str]) -> str:
 
 
 def _as_markdown(text: str) -> str:
-    """On one line, with nothing that is read as HTML or as the end of a cell."""
+    """The text on one line, with nothing that is read as HTML or as the end of a cell."""
     return ' '.join(html.escape(text, quote=False).replace('|', '\\|').split())
 
 
@@ -299,7 +299,7 @@ def _csv_text(cell: Cell) -> str:
 
 
 def _inert(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would compute."""
+    """The text, escaped with an apostrophe where a spreadsheet would compute it."""
     return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 

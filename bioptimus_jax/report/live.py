@@ -19,14 +19,14 @@ def follow(run: Run, seconds: float) -> Path:
     """
     folder = run.workdir / FOLDER
     folder.mkdir(exist_ok=True)
-    run.say(f'report: {folder / "index.html"} follows the run; Ctrl-C ends it')
+    run.console.say(f'report: {folder / "index.html"} follows the run; Ctrl-C ends it')
     while left := [stage for stage in run.config.stages if stage in STAGES and not run.manifest(stage)]:
         try:
             page.build(run, folder, page.Live(_now(run, left), time.strftime('%X'), seconds))
         except InputError as error:  # a file may be just being written
-            run.say(f'report: left as it was: {error}')
-        run.stopping.wait(seconds)
-        run.check_stop()
+            run.console.say(f'report: left as it was: {error}')
+        run.console.stopping.wait(seconds)
+        run.console.check_stop()
     page.build(run, folder)
     return folder / 'index.html'
 
@@ -34,5 +34,5 @@ def follow(run: Run, seconds: float) -> Path:
 def _now(run: Run, left: list[str]) -> str:
     """`pretrain, step 1,200`, of the stages that are left the first that has begun."""
     begun = next((stage for stage in left if read_record(run.workdir / stage, STARTED)), '')
-    records = run.metrics(begun) if begun else []
+    records = run.metrics.of(begun) if begun else []
     return f'{begun}, step {records[-1]["step"]:,}' if records else begun or f'before {left[0]}'

@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
 PROBE = 'probe.json'
@@ -104,7 +104,7 @@ class Measures:
 
     @property
     def phases(self) -> list[str]:
-        """In the order of training, which the run may have computed; before it begins, in the order given."""
+        """Phases in the order of training, which the run may have computed; before it begins, in the order given."""
         if not self.trains:
             return []
         given, trained = self.run.config.phases, [r['name'] for r in self.curriculum]
@@ -117,7 +117,7 @@ class Measures:
         return self.in_order([*seen, *[PHASE_INITIAL] * self.trains, *self.phases])
 
     def in_order(self, models: Iterable[str]) -> list[str]:
-        """These models, each once: the source, step 0, each phase after its snapshots, other paths."""
+        """Models, each once: the source, step 0, each phase after its snapshots, other paths."""
         seen = list(dict.fromkeys(models))
         known = [name for name in (SOURCE, PHASE_INITIAL) if name in seen]
         for phase in self.phases:
@@ -201,7 +201,7 @@ class Measures:
 
     @property
     def baselines(self) -> list[str]:
-        """Those that some set has."""
+        """Baselines that some set has."""
         return [name for name in BASELINES if any(name in r for r in self.finetuned)]
 
     def task(self, dataset: str) -> Task:
@@ -228,7 +228,7 @@ class Measures:
         return next((r for r in self.cloze if r['model'] == model), {})
 
     def hidden_words_of(self, model: str) -> dict[str, Any]:
-        """As `cloze_of`, of snapshots too."""
+        """Hidden words of a model, snapshots too; see `cloze_of`."""
         return next((r for r in (*self.cloze, *self.snapshots) if r['model'] == model), {})
 
     def frozen_f1(self, model: str, dataset: str) -> float | None:
@@ -273,7 +273,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
         clock=stage_metrics(run, 'pretrain', goodput.STAGE),
         finetuned=_cells(folders['finetune']),
-        tokens=_lines(folders['surgery'] / TOKENS) if details else [],
+        tokens=_lines(folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
@@ -331,7 +331,7 @@ def _difficulty(run: Run) -> Rows:
 
 
 def _cells(folder: Path) -> Rows:
-    """Of a finished stage its results; of an unfinished one the cells that it asks for and that are done."""
+    """Results of a finished stage; of an unfinished one the cells that it asks for and that are done."""
     asked = claimed(folder)
     if asked is None and (folder / RESULTS).exists():
         return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]

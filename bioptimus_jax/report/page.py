@@ -17,13 +17,13 @@ from bioptimus_jax.export import card
 from bioptimus_jax.model.config import FAMILIES, phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.pretrain.objective import unusual_objective, words_of, words_of_phase
+from bioptimus_jax.pretrain.objective import objective_in_words, unusual_objective, words_of_phase
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
-from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.section import Section, arranged
 from bioptimus_jax.run.folder import Run, stage_folder
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
@@ -32,16 +32,16 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'in_text', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
+    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
+    *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
-"""Of the sections on the page, by their files; those of plug-ins come behind them."""
-SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION')
+"""Order of the sections on the page, by their files; others say themselves where they stand."""
+SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
 
 
-def sections() -> list[Section]:
-    """The sections of the page, in order. Raises ConfigError."""
-    return [SECTIONS.load(name) for name in (*ORDER, *sorted(SECTIONS.added))]
+def sections() -> tuple[Section, ...]:
+    """The sections of the page, in order, those of plug-ins among them. Raises ConfigError."""
+    return tuple(arranged(ORDER, {name: SECTIONS.load(name) for name in SECTIONS}).values())
 
 
 def drawn() -> dict[str, Callable[[Measures], Figure]]:
@@ -50,7 +50,8 @@ def drawn() -> dict[str, Callable[[Measures], Figure]]:
 
 
 class Live(NamedTuple):
-    """Of a page that is made again while its run goes on: what is being done, when that was read, how often."""
+    """What a page that is made again while its run goes on says of it: what is being done, when that was read, how
+    often."""
 
     now: str
     time: str
@@ -67,7 +68,7 @@ class Made:
 
     @classmethod
     def of(cls, m: Measures) -> 'Made':
-        """In the order of the page."""
+        """The sections in the order of the page."""
         tables = {name: make(m) for s in sections() for name, make in (s.tables | s.folded).items()}
         return cls(m, tables, {name: draw(m) for name, draw in drawn().items()})
 
@@ -124,9 +125,9 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     write_figures(made.figures.values(), folder / 'figures')
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
-        run.say(f'report: {m.gaps}')
+        run.console.say(f'report: {m.gaps}')
     if not live:
-        run.say(f'report: {folder / "index.html"}')
+        run.console.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in made.tables.values()),
         'figures': sum(bool(f.svg) for f in made.figures.values()),
@@ -225,7 +226,9 @@ def description(m: Measures) -> str:
     else:
         begin = f'{_family(m)} from scratch, {numbered(e.model.layers, "layer")} of {e.model.hidden}'
     phases = ', '.join(f'{name} ({words_of_phase(e, name)})' for name in m.phases)
-    told = [words_of(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n]
+    told = [
+        objective_in_words(e, n) for n in dict.fromkeys(unusual_objective(e, name) for name in m.phases) if n
+    ]
     return '. '.join([f'{begin}; curriculum {phases}', *told]) + '.'
 
 
@@ -263,7 +266,7 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
 
 
 def _scoring(m: Measures) -> str:
-    """Of a run that fine-tunes models and trains none; before there are scores, what is planned."""
+    """What a run scores that fine-tunes models and trains none; before there are scores, what is planned."""
     settings = m.run.config.finetune
     names = [m.label(x) for x in m.models] or list(settings.models)
     sets = m.datasets or list(settings.datasets)

@@ -6,7 +6,6 @@ those tables (tokens, documents, slices, points of figures) is not in it.
 
 import contextlib
 import dataclasses
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
+from bioptimus_jax.progress.console import Console
+from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.sections.training import told
-from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
 OF_A_MANIFEST = ('config', 'content', 'inputs', 'counts', 'seconds')
@@ -46,8 +47,8 @@ class Recorded(Run):
 
     def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, dict[str, Any]]):
         self.workdir, self.config, self.manifests = place, experiment, manifests
-        self.leads = self.quiet = True
-        self.stopping, self.mirror = threading.Event(), None
+        self.leads, self.mirror = True, None
+        self.console, self.metrics = Console(quiet=True), MetricsLog(place)
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
         return self.manifests.get(stage)
@@ -85,7 +86,7 @@ def named(runs: Sequence[Measures]) -> dict[str, Measures]:
 
 
 def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
-    """Of several runs."""
+    """Records of several runs."""
     return [record_of(name, m) for name, m in named(runs).items()]
 
 
@@ -127,7 +128,7 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
 
 
 def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
-    """With its counts by unit, where its predictions are there."""
+    """The cell with its counts by unit, where its predictions are there."""
     with contextlib.suppress(InputError):
         return {**cell, 'units': units_of(m, cell).record()}
     return cell
@@ -142,7 +143,7 @@ def _training(m: Measures) -> list[dict[str, Any]]:
 
 
 def _without_replicates(value: Any) -> Any:
-    """Of measures with intervals over words: what the intervals were made of says nothing across runs."""
+    """Measures without the replicates of their intervals over words, which say nothing across runs."""
     if isinstance(value, dict):
         return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
     return value

@@ -69,7 +69,7 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
 
 
 def _recorded(file: Path) -> list[Measures]:
-    """Of every line of a file of records. Raises InputError that names the line."""
+    """Measures of every line of a file of records. Raises InputError that names the line."""
     found = []
     for number, line in numbered_jsonl(file, 'restore the file'):
         record = records.check(line, f'{file}, line {number}')

@@ -27,15 +27,15 @@ from bioptimus_jax.rows.packing import best_fit
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
-from bioptimus_jax.tokenizer.quoted import in_words
+from bioptimus_jax.tokenizer.quoted import quotation_note
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 Block: TypeAlias = dict[str, np.ndarray]
 """Rows as arrays by name, R first: some or all of FIELDS and MORE."""
-Batches: TypeAlias = Iterable[Sequence[Document]]
-Packed: TypeAlias = tuple[list['Part'], Counter[str]]
+DocumentBatches: TypeAlias = Iterable[Sequence[Document]]
+PartsAndCounts: TypeAlias = tuple[list['PackedSegment'], Counter[str]]
 """Parts, and what was counted."""
 _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
@@ -50,21 +50,22 @@ class Tokenised(NamedTuple):
     key: int
     tokens: np.ndarray
     word_starts: np.ndarray
-    cuts: np.ndarray | None
+    tokenizer_word_starts: np.ndarray | None
     bounds: list[int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class PackedSegment:
     """A document, a part of a long one or a pair, with the special tokens at its ends.
 
-    Of a pair `first` counts the pieces of the first text with [CLS] and [SEP], and `label` UNTOLD, FOLLOWS or RANDOM.
+    For a pair `first` counts the pieces of the first text with [CLS] and [SEP], and `label` is UNLABELLED, FOLLOWS or
+    RANDOM.
     """
 
     tokens: np.ndarray
     word_starts: np.ndarray
     document: int
-    cuts: np.ndarray | None = None
+    tokenizer_word_starts: np.ndarray | None = None
     first: int | None = None
     label: int = 0
 
@@ -93,8 +94,8 @@ class Rows:
             )
         self.ends, self.parts = np.cumsum(lengths), [self]
 
-    def followed_by(self, others: Sequence['Rows']) -> 'Rows':
-        """These rows, and behind them those of other corpora, numbered through."""
+    def concatenated(self, others: Sequence['Rows']) -> 'Rows':
+        """The rows, and behind them those of other corpora, numbered through."""
         together = copy.copy(self)
         together.parts = [self, *others]
         together.shards = [shard for part in together.parts for shard in part.shards]
@@ -106,10 +107,11 @@ class Rows:
         return sum(part.counts['rows'] for part in self.parts)
 
     def read(self, numbers_B: np.ndarray) -> Block:
-        """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].
+        """The rows of those numbers: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32,
+        documents [B, G].
 
-        And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins; of pairs first_lengths
-        and labels, int32 [B, G].
+        There is cuts [B, L] bool where a token does not say whether a word of the tokenizer begins, and for pairs there
+        are first_lengths and labels, int32 [B, G].
         """
         shard_B = np.searchsorted(self.ends, numbers_B, side='right')
         batch = len(numbers_B)
@@ -125,14 +127,20 @@ class Rows:
         return _unpacked(found, self.pieces)
 
 
-CUTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
+TOKENIZER_WORD_STARTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
 FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
-MORE = (CUTS, FIRSTS, LABELS)  # arrays that not all rows have
-KINDS = {'tokens': np.uint32, 'word_starts': bool, CUTS: bool, 'documents': np.uint64, LABELS: np.uint8}
-BITS = ('word_starts', CUTS)
+MORE = (TOKENIZER_WORD_STARTS, FIRSTS, LABELS)  # arrays that not all rows have
+ARRAY_TYPES = {
+    'tokens': np.uint32,
+    'word_starts': bool,
+    TOKENIZER_WORD_STARTS: bool,
+    'documents': np.uint64,
+    LABELS: np.uint8,
+}
+BITS = ('word_starts', TOKENIZER_WORD_STARTS)
 WIDE = ('tokens', *BITS)  # a column a piece; others have one a segment
 PAIRS, RANDOM_PAIRS, QUOTED = 'pairs', 'random_pairs', 'special_tokens_quoted'  # as counted
-UNTOLD, FOLLOWS, RANDOM = range(3)  # labels of a pair: untold are those of which none is random
+UNLABELLED, FOLLOWS, RANDOM = range(3)  # labels of a pair; UNLABELLED: its layout draws no random pairs
 
 
 def _unpacked(block: Block, width: int) -> Block:
@@ -148,7 +156,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         documents = open_documents(run.folder('corpus'), split)
         (folder / split).mkdir(exist_ok=True)
         writer = _ShardWriter(folder / split, settings, pack)
-        progress = run.progress(f'rows: {split}', len(documents), 'documents')
+        progress = run.console.progress(f'rows: {split}', len(documents), 'documents')
         for block, counted in _blocks(run, split, len(documents), pack):
             writer.add(block, counted)
             progress.update(counted['documents'])
@@ -168,8 +176,8 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         if PAIRS in train
         else ''
     )
-    quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
-    run.say(
+    quoted = f', {quotation_note(train[QUOTED])}' if train[QUOTED] else ''
+    run.console.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
         f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}{quoted}'
@@ -184,7 +192,9 @@ def _blocks(
     spans = ranges(documents, settings.block_documents)
     arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
     with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:
-        yield from workers.map(_make_block, ((settings, pack, span) for span in spans), run.check_stop)
+        yield from workers.map(
+            _make_block, ((settings, pack, span) for span in spans), run.console.check_stop
+        )
 
 
 def _prepare(corpus: Path, vocab: Path, split: str) -> None:
@@ -205,11 +215,11 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(batches: Batches, subwords: Subwords, longest: int) -> Packed:
+def document_parts(batches: DocumentBatches, subwords: Subwords, longest: int) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
-    parts: list[Part] = []
+    parts: list[PackedSegment] = []
     counted = Counter[str]()
     for document in _tokenised(batches, subwords, counted):
         pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
@@ -221,7 +231,9 @@ def document_parts(batches: Batches, subwords: Subwords, longest: int) -> Packed
     return parts, counted
 
 
-def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> Packed:
+def pair_parts(
+    batches: DocumentBatches, subwords: Subwords, settings: RowSettings, block: int
+) -> PartsAndCounts:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
     Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
@@ -229,13 +241,13 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, sentences=True))
-    # By the block, not by the process that makes it: the pairs are the same for any number of workers.
+    # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((settings.pair_seed, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
     of_document: Counter[int] = Counter()
     for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator):
         texts = [(documents[pair.document], *pair.first), (documents[pair.other], *pair.second)]
-        label = UNTOLD if not layout.labelled else RANDOM if pair.random else FOLLOWS
+        label = UNLABELLED if not layout.labelled else RANDOM if pair.random else FOLLOWS
         parts.append(_part(texts, subwords, label))
         of_document[pair.document] += 1
         counted[RANDOM_PAIRS] += pair.random
@@ -249,7 +261,7 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
 
 
 def _tokenised(
-    batches: Batches, subwords: Subwords, counted: Counter[str], sentences: bool = False
+    batches: DocumentBatches, subwords: Subwords, counted: Counter[str], sentences: bool = False
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
@@ -281,7 +293,9 @@ def sentence_bounds(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     return sorted({0, len(offsets), *np.searchsorted(ended, begins, side='right').tolist()})
 
 
-def _part(texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: int | None = None) -> Part:
+def _part(
+    texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: int | None = None
+) -> PackedSegment:
     """Some pieces of a document or, with a label, of two; the second text may be empty."""
     texts = [text for text in texts if text[2] > text[1]]
     document, begin, end = texts[0]
@@ -291,9 +305,9 @@ def _part(texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: in
         return np.concatenate([[first], *itertools.chain.from_iterable(arrays)])
 
     tokens, starts = closed('tokens', subwords.cls, subwords.sep), closed('word_starts', True, True)
-    cuts = None if document.cuts is None else closed('cuts', True, True)
+    cuts = None if document.tokenizer_word_starts is None else closed('tokenizer_word_starts', True, True)
     paired = {} if label is None else {'first': end - begin + 2, 'label': label}
-    return Part(tokens, starts, document.key, cuts, **paired)
+    return PackedSegment(tokens, starts, document.key, cuts, **paired)
 
 
 def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
@@ -333,20 +347,20 @@ def cut_points(
     yield begin, len(tokens)
 
 
-def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
+def lay_out(parts: list[PackedSegment], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
     # All parts of a vocabulary and a layout have the same: the first one tells.
     names = list(FIELDS)
-    names += [CUTS] if parts and parts[0].cuts is not None else []
+    names += [TOKENIZER_WORD_STARTS] if parts and parts[0].tokenizer_word_starts is not None else []
     names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
     widths = {name: width if name in WIDE else segments for name in names}
-    block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
+    block = {name: np.zeros((count, widths[name]), ARRAY_TYPES.get(name, np.uint16)) for name in names}
     for row, members in enumerate(rows):
         at = 0
         for segment, part in enumerate(parts[member] for member in members):
             length = len(part.tokens)
-            of_pieces = part.tokens, part.word_starts, part.cuts
+            of_pieces = part.tokens, part.word_starts, part.tokenizer_word_starts
             of_segment = length, part.document, part.first, part.label
             for name, values in zip(WIDE, of_pieces, strict=True):
                 if name in block:
@@ -358,7 +372,7 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     return block | {name: np.packbits(block[name], axis=1) for name in BITS if name in block}
 
 
-def one_a_row(parts: list[Part], width: int) -> Block:
+def one_a_row(parts: list[PackedSegment], width: int) -> Block:
     """Rows of one part each, as `Rows.read` gives them."""
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
     kinds = {'tokens': np.int32, 'segment_lengths': np.int32}
@@ -446,8 +460,8 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
 
 
-class Pairs(NamedTuple):
-    """Of rows of pairs: the token type of every piece, and of every pair where it begins and its label."""
+class RowPairs(NamedTuple):
+    """What rows of pairs have: the token type of every piece, and where every pair begins and its label."""
 
     types_BxL: Any
     begins_BxG: Any
@@ -456,8 +470,8 @@ class Pairs(NamedTuple):
     @classmethod
     def of(
         cls, batch: Mapping[str, Any], positions_BxL: Any, segments_BxL: Any, xp: Any = np
-    ) -> 'Pairs | None':
-        """Those of a batch as `Rows.read` gives it; None of rows without pairs."""
+    ) -> 'RowPairs | None':
+        """The pairs of a batch as `Rows.read` gives it; None for rows without pairs."""
         if FIRSTS not in batch:
             return None
         lengths_BxG, last = batch['segment_lengths'], positions_BxL.shape[1] - 1

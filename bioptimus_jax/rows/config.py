@@ -30,10 +30,10 @@ class Rows:
         'share of documents with pairs of a random length, not of max_document_pieces (BERT: 0.1)',
         low=0,
         high=1,
-        only_with=('rows.layout', PAIRED),
+        active_if=('rows.layout', PAIRED),
     )
     pair_seed: int = key(
-        0, 'of all that is drawn', low=0, high=LARGEST_SEED, only_with=('rows.layout', PAIRED)
+        0, 'seed of all that is drawn for pairs', low=0, high=LARGEST_SEED, active_if=('rows.layout', PAIRED)
     )
 
 

@@ -127,7 +127,7 @@ def _elsewhere(
 def _cut_to(
     room: int, first: tuple[int, int], second: tuple[int, int], generator: np.random.Generator
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Both texts in that room: piece by piece the longer one, or the second, loses its first or its last."""
+    """Both texts, cut to that room: piece by piece the longer one, or the second, loses its first or its last."""
     texts = [list(first), list(second)]
     lengths = [end - begin for begin, end in texts]
     for at_front in generator.random(max(sum(lengths) - room, 0)) < 0.5:

@@ -65,7 +65,7 @@ def bring_up_to_date(
     found = _look(run, stage, wanted)
     if found.is_unwanted(replace, keep_matching, is_empty(folder)):
         _remove(folder)
-        found = manifests.Found()
+        found = manifests.StageState()
     if found.refusal:
         raise found.refusal
     finished = None if found.changes or found.missing or stage.always else found.manifest
@@ -78,13 +78,13 @@ def bring_up_to_date(
     return _make(run, stage, wanted, found)
 
 
-def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.Found:
+def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.StageState:
     """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
     folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
     if manifest is None:
         run.fetch(stage.name)  # what an earlier attempt has left
     claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
-    found = manifests.Found(manifest, claim)
+    found = manifests.StageState(manifest, claim)
     if not found.begun:
         return dataclasses.replace(found, refusal=_refuse_strange(folder))
     changes = tuple(changes_between(run, found.begun, wanted))
@@ -111,13 +111,13 @@ def _refuse_strange(folder: Path) -> ConfigError | None:
     )
 
 
-def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.Found) -> dict[str, Any]:
+def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.StageState) -> dict[str, Any]:
     """Make the stage, or go on with it, and return its manifest.
 
     Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
     needs.
     """
-    if stage.apart and devices.held():
+    if stage.needs_free_accelerator and devices.held():
         _leave_accelerators(run, stage.name)
     if found.begun or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
@@ -126,18 +126,20 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
     if found.manifest:
         # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
-    # With what was begun before: entries that are left out for once must not come back as others.
+    # The claim keeps what was begun before: entries that are left out for once must not come back as others.
     begun = (found.begun or {}).get('config', {})
     write_json(folder / manifests.STARTED, {**wanted, 'config': {**begun, **wanted['config']}})
     run.saved(now=True)
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say_of(stage.name, stage.summary)
     for name in found.missing:
-        run.say(f'{stage.name}: {name} is missing, and is rebuilt')
+        run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
     counts = _build(run, stage, folder, found)
     records = _records(run, stage)
     for name in set(found.missing) - records['files'].keys():
-        run.say(f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it')
+        run.console.say(
+            f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
+        )
     sums = {name: entry['sha256'] for name, entry in records['files'].items()}
     origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
     manifest = {
@@ -160,29 +162,30 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
 
 def _leave_accelerators(run: Run[Any], stage: str) -> None:
     """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
-    run.check_stop()
+    run.console.check_stop()
     if not run.config.runtime.distributed and devices.replaced_since() is None:
         raise Afresh
-    run.say(
+    run.console.say(
         f'{stage}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage}` has '
         'all of it once the run has ended'
     )
 
 
-def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.Found) -> dict[str, Any]:
-    """What the stage counted. Where it is refused its folder is left as `Found.after_refusal` says."""
+def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageState) -> dict[str, Any]:
+    """What the stage counted. Where it is refused its folder is left as `StageState.after_refusal` says."""
     try:
         return stage.build(run, folder)
     except (ConfigError, InputError) as error:
         left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
-        if left is manifests.Left.FINISHED and found.manifest:
+        if left is manifests.FolderOutcome.FINISHED and found.manifest:
             # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
             records = _records(run, stage)
             files = {**found.manifest.get('files', {}), **records['files']}
             manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
-        elif left is manifests.Left.NOTHING:
+        elif left is manifests.FolderOutcome.NOTHING:
             _remove(folder)
         raise
+    # No error: the folder stays with its claim, for the next attempt to go on from.
     except Stopped:
         raise
     except Exception as error:
@@ -200,7 +203,7 @@ def _records(run: Run[Any], stage: Stage) -> dict[str, Any]:
     checksums = run.checksums()
     files = manifests.listed(run.workdir / stage.name, checksums)
     checksums.save()
-    return {'files': files, 'metrics': digest(run.metrics(stage.name))}
+    return {'files': files, 'metrics': digest(run.metrics.of(stage.name))}
 
 
 def _remove(folder: Path) -> None:
@@ -235,6 +238,7 @@ def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str,
             'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
         )
     remembered = run.checksums()
+    # A base is a run, or a folder of runs such as a sweep's.
     bases = [Path(base) for base in run.config.runtime.base_run]
     below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
     for folder in (place / stage.name for base in bases for place in (base, *below[base])):
@@ -247,7 +251,9 @@ def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str,
         flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
         if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]
-            run.say(f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing')
+            run.console.say(
+                f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing'
+            )
             continue
         remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 from bioptimus_jax.config.fields import default_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Configuration
-from bioptimus_jax.progress.tracker import check as check_trackers
+from bioptimus_jax.progress.tracker import check_trackers as check_trackers
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, plug_ins
@@ -29,14 +29,14 @@ def result_keys(experiment: Configuration, sections: tuple[str, ...]) -> dict[st
     flat = {}
     for name, value, metadata in keys:
         # A key that decides nothing under these settings must not make anybody build a stage again.
-        other, values = metadata.get('only_with') or (name, (value,))
+        other, values = metadata.get('active_if') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = _as_json(value)
     return flat
 
 
 def _as_json(value: Any) -> Any:
-    """As it comes back from a manifest."""
+    """The value as it comes back from a manifest."""
     if isinstance(value, Mapping):
         return {name: _as_json(inner) for name, inner in value.items()}
     return list(value) if isinstance(value, tuple) else value
@@ -65,7 +65,7 @@ def external_inputs(stage: Stage, experiment: Configuration) -> dict[str, Path |
 
 
 def check_settings(run: Run[Any], stage: Stage, replace: bool) -> list[str]:
-    """In what the settings differ from those that a stage was made with, or begun with.
+    """Settings that have changed since the stage was made, or begun.
 
     Raises ConfigError where `bring_up_to_date` would refuse them, whatever the inputs are.
     """
@@ -139,7 +139,7 @@ def refusal_of(
 ) -> ConfigError | None:
     """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
     # A plug-in comes with a phase that is added, and goes once the program ships it.
-    against = manifests.refused(changes, old, new, stage.extendable, (*stage.grows, PLUG_IN))
+    against = manifests.refused(changes, old, new, stage.changeable_keys, (*stage.open_ended_inputs, PLUG_IN))
     if not against:
         return None
     return ConfigError(
@@ -165,11 +165,11 @@ def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> dict[str,
         inputs[name] = (run.manifest(name) or {}).get('content')
     given = external_inputs(stage, run.config) if external else {}
     sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
-    progress = run.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
+    progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
     remembered = run.checksums()
     for name, value in given.items():
         inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
-        run.check_stop()
+        run.console.check_stop()
     remembered.save()
     return {'config': settings_of(run, stage), 'inputs': inputs}
 

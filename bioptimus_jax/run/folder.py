@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fnmatch
-import json
 import os
 import time
 from pathlib import Path
@@ -17,13 +16,14 @@ from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.run import manifests
-from bioptimus_jax.storage.files import Checksums, digest, existing, intact_jsonl
+from bioptimus_jax.run.metrics import MetricsLog
+from bioptimus_jax.storage.files import Checksums, digest, existing
 
 ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
 
 
-class Run(Console, Generic[ConfigT]):
-    """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
+class Run(Generic[ConfigT]):
+    """What a stage works with: the run's folder and configuration, earlier stages, a console, a log of metrics."""
 
     def __init__(
         self,
@@ -34,9 +34,10 @@ class Run(Console, Generic[ConfigT]):
         leads: bool = True,
         writes: bool = True,
     ):
-        super().__init__(quiet or not leads)
         self.workdir = Path(workdir)
         self.config = experiment
+        self.console = Console(quiet or not leads)
+        self.metrics = MetricsLog(self.workdir, self._open_trackers if leads else None)
         self.leads = leads  # of several processes one writes
         self.command = ''  # that was given, where there was one: it makes the same again
         self.mirror: Mirror | None = None  # of a run folder in a bucket
@@ -44,7 +45,6 @@ class Run(Console, Generic[ConfigT]):
         self.kept = False  # whether this attempt at a stage has saved something
         self.counted = ''  # of several stages: which one is being made, of how many
         self.started = devices.replaced_since() or time.time()
-        self._trackers: Trackers | None = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
         self._whole = set[str]()  # stages whose files were compared with their manifest
@@ -80,7 +80,7 @@ class Run(Console, Generic[ConfigT]):
         return folder
 
     def place(self, stage: str) -> Path:
-        """As `folder`, but of a run in a bucket perhaps without the stage's files."""
+        """The stage's folder, for a run in a bucket perhaps without the stage's files."""
         manifest = self.manifest(stage)
         if manifest is None:
             raise InputError(
@@ -107,7 +107,7 @@ class Run(Console, Generic[ConfigT]):
             return whole not in absent and (bulk or not any(fnmatch.fnmatch(whole, glob) for glob in BULK))
 
         sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
-        progress = self.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
+        progress = self.console.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
         flaws = manifests.find_flaws(
             stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
         )
@@ -115,12 +115,12 @@ class Run(Console, Generic[ConfigT]):
         return flaws
 
     def fetch(self, stage: str, bulk: bool = True) -> None:
-        """Of a run in a bucket: bring the stage's files here; without `bulk`, no weights, documents and rows."""
+        """Bring the files of a stage of a run in a bucket here; without `bulk`, no weights, documents and rows."""
         if self.mirror:
             self.mirror.need(stage, bulk)
 
     def refresh(self) -> None:
-        """Of several processes that mirror a bucket: take over what the leader has put there."""
+        """Take over what the leader has put there, where several processes mirror a bucket."""
         if self.mirror and not self.leads:
             self.mirror.refresh()
 
@@ -134,7 +134,7 @@ class Run(Console, Generic[ConfigT]):
 
     def came_from(self, key: str, url: str) -> None:
         """Remember for the manifests of stages that read a key which commit its files are from."""
-        self.say(f'{key}: {url}')
+        self.console.say(f'{key}: {url}')
         self.origins.setdefault(key, []).append(url)
 
     def scratch(self, stage: str) -> Path:
@@ -152,48 +152,20 @@ class Run(Console, Generic[ConfigT]):
     def say_of(self, stage: str, message: str) -> None:
         """One line about a stage as a whole; of several also which one it is, and the time since the first began."""
         where = f' ({self.counted}, {clock(time.time() - self.started)} in all)' if self.counted else ''
-        self.say(f'{stage}: {message}{where}')
+        self.console.say(f'{stage}: {message}{where}')
 
     def computes(self, stage: str, on: str, **how: Any) -> None:
         """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
         self.computed_on = {'on': on, **how}
-        self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
+        self.console.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
         if wrong := unused(on):
-            self.say(
+            self.console.say(
                 f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (or set JAX_PLATFORMS=cpu if it '
                 'is intended)'
             )
 
-    def log(self, stage: str, step: int, **values: Any) -> None:
-        """Append one record to metrics.jsonl, the one record that the report is made from."""
-        if not self.leads:
-            return
-        record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
-        with open(self.workdir / 'metrics.jsonl', 'ab+') as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
-                    file.write(b'\n')
-            file.write(json.dumps(record).encode() + b'\n')
-        self._trackers = self._trackers or Trackers(
-            self.workdir, self.config.runtime.tracked, self.config, self.say
-        )
-        self._trackers.write(stage, step, values)
-
-    def metrics(self, stage: str) -> list[dict[str, Any]]:
-        """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
-
-        A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
-        """
-        latest: dict[tuple, dict] = {}
-        for record in intact_jsonl(self.workdir / 'metrics.jsonl'):
-            if record.get('stage') != stage:
-                continue
-            if record.get('kind') == 'start':
-                latest.clear()
-            elif isinstance(record.get('step'), int):
-                latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
-        return sorted(latest.values(), key=lambda r: r['step'])
+    def _open_trackers(self) -> Trackers:
+        return Trackers(self.workdir, self.config.runtime.tracked, self.config, self.console.say)
 
 
 def require_writable(folder: Path) -> None:
@@ -216,8 +188,8 @@ def stage_folder(run: Run[Any], stage: str) -> Path:
 def stage_metrics(run: Run[Any], stage: str, lines: str = '') -> list[dict[str, Any]]:
     """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
     home = stage_folder(run, stage).parent
-    owner = run if home == run.workdir else Run(home, run.config, quiet=True)
-    return owner.metrics(lines or stage)
+    log = run.metrics if home == run.workdir else MetricsLog(home)
+    return log.of(lines or stage)
 
 
 def lost_metrics(run: Run[Any], stage: str) -> str:

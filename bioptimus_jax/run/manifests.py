@@ -16,11 +16,11 @@ from bioptimus_jax.storage.files import Checksums, read_sealed, write_sealed
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-KINDS = dict(
+RECORD_TYPES = dict(
     stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str, cells=dict
 )
 """What a record holds, all of it or a part."""
-FREE = ('README.md', '*/README.md', 'checkpoints/*')
+NOT_CHECKSUMMED = ('README.md', '*/README.md', 'checkpoints/*')
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
 restores them compares, and old ones may be deleted."""
 PACKAGES = 'bioptimus-jax jax flax optax orbax-checkpoint transformers tokenizers torch numpy'.split()
@@ -34,7 +34,7 @@ class Flaws:
     changed: tuple[str, ...] = ()
 
 
-class Left(enum.Enum):
+class FolderOutcome(enum.Enum):
     """How a stage's folder is left when the stage is refused."""
 
     FINISHED = 'finished, as it was'
@@ -43,7 +43,7 @@ class Left(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class StageState:
     """What a stage's folder holds: the `manifest` of a finished stage, else the `claim` of an attempt that was cut off.
 
     `changes`: how what is asked for differs. `missing`: files that the manifest lists. `refusal`: why the stage cannot
@@ -69,25 +69,30 @@ class Found:
             return bool(self.refusal or (not keep_matching and (self.manifest or self.changes)))
         return bool(self.refusal and not self.manifest and empty)
 
-    def after_refusal(self, error: ConfigError | InputError, saved: bool, killed: bool) -> Left:
+    def after_refusal(self, error: ConfigError | InputError, saved: bool, killed: bool) -> FolderOutcome:
         """How to leave the folder; `saved`: this attempt has saved something. `killed`: a worker was, by the system.
 
         A finished stage stays finished, unless its input was refused after something was saved.
         """
         if self.manifest and (isinstance(error, ConfigError) or not saved):
-            return Left.FINISHED
-        return Left.PART if self.claim or saved or killed else Left.NOTHING
+            return FolderOutcome.FINISHED
+        return FolderOutcome.PART if self.claim or saved or killed else FolderOutcome.NOTHING
 
 
 def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
     path = folder / name
-    record = read_sealed(path, again(folder))
+    record = read_sealed(path, rerun_hint(folder))
     if record is None:
         return None
-    wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
-    if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
-        raise InputError(f'{path}: is damaged (no record of a stage); {again(folder)}')
+    wrong = [key for key, kind in RECORD_TYPES.items() if not isinstance(record.get(key, kind()), kind)]
+    # Well-formed JSON that is no record of ours is damage as well.
+    if (
+        wrong
+        or not record.keys() & RECORD_TYPES.keys()
+        or not all(map(_is_entry, record.get('files', {}).values()))
+    ):
+        raise InputError(f'{path}: is damaged (no record of a stage); {rerun_hint(folder)}')
     return record
 
 
@@ -96,7 +101,7 @@ def place_of(folder: Path) -> Path:
     return Path((read_record(folder) or {}).get('folder', folder))
 
 
-def again(folder: Path) -> str:
+def rerun_hint(folder: Path) -> str:
     """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
     return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
 
@@ -107,6 +112,8 @@ def _is_entry(value: Any) -> bool:
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, which says that the stage is finished, and take back the claim."""
+    # In this order: a kill in between leaves both, and then the manifest counts; the other way round neither would be
+    # there.
     write_sealed(folder / MANIFEST, manifest)
     (folder / STARTED).unlink(missing_ok=True)
 
@@ -143,11 +150,12 @@ def find_flaws(
     """
     missing, changed = [], []
     for name, entry in manifest.get('files', {}).items():
-        if not reads(name) or any(fnmatch.fnmatch(name, glob) for glob in FREE):
+        if not reads(name) or any(fnmatch.fnmatch(name, glob) for glob in NOT_CHECKSUMMED):
             continue
         path = folder / name
         if not path.is_file():
             missing.append(name)
+        # Sizes come first, as they need no reading.
         elif path.stat().st_size != entry['bytes'] or (
             checksums and checksums.sha256(path, advance) != entry['sha256']
         ):
@@ -159,6 +167,7 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
     if not flaws.missing and not flaws.changed:
         return
+    # Changed files first: somebody has to decide about them, while missing ones are made again.
     name, is_there = (*flaws.changed, *flaws.missing)[0], bool(flaws.changed)
     what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
     remedy = (
@@ -180,6 +189,7 @@ def differences(
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
+            # A run that was begun before the program learned a key goes on where the key is as by default.
             without = default(name) if part == 'config' else None
             known, asked = before.get(name, without), after.get(name, without)
             if known != asked:
@@ -191,30 +201,32 @@ def refused(
     changes: Sequence[str],
     old: dict[str, Any],
     new: dict[str, Any],
-    extendable: tuple[str, ...],
-    grows: tuple[str, ...],
+    changeable_keys: tuple[str, ...],
+    open_ended_inputs: tuple[str, ...],
 ) -> list[str]:
-    """Those of the differences between old and new with which a stage cannot go on from what it has.
+    """The differences between old and new with which a stage cannot go on from what it has.
 
-    `extendable`, `grows`: see `run.Stage`.
+    `changeable_keys`, `open_ended_inputs`: see `run.Stage`.
     """
 
     def group_of(name: str) -> str:
-        """Of an input; each NAME of `corpora:NAME` is a group of its own where `corpora:` grows."""
+        """The group of an input; each NAME of `corpora:NAME` is one where `corpora:` is open-ended."""
         group = name.partition(':')[0]
-        return name if f'{group}:' in grows else group
+        return name if f'{group}:' in open_ended_inputs else group
 
     old_groups, new_groups = ({group_of(name) for name in of.get('inputs', {})} for of in (old, new))
     added = _entries(new) - _entries(old)
     found = []
     for change in changes:
         part, _, name = change.partition(': ')[0].partition('.')
+        # What only one side has came or went as a whole; what both have was changed under the work that is done.
         grown = (
             group_of(name) not in old_groups & new_groups
             if part == 'inputs'
             else name.rpartition('.')[0] in added
         )
-        if not (grown and name.startswith(grows)) and not f'{part}.{group_of(name)}'.endswith(extendable):
+        changeable = f'{part}.{group_of(name)}'.endswith(changeable_keys)
+        if not (changeable or (grown and name.startswith(open_ended_inputs))):
             found.append(change)
     return found
 

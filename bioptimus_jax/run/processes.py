@@ -180,7 +180,7 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
                 trained = True
             time.sleep(POLL_SECONDS_OF_A_BUCKET if run.mirror else POLL_SECONDS)
             run.refresh()
-            if run.stopping.is_set() and not told:
+            if run.console.stopping.is_set() and not told:
                 _others.tell('stop')  # the leader saves and leaves, and we with it
                 told = True
             if _others.leader_code in SAVED:

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.config import Configuration
@@ -12,6 +12,7 @@ from bioptimus_jax.hosts.lifelines import Lifelines
 from bioptimus_jax.hosts.remote.inputs import local_place, remote_inputs, with_local_inputs
 from bioptimus_jax.hosts.remote.mirror import Mirror
 from bioptimus_jax.hosts.remote.store import Store, is_remote
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.processes import TRAINED_TOGETHER
 
@@ -23,14 +24,14 @@ def open_run(
     workdir: str,
     experiment: Chosen,
     stages: tuple[str, ...],
-    watch: Callable[[Run[Any]], None],
+    watch: Callable[[Console], None],
     others: Lifelines | None = None,
     writes: bool = True,
 ) -> Iterator[Run[Chosen]]:
     """The run in `workdir`, a folder or a URL, for these stages; `watch` is told of it before anything takes long.
 
-    Of several processes, `others`, the first leads; over a bucket each has a folder of its own. One that never
-    `writes` makes no folder, and mirrors nothing. Raises ConfigError, InputError, Stopped.
+    The first of several processes, `others`, leads; over a bucket each has a folder of its own. One that never `writes`
+    makes no folder, and mirrors nothing. Raises ConfigError, InputError, Stopped.
     """
     if not writes:
         require_local('--workdir', workdir)
@@ -44,18 +45,27 @@ def open_run(
     place = local_place(runs, workdir) if is_remote(workdir) else Path(workdir)
     run = Run(place, experiment, leads=process == 0, writes=writes)
     if others and run.leads:
-        run.stopping = others.stopping
-    watch(run)
+        run.console.stopping = others.stopping
+    watch(run.console)
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: run.withdraw() if kind and issubclass(kind, Exception) else None)
         if is_remote(workdir):
             run.mirror = stack.enter_context(
-                Mirror(Store(workdir), place, run.stopping, run.leads, runtime.push_seconds, run.quiet)
+                Mirror(
+                    Store(workdir),
+                    place,
+                    run.console.stopping,
+                    run.leads,
+                    runtime.push_seconds,
+                    run.console.quiet,
+                )
             )
         inputs = _of_process(staging / 'inputs', process)
         if process and run.mirror:  # the others are the leader's
             stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
-        run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop, run.came_from)
+        run.config = with_local_inputs(
+            experiment, stages, inputs, run.console.quiet, run.console.check_stop, run.came_from
+        )
         if runtime.cluster and not runtime.staging and (run.mirror or run.config != experiment):
             raise ConfigError(
                 'config.runtime.cluster: its workers do not see what is mirrored here from a bucket; set '

@@ -85,8 +85,16 @@ def code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
         if inspect.isfunction(value) and value is not field.default:
             parts += _texts(value, set())
         elif not callable(value) and field.name != 'meaning':
-            parts.append(f'{field.name}={value!r}')
+            parts += _value(field.name, value)
     return digest(parts)
+
+
+def _value(name: str, value: Any) -> list[str]:
+    """A plain value; of an object whose class is a plug-in's too, the class."""
+    if type(value).__module__.partition('.')[0] in ('builtins', __package__.partition('.')[0]):
+        return [f'{name}={value!r}']
+    said = '' if ' object at 0x' in repr(value) else repr(value)  # a place in memory differs each time
+    return [f'{name}={said}', normal(inspect.getsource(type(value)))]
 
 
 def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:

@@ -16,14 +16,15 @@ class Stage:
     returned dict, where present, is the stage's content digest (else the digest of its files).
     `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
     `GROUP:NAME` -> a file, or a word about its group.
-    `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
-    `grows` are beginnings of names. Groups of inputs that begin so may come and go as a whole, and may not change while
-    they are there; with `GROUP:` each name of the group may by itself. Entries of a section that begin so may be added.
+    `changeable_keys` are endings of keys that may change without starting anew: the stage goes on from what it has.
+    `open_ended_inputs` are beginnings of names. Groups of inputs that begin so may come and go as a whole, and may not
+    change while they are there; with `GROUP:` each name of the group may by itself. Entries of a section that begin so
+    may be added.
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
-    `memory`: what to change where it is not enough. `apart`: it computes on accelerators without jax.
-    `beside`: keys outside its sections that it looks at.
+    `memory`: what to change where it is not enough. `needs_free_accelerator`: it computes on accelerators without jax.
+    `also_reads`: keys outside its sections that it looks at.
     """
 
     name: str
@@ -34,11 +35,11 @@ class Stage:
     needs: Callable[[Run[Any]], tuple[str, ...]]
     build: Callable[[Run[Any], Path], dict[str, Any]]
     external: Callable[[Any], list[Path] | dict[str, Path | str]] = lambda experiment: []
-    extendable: tuple[str, ...] = ()
-    grows: tuple[str, ...] = ()
+    changeable_keys: tuple[str, ...] = ()
+    open_ended_inputs: tuple[str, ...] = ()
     always: bool = False
     format: int = 1
     check: Callable[[Run[Any]], None] = lambda run: None
     memory: str = 'take a larger machine'
-    apart: bool = False
-    beside: tuple[str, ...] = ()
+    needs_free_accelerator: bool = False
+    also_reads: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ into PARTS in the order of the file, and each part is tagged by a tagger that is
 
 The state of a word is that of its first piece: the means over the lower and the upper half of the layers, side by side,
 after each layer is scaled to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective
-that it was trained with; one mean follows F1 after fine-tuning less closely (docs/results.md).
+that it was trained with; one mean follows F1 after fine-tuning less closely (docs/lab/entities.md).
 
 `Tagged` is made once for each vocabulary. `states` reads a model, and `scored` judges what was read.
 
@@ -30,8 +30,8 @@ from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE
 from bioptimus_jax.storage.hashing import hash64
-from bioptimus_jax.surgery.layout import Layout
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.layout import BatchLayout
+from bioptimus_jax.surgery.reading import StateReading
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 PARTS = 5
@@ -39,7 +39,7 @@ WINDOW = 128
 """Pieces that are read at once, special ones included; longer sentences are cut between words."""
 BATCH_PIECES = 4096
 METRIC = METRICS['default']
-"""Of fine-tuned models too: type, first and last word must be right."""
+"""The metric, that of fine-tuned models too: type, first and last word must be right."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tagged:
 
     sentences: tuple[Sentence, ...]
     tags: tuple[str, ...]
-    layout: Layout
+    layout: BatchLayout
     sentence_N: np.ndarray
     place_N: np.ndarray
     tags_N: np.ndarray
@@ -86,16 +86,16 @@ class Tagged:
         window_N, position_N, sentence_N, place_N, tags_N = np.array(words, np.int64).reshape(-1, 5).T
         whole = [np.array([*pieces, subwords.sep], np.int32) for pieces in windows]
         word_N, once_N = np.arange(len(words)), np.ones(len(words))
-        reading = Reading(whole, window_N, position_N, word_N, once_N, once_N.astype(np.int64))
+        reading = StateReading(whole, window_N, position_N, word_N, once_N, once_N.astype(np.int64))
         part_N = np.array(parts_of(sentences), np.int64)[sentence_N]
-        layout = Layout(reading, batch_pieces, window, shards=1)
+        layout = BatchLayout(reading, batch_pieces, window, shards=1)
         return cls(tuple(sentences), tags, layout, sentence_N, place_N, tags_N, part_N)
 
 
 def chosen(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
-    """At most `most` sentences, those with the lowest hashes of their words, in the order of the file.
+    """A choice of at most `most` sentences, those with the lowest hashes of their words, in the order of the file.
 
-    So they are the same for every model. Of sentences with the same words only the first counts.
+    So they are the same for every model. Only the first of several sentences with the same words counts.
     """
     first: dict[str, int] = {}
     for at, sentence in enumerate(sentences):

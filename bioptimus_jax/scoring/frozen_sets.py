@@ -22,9 +22,8 @@ class FrozenSets:
 
     @classmethod
     def of(cls, settings: ChoosesSets, most: int, layers: str = HALVES) -> 'FrozenSets':
-        """At most `most` sentences of each set of entities in config.finetune.folder; no set without a folder, or with
-        `most` = 0. Raises InputError.
-        """
+        """Sets with at most `most` sentences of each set of entities in config.finetune.folder; no set without a
+        folder, or with `most` = 0. Raises InputError."""
         found = {}
         for one in entity_sets(settings) if settings.folder and most else ():
             sentences = frozen.chosen(read_split(one, 'train'), most)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 Answers = Sequence[Sequence[Any]]
-"""Of every example its gold answers, or its predicted ones: a tag a word, the labels of a text, one number."""
+"""For every example its gold answers, or its predicted ones: a tag a word, the labels of a text, one number."""
 Counts = Callable[[Answers, Answers], np.ndarray]
 
 

@@ -45,7 +45,7 @@ class Effect:
         return self.observed - half, self.observed + half
 
 
-def reach(error: float, freedom: float) -> float:
+def half_interval(error: float, freedom: float) -> float:
     """Half of the interval of CONFIDENCE around something with this standard error and degrees of freedom."""
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
 
@@ -58,7 +58,7 @@ def bracketed(low: float, high: float, form: str = '.2f') -> str:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Mean, and half of its interval; 0 of one value."""
     count, mean = len(values), float(np.mean(values))
-    return mean, reach(float(np.std(values, ddof=1)) / count**0.5, count - 1) if count > 1 else 0.0
+    return mean, half_interval(float(np.std(values, ddof=1)) / count**0.5, count - 1) if count > 1 else 0.0
 
 
 class TwoWay:
@@ -84,7 +84,7 @@ class TwoWay:
         left_N = _rounded(scores_N - design_NxP @ self.effects_P)
         self.variance = float((left_N**2).sum()) / self.freedom if self.freedom else None
 
-    def less(self, arm: str, reference: str) -> Effect | None:
+    def contrast(self, arm: str, reference: str) -> Effect | None:
         """`arm` - `reference`; None where no chain of common seeds links the two."""
         contrast_P = np.zeros(len(self.effects_P))
         contrast_P[self.arms.index(arm)] += 1
@@ -100,7 +100,7 @@ class TwoWay:
         if not error:
             return Effect(observed, freedom=self.freedom)
         p = float(2 * special.stdtr(self.freedom, -abs(observed) / error))
-        return Effect(observed, reach(error, self.freedom), p, self.freedom)
+        return Effect(observed, half_interval(error, self.freedom), p, self.freedom)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

@@ -38,9 +38,18 @@ from bioptimus_jax.sets.folders import (
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
-from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
+from bioptimus_jax.sets.sentences import NAMES, SPLITS, Sentence, SplitReading
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
-from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
+from bioptimus_jax.sets.tags import (
+    OUTSIDE,
+    Scheme,
+    count_broken,
+    labels_of,
+    merged,
+    recognise,
+    spans,
+    to_iob2,
+)
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import absolute
 
@@ -52,7 +61,7 @@ class Form:
     Only files of columns are read by the columns that were asked for.
     """
 
-    read: Callable[[Path, str, Columns], Reading]
+    read: Callable[[Path, str, Columns], SplitReading]
     files: Callable[[Path, str], list[Path]] = lambda file, split: [file]
     endings: tuple[str, ...] = ()
 
@@ -227,7 +236,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     )
 
 
-def _read(form: str, source: Path, split: str, columns: Columns) -> Reading:
+def _read(form: str, source: Path, split: str, columns: Columns) -> SplitReading:
     """A split in its form. Raises InputError, for what looks like texts with answers with the remedy."""
     try:
         return FORMS[form].read(source, split, columns)
@@ -241,7 +250,7 @@ def _read(form: str, source: Path, split: str, columns: Columns) -> Reading:
         ) from error
 
 
-def _said(reading: Reading) -> str:
+def _said(reading: SplitReading) -> str:
     return reading.columns or 'of 2 columns, 1 is the word and 2 the tag'
 
 
@@ -385,7 +394,7 @@ def check_names_of_sets(settings: ChoosesSets) -> None:
 
 
 def entity_sets(settings: ChoosesSets) -> list[NamedSet]:
-    """Those of the chosen sets whose entities are to be found."""
+    """The chosen sets whose entities are to be found."""
     return [chosen for chosen in chosen_sets(settings) if chosen.task == ENTITIES]
 
 
@@ -475,7 +484,7 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
     return forms[0], {split: path for split, (_, path) in found.items()}
 
 
-def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path, asked: Columns) -> Scheme:
+def _scheme(readings: Iterable[SplitReading], sources: Iterable[Path], place: Path, asked: Columns) -> Scheme:
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
@@ -485,7 +494,7 @@ def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path, a
         raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
 
 
-def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
+def _in_iob2(reading: SplitReading, scheme: Scheme) -> tuple[Sentence, ...]:
     if scheme == Scheme('IOB2'):
         return reading.sentences
     return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
@@ -495,7 +504,7 @@ def _merged(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
     return tuple(s.retagged(merged) for s in sentences)
 
 
-def _repairs(reading: Reading, scheme: Scheme) -> dict[str, int]:
+def _repairs(reading: SplitReading, scheme: Scheme) -> dict[str, int]:
     what = 'orphan I- tags' if scheme.name == 'IOB2' else f'tags that contradict {scheme.name}'
-    count = sum(broken(s.tags, scheme) for s in reading.sentences)
+    count = sum(count_broken(s.tags, scheme) for s in reading.sentences)
     return {**reading.repairs, **({what: count} if count else {})}

@@ -20,13 +20,13 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.cutting import lines, notes
-from bioptimus_jax.sets.sentences import Reading, text_of
+from bioptimus_jax.sets.sentences import SplitReading, text_of
 from bioptimus_jax.sets.standoff import OFFSET, are_offsets, mention
 from bioptimus_jax.storage.files import absolute
 
 SEED = 1
 DEVEL = 10
-"""Of so many patients one is devel."""
+"""Patients of whom one is in devel."""
 CONCEPT = re.compile(rf'c="(.*)" ({OFFSET}):({OFFSET}) ({OFFSET}):({OFFSET})\|\|t="([^"\s]+)"')
 TEXT = re.compile(r'<TEXT><!\[CDATA\[(.*)\]\]></TEXT>', re.S)
 TAG = re.compile(r'\s*<(\w+) (.*?)/?>(?:</\1>)?\s*')
@@ -48,7 +48,7 @@ class Notes:
     cut: str = notes.__name__
 
 
-def read_notes(folder: Path, split: str) -> Reading:
+def read_notes(folder: Path, split: str) -> SplitReading:
     """One split of a folder whose name is in LAYOUTS. Raises InputError naming file and line."""
     repairs: Counter[str] = Counter()
     layout, found = LAYOUTS[_name(folder)], []

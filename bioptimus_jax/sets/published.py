@@ -26,7 +26,7 @@ def mentions_of(name: str) -> blurb.Published | None:
 
 
 def first_fold(name: str) -> str:
-    """Of a fold the one on which settings are chosen for all of them, '' of other sets."""
+    """The fold on which settings are chosen for all folds of a set; '' for other sets."""
     return getattr(record_of(name), 'first', '')
 
 

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 NAMELESS = 'entity'  # the type of tags that have none
 OUTSIDE = 'O'
 BESIDE = '\t'
-"""Between the tags of a word that is in several mentions (`with_beside`): the columns of a file stand apart so, too."""
+"""The separator of the tags of a word that is in several mentions (`with_beside`), as of the columns of a file."""
 # The letters of each family, in the order begin, inside, end, single.
 CLOSED = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
 LEARNED = {'bio': 'BI', 'io': 'I', 'bioul': 'BILU'}
@@ -110,7 +110,7 @@ def renamed(tags: Sequence[str], name_of: Callable[[str], str]) -> tuple[str, ..
     return tuple(found)
 
 
-def broken(tags: Sequence[str], scheme: Scheme) -> int:
+def count_broken(tags: Sequence[str], scheme: Scheme) -> int:
     """How many tags of a sentence contradict the scheme of their file, end of sentence included.
 
     IOB2: orphan I- tags. Closed schemes: tags that go on where nothing is open, or do not where something is. IOB1 and

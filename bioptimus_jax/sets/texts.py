@@ -20,7 +20,7 @@ from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import own, tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
-from bioptimus_jax.sets.own import Row
+from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
@@ -29,7 +29,7 @@ from bioptimus_jax.storage import tables
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'
-"""In the name of a set that has folds, before the number of one that is not the public set's."""
+"""The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
 Answers = Callable[[str, str], tuple[str | float, ...]]
@@ -356,7 +356,7 @@ def _has_words(columns: Sequence[str]) -> bool:
     return max(len(x.split()) for x in columns) > 1
 
 
-def rows_of(path: Path, layout: Layout | None) -> list[Row]:
+def rows_of(path: Path, layout: Layout | None) -> list[ColumnLine]:
     """The lines of a file that are not blank, in columns. Raises InputError for what should be JSON and is not."""
     if tables.is_table(path):
         if layout:
@@ -389,7 +389,9 @@ def _plain(value: Any) -> str:
     return ','.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, answers: Answers) -> None:
+def _check_header(
+    rows: Sequence[ColumnLine], layout: Layout, known: Published | None, answers: Answers
+) -> None:
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
@@ -405,7 +407,7 @@ def _check_header(rows: Sequence[Row], layout: Layout, known: Published | None, 
     raise InputError(f'{where}: is an example; the first line of {known.name} is a header')
 
 
-def _own_layout(rows: Sequence[Row]) -> Layout:
+def _own_layout(rows: Sequence[ColumnLine]) -> Layout:
     """Two or three columns, the last of which is the answer. Raises InputError."""
     width = own.width_of(rows)
     return Layout(tuple(range(width - 1)), width - 1)

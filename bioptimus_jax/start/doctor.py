@@ -24,11 +24,12 @@ EXTRAS = {
 }
 """Modules that only some users need: the extra that brings one, and what for."""
 SIDE = {'cpu': 1024}
-"""Of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a start."""
+"""Side of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a
+start."""
 HEADS, HEAD_SIZE, PIECES, ROWS = 12, 64, 512, 16
-"""Of BERT-base, which the attention is chosen for, with so many rows on each device."""
+"""Sizes of BERT-base, which the attention is chosen for, with so many rows on each device."""
 LITTLE = 20 * GIB
-"""Of disk: a run of a base model keeps about as much (`bioptimus plan`)."""
+"""Little room on a disk: a run of a base model keeps about as much (`bioptimus plan`)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,18 +88,18 @@ def _attention() -> Finding:
 
     from bioptimus_jax.hosts.config import Runtime
     from bioptimus_jax.model.compute import Compute
-    from bioptimus_jax.pretrain.backends import Choices, Needed, choose, dtype_of
+    from bioptimus_jax.pretrain.backends import AttentionSpec, MeasuredAttention, choose, dtype_of
     from bioptimus_jax.pretrain.config import Pretrain
     from bioptimus_jax.pretrain.sharding import make_mesh
 
     said: list[str] = []
     mesh = make_mesh(0, 1, 1)
-    choices = Choices(ROWS * mesh.size)
+    measured = MeasuredAttention(ROWS * mesh.size)
     dtype = dtype_of(Pretrain(), jax.default_backend())
-    needed = Needed(mesh, HEADS, HEAD_SIZE, (PIECES,), dtype, (None,))
-    chosen = choose(Runtime.attention, needed, 0.0, said.append, choices)
-    measured = f' ({choices.line()})' * bool(choices.made)
-    found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{measured}'
+    spec = AttentionSpec(mesh, HEADS, HEAD_SIZE, (PIECES,), dtype, (None,))
+    chosen = choose(Runtime.attention, spec, 0.0, said.append, measured)
+    times = f' ({measured.line()})' * bool(measured.made)
+    found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{times}'
     return Finding('attention', found, '; '.join(said))
 
 

@@ -15,7 +15,7 @@ from bioptimus_jax.scoring.metrics import divided
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.build import trained
-from bioptimus_jax.vocab.compare import measure, new_tokens
+from bioptimus_jax.vocab.compare import measure_pieces, new_tokens
 
 KEEP, APPEND, REPLACE = 'keep', 'append', 'replace'
 VOCABULARIES = {KEEP: 'source', APPEND: 'append', REPLACE: 'train'}
@@ -45,7 +45,7 @@ class Way:
 
     @property
     def pieces_per_word(self) -> float:
-        """Between spaces."""
+        """Pieces a word between spaces."""
         return float(self.pieces_D.sum()) / self.words
 
     def saved(self, kept: 'Way') -> float:
@@ -53,7 +53,7 @@ class Way:
         return 1 - float(self.pieces_D.sum() / kept.pieces_D.sum())
 
     def saved_interval(self, kept: 'Way') -> tuple[float, float]:
-        """Of 95 %, over documents drawn with replacement."""
+        """The interval of 95 % of that, over documents drawn with replacement."""
         totals_Rx1x2 = resampled(np.stack([self.pieces_D, kept.pieces_D], -1)[None])
         return interval(1 - divided(*totals_Rx1x2[:, 0].T))
 
@@ -73,7 +73,7 @@ def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
 
 
 def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way:
-    shares, _ = measure(subwords, texts)
+    shares, _ = measure_pieces(subwords, texts)
     return Way(
         subwords,
         len(new_tokens(subwords, source)),
@@ -85,7 +85,7 @@ def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way
 
 
 def plans(experiment: Experiment, found: Mapping[str, Way]) -> dict[str, Plan]:
-    """Of the same training with each of the vocabularies."""
+    """Plans of the same training with each of the vocabularies."""
     made = {}
     for name, way in found.items():
         size = max(len(way.subwords.tokens), SMALLEST)
@@ -105,7 +105,7 @@ def decide(
 ) -> tuple[str, str]:
     """What to do where so many `pieces` are trained on, unless somebody has `asked` for something; and why.
 
-    Of the new vocabularies the one with which training reads more `text` for the same work.
+    Among the new vocabularies it is the one with which training reads more `text` for the same work.
     """
     best = asked if asked in (APPEND, REPLACE) else max((REPLACE, APPEND), key=lambda name: text[name])
     worth_it, why = worth(found[best], found[KEEP], pieces)

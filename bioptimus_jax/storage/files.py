@@ -81,7 +81,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(left_by_a_kill)
     hidden, before = temporary(folder), temporary(folder.with_name(f'{folder.name}.old'))
     hidden.mkdir()
-    # That of a new folder without the right to enter is that of a new file.
+    # A new file's mode is a new folder's without the right to enter.
     mode = stat.S_IMODE(hidden.stat().st_mode) & 0o666
     try:
         yield hidden
@@ -172,7 +172,7 @@ def absolute(path: Path) -> Path:
 
 
 def bytes_below(folder: Path) -> int:
-    """Of all files in a folder, however deep; of those that are gone before they are counted, nothing."""
+    """Bytes of all files in a folder, however deep; those that are gone before they are counted count nothing."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

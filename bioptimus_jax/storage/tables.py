@@ -26,11 +26,11 @@ REMEDY = 'save the data set to disk again'
 NUMBERED = re.compile(r'(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?P<rest>.*\.parquet)')
 ONLY_NUMBER = re.compile(r'\d+\.parquet')
 END = b'\xff\xff\xff\xff\0\0\0\0'  # of an Arrow stream that was written to its end
-Batches = Callable[[list[str]], Iterator[tuple[pyarrow.RecordBatch, int]]]
+BatchReader = Callable[[list[str]], Iterator[tuple[pyarrow.RecordBatch, int]]]
 """Batches of the named columns, each with the bytes of the file that are read."""
 
 
-def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     """The schema and the rows of an open file.
 
     Raises InputError for a pointer of Git LFS, and OSError and pyarrow's errors, then and while rows are read.
@@ -39,7 +39,7 @@ def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
     return READERS[path.suffix](path, stored)
 
 
-def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     file = pyarrow.parquet.ParquetFile(stored, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def batches(columns: list[str]) -> Iterator[tuple[pyarrow.RecordBatch, int]]:
@@ -51,7 +51,7 @@ def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
     return file.schema_arrow, batches
 
 
-def _arrow(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def _arrow(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     # Mapped into memory, a length that lies is outside of the file and allocates nothing.
     mapped = pyarrow.memory_map(str(path))
     stream = pyarrow.ipc.open_stream(mapped)
@@ -153,7 +153,7 @@ def label_names(path: Path, schema: pyarrow.Schema) -> dict[str, list[str]]:
 
 
 def _names(feature: Any) -> list[str]:
-    """Those of a label, or of the labels of a list, however that is written."""
+    """Names of a label, or of the labels of a list, however that is written."""
     while isinstance(feature, list) and feature:
         feature = feature[0]
     if not isinstance(feature, dict):
@@ -163,7 +163,7 @@ def _names(feature: Any) -> list[str]:
 
 
 def require_columns(path: Path, schema: pyarrow.Schema, *choices: tuple[str, ...]) -> list[str]:
-    """Of each of the choices the first column that is there. Raises InputError with what there is."""
+    """For each of the choices the first column that is there. Raises InputError with what there is."""
     found = [next((name for name in names if name in schema.names), '') for names in choices]
     if not all(found):
         needed = ' and '.join(' or '.join(names) for names in choices)

@@ -17,8 +17,8 @@ from bioptimus_jax.surgery.config import Surgery
 
 COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
 NEIGHBOURS = 10
-TOKENS = 'tokens.jsonl'
-"""Of stage surgery: a record for every token."""
+TOKENS_FILE = 'tokens.jsonl'
+"""File of stage surgery: a record for every token."""
 
 
 @dataclasses.dataclass(frozen=True)

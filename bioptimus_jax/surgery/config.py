@@ -49,7 +49,7 @@ class Surgery:
     )
     pooling: str = key(
         'mean',
-        'of the pieces that spell a token: the mean, or the first or last one',
+        'states of a token from those of its pieces: the mean, or the first or last one',
         one_of=('mean', 'first', 'last'),
     )
     shrinkage: float = key(
@@ -84,27 +84,27 @@ class Surgery:
     )
     fit_layer: int = key(
         -1,
-        'of fit_steps: the layer with the states that one piece and several are to agree in; -1: the last, else 1 to '
+        'fit_steps: the layer with the states that one piece and several are to agree in; -1: the last, else 1 to '
         'the depth. Lower ones take less time: the layers above are not computed',
         low=-1,
     )
     fit_cross_entropy: float = key(
         0.0,
-        "of fit_steps: weight of a second term, in which the source's masked-LM head has to name the new token, hidden "
+        "fit_steps: weight of a second term, in which the source's masked-LM head has to name the new token, hidden "
         'in its context, among its own tokens and all new ones. Without it the fit sees the rows as input alone, but '
         'they are output rows too. 1: as large as the first term at every step; 0: none',
         low=0,
     )
     fit_again: float = key(
         0.0,
-        'of fit_steps: share of the new tokens, those that are then furthest from the source, that get as many steps '
+        'fit_steps: share of the new tokens, those that are then furthest from the source, that get as many steps '
         'again on their own contexts; 0: none',
         low=0,
         high=1,
     )
     fit_only: str = key(
         '',
-        'of fit_steps: a file with the new tokens to fit, one a line, such as analyze/bad_tokens.txt of an earlier '
+        'fit_steps: a file with the new tokens to fit, one a line, such as analyze/bad_tokens.txt of an earlier '
         'run; the others keep their rows. Empty: all new tokens',
         path=True,
     )
@@ -207,7 +207,7 @@ class Surgery:
 
 
 PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
-"""Of `config.surgery`, what makes the paper's rows; the defaults are what rebuilt hidden tokens best."""
+"""Keys of `config.surgery` that make the paper's rows; the defaults are what rebuilt hidden tokens best."""
 
 
 def wrong_surgery(s: Surgery) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Lessons(NamedTuple):
     in_source: np.ndarray
 
     def chosen(self, wanted_X: np.ndarray) -> 'Lessons':
-        """Those that a mask or numbers choose."""
+        """The lessons that a mask or numbers choose."""
         return Lessons(*(column[wanted_X] for column in self))
 
 
@@ -65,9 +65,11 @@ def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) 
             for target, spans in sorted(occurrences[sentence].items()):
                 begin, end = spans[0]
                 inside = np.flatnonzero((offsets_Sx2[:, 0] < end) & (offsets_Sx2[:, 1] > begin))
+                # Its last piece reaches beyond the token: no whole pieces spell it here.
                 if not len(inside) or offsets_Sx2[inside[-1], 1] != end:
                     continue
                 a, b = int(inside[0]), int(inside[-1]) + 1
+                # Its first piece begins before the token, by more than a space that it carries.
                 if begin - offsets_Sx2[a, 0] not in spaces or subwords.unknown in encoding.ids[a:b]:
                     continue
                 left = window_start(a, b, len(encoding.ids), width - 2)
@@ -127,6 +129,7 @@ def refine(
     new_NxD = jnp.asarray(rows_NxD, jnp.float32)
     state = optimizer.init(new_NxD)
     generator = seeded(seed, steps)
+    # An argument of the step, on the device once: a constant would be compiled into the program.
     parameters = jax.device_put(source.parameters)
 
     @jax.jit
@@ -143,6 +146,7 @@ def refine(
             batch['drawn'] = drawn_N.copy()  # a step is dispatched, not done, when the next draw changes it
         new_NxD, state = step(new_NxD, state, batch)
         advance(1)
+    # A row without a context keeps all of its digits, which float32 would round.
     found_N = np.bincount(taught.target, minlength=len(rows_NxD)) > 0
     return np.where(found_N[:, None], np.asarray(new_NxD, np.float64), rows_NxD)
 
@@ -186,13 +190,15 @@ def differences(
     `slot_D` is the input row of the token that `Lessons.own` has in the slot.
     """
     at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
-    # In the slot is [MASK]; adding what the new row has beyond its row makes the gradient one of new rows alone.
+    # Put [MASK] into the slot and add the difference to the new row there: so only new rows get gradients, and the
+    # source's table has none to hold.
     delta_BxPxD = jnp.where(
         at_slot_BxP[:, :, None], (new_NxD[batch['target']] - slot_D[None, :])[:, None, :], 0.0
     )
     own_batch = _batch(batch['own'], batch['own_length'])
     encode = functools.partial(architecture.encode, parameters, embedding_delta=delta_BxPxD)
     own_BxPxD = _states(encode, own_batch, layer)
+    # Pieces of the context stand in both spellings; only their states are compared, not that of the token itself.
     kept_BxP = batch['in_source'] >= 0
     places_BxPx1 = jnp.maximum(batch['in_source'], 0)[:, :, None]
     aligned_BxPxD = jnp.take_along_axis(wanted_BxPxD, places_BxPx1, axis=1)
@@ -201,7 +207,7 @@ def differences(
 
 
 def _states(encode: Callable[..., Any], batch: Any, layer: int) -> jax.Array:
-    # Of all layers' states one is used: under jit the layers above it are neither computed nor differentiated.
+    # Only one layer's states are used, so under jit the layers above it are neither computed nor differentiated.
     return cast(jax.Array, encode(batch) if layer < 0 else encode(batch, all_layers=True)[layer])
 
 

@@ -20,8 +20,8 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
-from bioptimus_jax.model.loaded import check as check_tokenizer
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import check_folder as check_tokenizer
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run.folder import Run
@@ -103,7 +103,7 @@ def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Don
             f'{numbered(len(anchors_M), "token")} of the source; take a larger corpus, or a model of this domain as '
             'donor'
         )
-    run.say(
+    run.console.say(
         f'surgery: vectors of {name} know {found:,} of {numbered(len(tokens), "new token")}, and '
         f'{numbered(len(anchors_M), "anchor")}'
     )
@@ -112,7 +112,7 @@ def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Don
 
 def _of_model(folder: Path, known: Subwords, seed: int) -> np.ndarray:
     """The input rows of a model, [W, E]; NaN for tokens that it does not have."""
-    model = load(folder, seed)
+    model = load_model(folder, seed)
     shared_W, table_VxE = known.shared_with(model.subwords), model.table()
     return np.where((shared_W >= 0)[:, None], table_VxE[np.maximum(shared_W, 0)], np.nan)
 
@@ -127,10 +127,10 @@ def _of_corpus(run: Run[HasSurgery], known: Subwords) -> tuple[np.ndarray, float
         return saved['vectors'], float(saved['seconds'])
     started = time.monotonic()
     documents = open_documents(run.folder('corpus'), 'train')
-    lines = lines_of(documents, known, run.config.seed, run.check_stop)
+    lines = lines_of(documents, known, run.config.seed, run.console.check_stop)
     pieces = sum(map(len, lines))
-    progress = run.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
-    advance = watched(progress, run.check_stop)
+    progress = run.console.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
+    advance = watched(progress, run.console.check_stop)
     vectors_WxE = fasttext.word_vectors(lines, known.tokens, run.config.seed, advance)
     seconds = time.monotonic() - started
     partial.save(file, key, vectors=vectors_WxE, seconds=seconds)

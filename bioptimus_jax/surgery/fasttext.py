@@ -12,11 +12,12 @@ import numpy as np
 from bioptimus_jax.storage.hashing import hash64
 
 DIMENSIONS, EPOCHS, LEAST_COUNT = 300, 3, 10
-"""Of the paper's word vectors."""
+"""Settings of the paper's word vectors."""
 SETTINGS: dict[str, Any] = dict(sg=1, negative=10, window=5, alpha=0.05, sample=1e-4, min_n=3, max_n=6)
 """Skip-gram, as the paper has it; ten negative samples, as its program has; the rest are fastText's defaults."""
 BUCKETS = 500_000
-"""For parts of tokens, of which a vocabulary of 30,522 has 160,000; fastText has two million, of 1.2 kB each."""
+"""Buckets for parts of tokens, of which a vocabulary of 30,522 has 160,000; fastText has two million, of 1.2 kB
+each."""
 
 
 def facts() -> tuple:

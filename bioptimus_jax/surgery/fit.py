@@ -23,7 +23,7 @@ from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
 from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
 from bioptimus_jax.vocab import lists
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 MEASURED = 4  # contexts of a token at most: measuring more would soon take longer than the fit
 WIDTHS = 16  # windows are cut to a multiple of so many pieces, each compiled once
@@ -45,6 +45,15 @@ def check(settings: Surgery, architecture: Architecture, has_head: bool, owner: 
             f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} needs a masked-LM head, which {owner} '
             'does not have; set it to 0, or take a source with one'
         )
+    _untied(settings, architecture, owner)
+
+
+def _untied(settings: Surgery, architecture: Architecture, owner: str) -> None:
+    if settings.fit_cross_entropy and architecture.untied:
+        raise ConfigError(
+            f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} fits rows that are read and predicted, '
+            f'but {owner} predicts from a table of its own (tie_word_embeddings is false); set it to 0'
+        )
 
 
 def steps(settings: Surgery) -> int:
@@ -57,7 +66,7 @@ def fitted(
     made: NewRows,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     seed: int,
     advance: Callable[[int], None],
 ) -> NewRows:
@@ -85,6 +94,7 @@ def fitted(
         return made
     number_X = numbers(taught.target)
     tested = taught.chosen(number_X < MEASURED)
+    # Even contexts choose who is fitted again and odd ones measure the gain: a choice looks better on its own contexts.
     odd_M, count = numbers(tested.target) % 2 == 1, len(tokens)
     measured = functools.partial(disagreements, source, tested, layer=aim.layer, advance=advance)
     of_token = functools.partial(means, tested.target, count=count)
@@ -130,7 +140,7 @@ def _only(wanted: Container[int], chosen: Occurrences) -> Occurrences:
 
 
 def numbers(target_X: np.ndarray) -> np.ndarray:
-    """Of each lesson, how many earlier ones have the same token: int64 [X]."""
+    """How many earlier lessons have the token of each lesson: int64 [X]."""
     order_X = np.argsort(target_X, kind='stable')
     _, firsts, sizes = np.unique(target_X[order_X], return_index=True, return_counts=True)
     number_X = np.empty(len(target_X), np.int64)
@@ -153,8 +163,8 @@ def disagreements(
     layer: int = -1,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> list[np.ndarray]:
-    """Of every lesson the mean squared difference that `distil.refine` makes smaller: float64 [X] for each of several
-    [N, D] of new rows. The source reads each lesson once for all of them."""
+    """Mean squared difference of every lesson, which `distil.refine` makes smaller: float64 [X] for each of several [N,
+    D] of new rows. The source reads each lesson once for all of them."""
     parameters = jax.device_put(source.encoder)
     slot_D = jnp.asarray(source.table()[source.subwords.mask])
     each = tuple(jnp.asarray(rows_NxD, jnp.float32) for rows_NxD in rows)
@@ -170,7 +180,7 @@ def disagreements(
             found.append((squares_BxP * kept_BxP).sum(axis=1) / kept_BxP.sum(axis=1))
         return tuple(found)
 
-    # By length, so that most batches can be cut to a small width.
+    # Sorted by length, so that most batches can be cut to a small width.
     order_X = np.argsort(taught.source_length, kind='stable')
     results = [np.empty(len(order_X)) for _ in rows]
     for start in range(0, len(order_X), BATCH):
@@ -188,6 +198,6 @@ def disagreements(
 
 
 def _median(values: np.ndarray) -> float | None:
-    """To five digits, without NaN; None of none."""
+    """The median to five digits, without NaN; None of none."""
     found = values[np.isfinite(values)]
     return float(f'{np.median(found):.5g}') if len(found) else None

@@ -58,7 +58,7 @@ class Inputs:
     """What rows of new tokens are made from. What a record does not ask for is None.
 
     `table` [V, D] holds the source's input rows; `spellings` are source ids, empty where the source knows no piece.
-    `alone` [N, D]: the source's state of a token that is fed alone, mean over the layers read and over its pieces; 0
+    `isolated` [N, D]: the source's state of a token that is fed alone, mean over the layers read and over its pieces; 0
     where there is none. `sums` [N, D]: the sum of such states over the token's contexts, `contexts` [N]: their number.
     `anchor_states`, `anchor_rows` [M, D]: context means of tokens of the source, and their input rows.
     `spelled` [N, D]: rows that the characters of the tokens predict.
@@ -73,7 +73,7 @@ class Inputs:
     contexts: np.ndarray
     settings: Any
     seed: int
-    alone: Any = None
+    isolated: Any = None
     sums: Any = None
     anchor_states: Any = None
     anchor_rows: Any = None
@@ -106,23 +106,24 @@ class Initialisation:
     """How new rows are made, what is read for them, and which settings decide something.
 
     `rows(inputs)` is float64 [N, D], NaN for a token that it has nothing for. Such a token gets its context-free
-    value (`alone` where that is read, else the mean input row of its pieces), or the mean row of the source where
+    value (`isolated` where that is read, else the mean input row of its pieces), or the mean row of the source where
     the source cannot spell it. Without `rows` the source's own vocabulary is kept.
 
     `meaning` goes on with "a new row is ...", for `--help`. `source`: whether the source's weights are taken at all.
-    `alone`, `contexts`, `anchors`, `spelling`: what is read, as in `Inputs`; anchors are found in the contexts.
+    `isolated_states`, `contexts`, `anchors`, `spelling`: whether `Inputs` has these; anchors are found in the contexts.
     `donor`: whether vectors of a donor are read, a model or word vectors trained on the corpus (surgery/donor.py).
     `usual_layers`: which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by
     chance, which count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here,
     beside those that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it.
-    `papers_own`: the paper's proposal, which all of its tables but Table 2 are about. `settings`: a frozen dataclass of
-    keys (`config.fields.key`) that are its alone, `config.surgery.own.NAME.KEY`; `rows` finds them in `Inputs.own`.
+    `is_paper_method`: the paper's proposal, which all of its tables but Table 2 are about. `settings`: a frozen
+    dataclass of keys (`config.fields.key`) that are its alone, `config.surgery.own.NAME.KEY`; `rows` finds them in
+    `Inputs.own`.
     """
 
     meaning: str
     rows: Callable[[Inputs], np.ndarray] | None = None
     source: bool = True
-    alone: bool = False
+    isolated_states: bool = False
     contexts: bool = False
     anchors: bool = False
     spelling: bool = False
@@ -131,13 +132,13 @@ class Initialisation:
     drawn: bool = False
     own_keys: tuple[str, ...] = ()
     probed: tuple[str, ...] = ('literal', 'centred')
-    papers_own: bool = False
+    is_paper_method: bool = False
     settings: type = NoSettings
 
     @property
     def states(self) -> bool:
         """Whether states of the source are read."""
-        return self.alone or self.contexts
+        return self.isolated_states or self.contexts
 
     @property
     def scaled(self) -> bool:
@@ -178,7 +179,7 @@ def contextualized(given: Inputs) -> np.ndarray:
     # A token that cannot be fed alone has nothing to be shrunk to.
     shrinkage_N = np.where(given.known, given.settings.shrinkage, 0.0)
     weights_N = given.contexts + shrinkage_N
-    shrunk_NxD = given.sums + shrinkage_N[:, None] * given.alone
+    shrunk_NxD = given.sums + shrinkage_N[:, None] * given.isolated
     means_NxD = shrunk_NxD / np.where(weights_N > 0, weights_N, 1)[:, None]
     return np.where((given.contexts > 0)[:, None], means_NxD, np.nan)
 
@@ -205,9 +206,9 @@ def gaussian(table_VxD: np.ndarray, count: int, seed: int, variance: float = 1.0
 def similarity(given: Inputs) -> np.ndarray:
     """Weighted sums of anchors' rows; the weights are the sparsemax of the cosines of context means: float64 [N, D].
 
-    As in FOCUS, with context means of the source in place of fastText vectors. They are centred by the mean of the
-    anchors, because states of one layer have a large part in common: without it all cosines are near 1. NaN for
-    tokens without a context; where one has a context there are anchors, the pieces that spell it there.
+    It is FOCUS with context means of the source in place of fastText vectors. They are centred by the mean of the
+    anchors, because states of one layer have a large part in common: without it all cosines are near 1. NaN for tokens
+    without a context; where one has a context there are anchors, the pieces that spell it there.
     """
     found_N = given.contexts > 0
     if not found_N.any():
@@ -276,7 +277,7 @@ def omp(given: Inputs) -> np.ndarray:
 
 
 def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:
-    """Per row the point of the probability simplex that is nearest to the scores; most weights are 0 (Martins and
+    """The point of the probability simplex that is nearest to each row of scores; most weights are 0 (Martins and
     Astudillo, 2016)."""
     descending_BxM = -np.sort(-scores_BxM, axis=1)
     sums_BxM = np.cumsum(descending_BxM, axis=1)
@@ -298,18 +299,18 @@ INITIALISATIONS: Table[Initialisation] = Table(
         ),
         'averaged_last': Initialisation(
             'the mean of the last-layer states of its source pieces, the token alone',
-            lambda given: np.where(given.known[:, None], given.alone, np.nan),
-            alone=True,
+            lambda given: np.where(given.known[:, None], given.isolated, np.nan),
+            isolated_states=True,
             usual_layers=lambda layers: (layers,),
         ),
         'contextualized': Initialisation(
             "the mean over contexts of such means, the paper's own (for its rows also set layers=-1, map=none, "
             'shrinkage=0, scale=literal)',
             contextualized,
-            alone=True,
+            isolated_states=True,
             contexts=True,
             own_keys=('map', 'shrinkage'),
-            papers_own=True,
+            is_paper_method=True,
         ),
         'random_rows': Initialisation(
             f'normal, deviation {RANDOM_ROWS_DEVIATION}',

@@ -16,10 +16,16 @@ from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
-from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.surgery.reading import (
+    Occurrences,
+    StateReading,
+    choose_occurrences,
+    read_alone,
+    read_contexts,
+)
+from bioptimus_jax.vocab.contexts import TokenContexts
 
-Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
+Sums = Callable[[Loaded, StateReading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
 
 
@@ -35,7 +41,7 @@ class Anchors:
 class Material:
     """Everything that `synthesis.make` needs, for the settings that it was gathered for.
 
-    `alone` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
+    `isolated` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
     for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
@@ -46,7 +52,7 @@ class Material:
     spellings: list[list[int]]
     depth: int
     layers: tuple[int, ...]
-    alone: dict[str, np.ndarray]
+    isolated: dict[str, np.ndarray]
     sums: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]]
     anchors: Anchors | None = None
     respelled: Anchors | None = None
@@ -63,8 +69,8 @@ class Material:
         reads = settings.initialisation
         found: dict[str, Any] = {'advance': advance, 'vocabulary': self.vocabulary, 'tokens': self.tokens}
         contexts_N = np.zeros(len(self.spellings), np.int64)
-        if reads.alone:
-            found['alone'] = self._of_layers(self.alone[settings.pooling], settings)
+        if reads.isolated_states:
+            found['isolated'] = self._of_layers(self.isolated[settings.pooling], settings)
         if reads.contexts:
             sums_NxCxD, contexts_N = self.sums[settings.pooling, settings.contexts, settings.max_contexts]
             found['sums'] = self._of_layers(sums_NxCxD, settings)
@@ -82,6 +88,7 @@ class Material:
         return self._of_layers(anchors.states, settings), self.table[anchors.ids]
 
     def _of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
+        # Layers are read once for all settings; each setting takes its own.
         chosen = [self.layers.index(number) for number in _read(settings, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
@@ -90,7 +97,7 @@ def gather(
     source: Loaded,
     tokens: Sequence[str],
     spellings: list[list[int]],
-    contexts: Contexts | None,
+    contexts: TokenContexts | None,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
@@ -102,11 +109,12 @@ def gather(
     source does not have.
     """
     layers, alone = layers_read(wanted, source.architecture.layers, str(source.folder)), {}
-    for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
+    for pooling in sorted({s.pooling for s in wanted if s.initialisation.isolated_states}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
     names: dict[str, Any] = {'vocabulary': source.vocabulary, 'tokens': tokens}
     material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {}, **names)
+    # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
     if not any(s.reads_spelling for s in wanted):
@@ -139,13 +147,14 @@ def _with_contexts(
     material: Material,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
 ) -> Material:
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
+    # In a fixed order: sums that an interrupted attempt has kept are by the numbers of targets.
     arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
     # Each arm has targets of its own, so that a sentence of several arms is encoded once for all of them.
     targets_of = {arm: slice(n * count, (n + 1) * count) for n, arm in enumerate(arms)}
@@ -199,6 +208,7 @@ def _respelled(
 ) -> Anchors:
     """Context means of tokens of the source where it has to spell them in other pieces."""
     parts = []
+    # In folds of few tokens: were all hidden at once, what is left would spell each of them in far smaller pieces.
     folds = shared.respelled_folds(source.subwords, pieces, seed)
     for number, fold in enumerate(folds, 1):
         hiding = dataclasses.replace(source, subwords=source.subwords.without(fold))

@@ -34,6 +34,7 @@ def pursue(vectors_BxE: np.ndarray, anchors_MxE: np.ndarray, most: int) -> tuple
     along_BxK = np.zeros((count, steps))
     for step in range(steps):
         products_BxM = np.abs(left_BxE.astype(np.float32) @ for_choice_ExM)
+        # No anchor is taken twice: products are absolute, so -1 is below all others.
         products_BxM[each_B[:, None], chosen_BxK[:, :step]] = -1.0
         chosen_BxK[:, step] = products_BxM.argmax(axis=1)
         anchor_BxE = anchors_MxE[chosen_BxK[:, step]]
@@ -52,6 +53,7 @@ def pursue(vectors_BxE: np.ndarray, anchors_MxE: np.ndarray, most: int) -> tuple
         along_BxK[:, step] = np.einsum('be,be->b', basis_BxKxE[:, step], left_BxE)
         left_BxE -= along_BxK[:, step, None] * basis_BxKxE[:, step]
     weights_BxK = np.zeros((count, steps))
+    # Back substitution: the triangle is solved from its last anchor to its first.
     for step in reversed(range(steps)):
         later_B = np.einsum('bj,bj->b', triangle_BxKxK[:, step], weights_BxK)
         weights_BxK[:, step] = (along_BxK[:, step] - later_B) / triangle_BxKxK[:, step, step]

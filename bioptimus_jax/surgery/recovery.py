@@ -20,11 +20,11 @@ CLASSES: dict[str, dict[str, tuple[int, int | None]]] = {
     'pieces': {'1': (0, 1), '2': (2, 2), '3': (3, 3), '4+': (4, None)},
     'frequency': {'rare': (0, 0), 'middle': (1, 1), 'frequent': (2, 2)},
 }
-"""From and to; frequency is the third of the tokens, by their count in the corpus."""
+"""Bounds of each class, from and to; frequency is the third of the tokens, by their count in the corpus."""
 
 
 def measure(rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray) -> dict[str, np.ndarray]:
-    """Of every rebuilt row, beside the true row table[true_N]: MEASURES, each [N].
+    """MEASURES of every rebuilt row beside the true row table[true_N], each [N].
 
     A rank counts the rows of the table that score higher than the true one, plus 1. `rank` and `cosine` look from the
     mean of the table's rows: rows of a BERT share a large common part, beside which all are alike. `rank_uncentred` is
@@ -43,7 +43,7 @@ def measure(rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray) -> 
 def _ranks(
     rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the true row for each rebuilt one: rank by cosine, rank by dot product, cosine."""
+    """Rank by cosine, rank by dot product and cosine of the true row for each rebuilt one."""
     norms_V = np.linalg.norm(table_VxD, axis=1)
     safe_V = np.where(norms_V > 0, norms_V, 1)
     by_cosine_N, by_dot_N, cosine_N = (np.empty(len(true_N)) for _ in range(3))
@@ -79,9 +79,9 @@ def summary(
     seed: int,
     weights_N: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; the same of BY_CLASS, and the
-    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty.
-    With weights also the weighted median of the rank, `rank_weighted`."""
+    """Measure -> [median, low, high] with a bootstrap interval of 95 % over tokens; the same of BY_CLASS, and the
+    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty. With
+    weights also the weighted median of the rank, `rank_weighted`."""
     result: dict[str, Any] = {name: _median(measured[name], seed) for name in MEASURES}
     if weights_N is not None:
         result['rank_weighted'] = _median(measured['rank'], seed, weights_N)

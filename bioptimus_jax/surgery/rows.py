@@ -16,7 +16,7 @@ def seeded(*numbers: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
 
 
-def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
+def shuffled(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
     """The same rows, each at the place of another: float64 [N, D]; a single row stays.
 
     A control that keeps lengths, directions and covariance, and takes away only what a row says of its own token.

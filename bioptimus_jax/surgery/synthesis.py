@@ -15,7 +15,7 @@ from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import StateReading
 from bioptimus_jax.surgery.source import sum_states, watched
 from bioptimus_jax.vocab.contexts import load_contexts
 
@@ -34,37 +34,39 @@ def synthesise(
 ) -> NewRows:
     """Rows for tokens that the source does not have but can spell, as the configuration wants them.
 
-    `written`: the tokens as `spelling.written` has them.
+    `written`: the tokens as `spelling.with_borders` has them.
     """
     settings, seed = run.config.surgery, run.config.seed
-    run.log('surgery', 0, kind='start')
+    run.metrics.write('surgery', 0, kind='start')
     fit.check(settings, source.architecture, not source.fresh, str(source.folder))
     contexts = load_contexts(run.folder('contexts')) if settings.reads_contexts else None
     sums = summing(run, settings.batch_pieces, keep=True)
     given = gather(source, tokens, spellings, contexts, [settings], seed, sums, written)
     if settings.initialisation.donor:
         given = dataclasses.replace(given, donated=donor.donate(run, source.subwords, tokens))
-    progress = run.progress('surgery, rows', len(tokens), 'tokens')
-    made = make(settings, given, seed, watched(progress, run.check_stop))
+    progress = run.console.progress('surgery, rows', len(tokens), 'tokens')
+    made = make(settings, given, seed, watched(progress, run.console.check_stop))
     if (made.scale, settings.scale) == ('rescaled', 'centred'):
-        run.say(
+        run.console.say(
             f'surgery: fewer than {rows.LEAST_ROWS} new rows have no mean to be centred by; they are rescaled'
         )
     if settings.fit_steps and contexts is not None:
-        progress = run.progress('surgery, gradient fit', fit.steps(settings), 'steps')
-        made = fit.fitted(settings, made, source, tokens, contexts, seed, watched(progress, run.check_stop))
+        progress = run.console.progress('surgery, gradient fit', fit.steps(settings), 'steps')
+        made = fit.fitted(
+            settings, made, source, tokens, contexts, seed, watched(progress, run.console.check_stop)
+        )
         if made.fit is not None:
-            run.say(f'surgery: {made.fit.words()}')
-    return dataclasses.replace(made, rows=rows.dealt(made.rows, seed)) if settings.dealt else made
+            run.console.say(f'surgery: {made.fit.words()}')
+    return dataclasses.replace(made, rows=rows.shuffled(made.rows, seed)) if settings.dealt else made
 
 
 def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
     """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
 
-    def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
-        progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
+    def sums(source: Loaded, read: StateReading, layers: Sequence[int], label: str) -> np.ndarray:
+        progress = run.console.progress(f'surgery, {label}', len(read.windows), 'windows')
         kept = run.scratch('surgery') / f'{label}.npz' if keep else None
-        advance = watched(progress, run.check_stop)
+        advance = watched(progress, run.console.check_stop)
         # For the last layer alone there is a program that hands on no others.
         wanted = () if tuple(layers) == (source.architecture.layers,) else layers
         states = sum_states(
@@ -74,7 +76,7 @@ def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
             attended /= max(pieces, 1)
-            run.log('surgery', 0, kind='encoded', name=label, pieces=pieces, attended=attended)
+            run.metrics.write('surgery', 0, kind='encoded', name=label, pieces=pieces, attended=attended)
         return states
 
     return sums
@@ -93,7 +95,9 @@ def make(
     initialisation, inputs = settings.initialisation, material.inputs(settings, seed, advance)
     assert initialisation.rows is not None, f'{settings.strategy} has no new rows'
     made_NxD = initialisation.rows(inputs)
-    alone_NxD = inputs.alone if initialisation.alone else averaged_input(inputs.table, inputs.spellings)
+    alone_NxD = (
+        inputs.isolated if initialisation.isolated_states else averaged_input(inputs.table, inputs.spellings)
+    )
     fitted_map, described = _map(settings, material, seed), None
     if fitted_map:
         fitted, mapped = fitted_map
@@ -103,7 +107,7 @@ def make(
     known_N, missing_N = inputs.known, np.isnan(made_NxD).all(axis=1)
     alone_NxD = np.where(known_N[:, None], alone_NxD, material.table.mean(axis=0, dtype=np.float64))
     made_NxD = np.where(missing_N[:, None], alone_NxD, made_NxD)
-    if_known = 'context_free' if initialisation.alone else 'averaged_input'
+    if_known = 'context_free' if initialisation.isolated_states else 'averaged_input'
     fallback = [
         (if_known if known else UNKNOWN_MEAN) if missing else None
         for known, missing in zip(known_N, missing_N, strict=True)

@@ -7,7 +7,7 @@ from bioptimus_jax.config.fields import key
 from bioptimus_jax.config.plugins import Plugins
 
 TOKENIZERS = Plugins('bioptimus_jax.tokenizer.kinds', 'KIND')
-"""Each is a file of the package, and its name the value of a key."""
+"""Kinds of tokenizers: each is a file of the package, and its name the value of a key."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Vocab:
     sample_words: int = key(
         200_000_000, 'about this many words are counted, documents chosen by hash of the id; 0: all', low=0
     )
-    sample_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
+    sample_seed: int = key(0, 'seed of that choice', low=0, high=LARGEST_SEED)
     general: tuple[str, ...] = key(
         (),
         'a general corpus for comparing word frequencies: files or globs as corpus.inputs; empty: none',

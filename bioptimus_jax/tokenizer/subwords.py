@@ -79,7 +79,7 @@ class Subwords(Vocabulary):
         reserved: Collection[str] = (),
         ends: Mapping[str, str] | None = None,
     ) -> 'Subwords':
-        """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing.
+        """The subwords of a tokenizer that has all its special tokens. Raises InputError where an id is missing.
 
         `reserved`: tokens that never stand in for others.
         """
@@ -166,7 +166,7 @@ class Subwords(Vocabulary):
     def shared_with(self, source: 'Subwords') -> np.ndarray:
         """For every token the id of the same token in `source`, or -1: int64 [V].
 
-        Special tokens are the same where their roles are. Of others the strings decide, never the ids; in vocabularies
+        Special tokens are the same where their roles are. For others the strings decide, never the ids; in vocabularies
         of two kinds the characters that the token stands for, and whether a word begins with it. Where several tokens
         of the source have these, the lowest id is taken.
         """
@@ -224,7 +224,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
-        """See `Subwords.save`."""
+        """Write the tokenizer; see `Subwords.save`."""
 
     @abc.abstractmethod
     def check(self, subwords: Subwords, where: Path) -> None:
@@ -240,7 +240,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def spell(self, tokenizer: tokenizers.Tokenizer, text: str, inside: bool) -> list[int]:
-        """See `Subwords.spell`; unknown pieces are among them."""
+        """Pieces of a text, unknown ones among them; see `Subwords.spell`."""
 
     def spell_token(self, tokenizer: tokenizers.Tokenizer, token: str) -> list[int]:
         """The pieces of a token of another vocabulary of this kind; unknown pieces are among them."""
@@ -256,7 +256,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def without(self, tokenizer: tokenizers.Tokenizer, hidden: Collection[int]) -> tokenizers.Tokenizer:
-        """See `Subwords.without`."""
+        """The tokenizer without hidden tokens; see `Subwords.without`."""
 
     @abc.abstractmethod
     def blank(self, lowercase: bool) -> tokenizers.Tokenizer:
@@ -286,7 +286,7 @@ class Kind(abc.ABC):
         """
 
     def unreached(self, subwords: Subwords, numbers: Iterable[int]) -> list[int]:
-        """Of these ids those of entries that no text has, added and reserved tokens aside.
+        """The ids, among these, of entries that no text has; added and reserved tokens aside.
 
         Such are an entry that is cut into others, one with characters that the normaliser changes, one that is longer
         than a word may be, and one that has an added token in it, which is taken out of every text first.
@@ -314,7 +314,7 @@ class Kind(abc.ABC):
 
     def stretches(self, text: str) -> list[str]:
         """The text cut at its spaces, into what is tokenised by itself as it is within the text."""
-        # Of several spaces only the last goes with the word: a text is cut before a space between two other characters.
+        # Only the last of several spaces goes with the word: a text is cut before a space between two other characters.
         return SINGLE_SPACE.split(text) if self.carries_space else text.split(' ')
 
     def count_words(

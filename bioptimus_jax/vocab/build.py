@@ -24,7 +24,7 @@ from bioptimus_jax.tokenizer.subwords import (
     main_files,
 )
 from bioptimus_jax.vocab import agreement, frequency
-from bioptimus_jax.vocab.compare import compare, new_tokens
+from bioptimus_jax.vocab.compare import compare_vocabularies, new_tokens
 from bioptimus_jax.vocab.config import HasVocab
 from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
 
@@ -60,15 +60,15 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     like = source if source is not None and source.kind is kind else None
     words = (run.manifest('corpus') or {})['counts']['words']['train']
     share = share_counted(run.config.vocab.sample_words, words)
-    domain, general = count_corpora(run, run.config, documents, share, like or subwords)
-    run.say(
+    domain, general = count_corpora(run.console, run.config, documents, share, like or subwords)
+    run.console.say(
         f'vocab: {numbered(sum(domain.values()), "word")} counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if subwords is None:
-        subwords = trained(run.config.vocab, domain, like, run.say)
+        subwords = trained(run.config.vocab, domain, like, run.console.say)
     if source is not None and (lost := _lost(subwords, source)):
-        run.say(lost)
+        run.console.say(lost)
     length = (
         (read_json(source_place / 'config.json') or {}).get('max_position_embeddings')
         if source_place
@@ -79,8 +79,8 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     frequency.write(folder, domain, general, share)
     unreached = unreached_tokens(subwords, source) if run.config.vocab.kind == 'file' else []
     if unreached:
-        run.say(unreached_line('vocab', unreached))
-    counts = _write_comparison(folder, subwords, source, documents, run.say, unreached)
+        run.console.say(unreached_line('vocab', unreached))
+    counts = _write_comparison(folder, subwords, source, documents, run.console.say, unreached)
     # What later stages are made from; word frequencies are a result of their own.
     deciding = (READY, *subwords.kind.files, SETTINGS, 'new_tokens.txt', 'comparison.json')
     content = digest({name: sha256(folder / name) for name in deciding})
@@ -193,7 +193,9 @@ def _write_comparison(
 ) -> dict[str, Any]:
     new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
-    report = compare(subwords, source, [documents[i].text for i in range(0, len(documents), step)])
+    report = compare_vocabularies(
+        subwords, source, [documents[i].text for i in range(0, len(documents), step)]
+    )
     if unreached:
         report['unreached'] = unreached
     write_json(folder / 'comparison.json', report)

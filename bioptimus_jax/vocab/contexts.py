@@ -68,7 +68,7 @@ class Located(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Contexts:
+class TokenContexts:
     """The sampled sentences, and one entry per sampled occurrence of a token (columns of equal length).
 
     `sentence` indexes `sentences`; `start` and `end` are characters of that text; `rank` counts a token's
@@ -83,11 +83,11 @@ class Contexts:
     rank: np.ndarray
 
 
-def load_contexts(folder: Path) -> Contexts:
+def load_contexts(folder: Path) -> TokenContexts:
     """The contexts of a finished stage. Raises InputError for missing or damaged tables."""
     sentences, occurrences = (_read(folder / name) for name in ('sentences.parquet', 'occurrences.parquet'))
     columns = {name: occurrences[name].to_numpy() for name in ('sentence', 'start', 'end', 'rank')}
-    return Contexts(sentences['text'].to_pylist(), occurrences['token'].to_pylist(), **columns)
+    return TokenContexts(sentences['text'].to_pylist(), occurrences['token'].to_pylist(), **columns)
 
 
 def _read(path: Path) -> pyarrow.Table:
@@ -107,7 +107,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
             if run.config.source.path
             else 'there is no source'
         )
-        run.say(f'contexts: nothing to look for, {reason}')
+        run.console.say(f'contexts: nothing to look for, {reason}')
         _write_tables(folder, tokens, [])
         return {'tokens': 0, 'sentences': 0, 'occurrences': 0}
     documents = open_documents(run.folder('corpus'), 'train')
@@ -118,8 +118,8 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     with open_workers(run.config.runtime, len(blocks), prepare_search, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         search.resume(folder / PARTIAL)
-        _scan_all(run, pool, blocks, search, folder / PARTIAL)
-        located = _locate_all(run, pool, search.candidates, longest)
+        _scan_all(run.console, pool, blocks, search, folder / PARTIAL)
+        located = _locate_all(run.console, pool, search.candidates, longest)
     _write_tables(folder, tokens, located)
     # Only now: until both tables are whole a restart needs the search.
     (folder / PARTIAL).unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
         'sentences': len({row.text for row in located}),
     }
     share = {name: count / len(tokens) for name, count in counts.items()}
-    run.say(
+    run.console.say(
         f'contexts: of {numbered(len(tokens), "new token")} {share["tokens_without"]:.1%} have none, '
         f'{share["tokens_with_some"]:.1%} have 1-{k - 1}, {share["tokens_with_all"]:.1%} have {k}; '
         f'{numbered(search.sentences, "sentence")} searched, {search.sentences / seconds:,.0f}/s'
@@ -144,8 +144,8 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     return counts
 
 
-def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> Contexts:
-    """Up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
+def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> TokenContexts:
+    """A sample of up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
 
     At most about `most_documents` training documents are searched, in blocks spread over the corpus.
     """
@@ -155,11 +155,11 @@ def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_document
     arguments = (documents, run.folder('vocab').absolute(), tokens, seed)
     with open_workers(run.config.runtime, len(blocks), prepare_search, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
-        _scan_all(run, pool, blocks, search, None)
-        rows = _locate_all(run, pool, search.candidates, run.config.contexts.max_characters)
+        _scan_all(run.console, pool, blocks, search, None)
+        rows = _locate_all(run.console, pool, search.candidates, run.config.contexts.max_characters)
     sentences, occurrences = _tables(tokens, rows)
     columns = {name: np.array(occurrences[name], np.int64) for name in ('sentence', 'start', 'end', 'rank')}
-    return Contexts(list(sentences['text']), occurrences['token'], **columns)
+    return TokenContexts(list(sentences['text']), occurrences['token'], **columns)
 
 
 def _scan_all(
@@ -264,7 +264,7 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[Located]) -> None:
 def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
 
-    Of equal sentences the first stands for all: each is encoded once, whatever tokens it serves.
+    The first of equal sentences stands for all: each is encoded once, whatever tokens it serves.
     """
     place_of: dict[str, tuple[str, int]] = {}
     for document, number, text in sorted({(row.document, row.number, row.text) for row in rows}):

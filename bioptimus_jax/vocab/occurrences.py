@@ -102,7 +102,7 @@ class TokenFinder:
         return start_I, end_I
 
     def _pieces(self, words: list[str]) -> dict[str, dict[int, list[tuple[int, int]]]]:
-        """Per word: the spans of every wanted token, in order."""
+        """Word -> the spans of every wanted token, in order."""
         different = list(set(words))
         pieces: dict[str, dict[int, list[tuple[int, int]]]] = {}
         for start in range(0, len(different), BATCH):
@@ -118,7 +118,7 @@ class TokenFinder:
 
 
 def cut_around(text: str, start: int, end: int, longest: int) -> tuple[str, int, int]:
-    """At most `longest` characters of `text` around [start, end), cut at spaces where there are any.
+    """A part of `text`, of at most `longest` characters, around [start, end), cut at spaces where there are any.
 
     Returns the shorter text and the span in it. A text that fits comes back as it is.
     """

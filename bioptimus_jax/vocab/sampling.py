@@ -70,7 +70,7 @@ class Candidates:
         return len(self.token)
 
     def smallest(self, k: int) -> 'Candidates':
-        """Per token the k smallest priorities over different texts, in order of token and priority."""
+        """For each token the k smallest priorities over different texts, in order of token and priority."""
         # The last key of `lexsort` decides first: token, text, priority.
         order = np.lexsort((self.priority, self.text, self.token))
         first = _changes(self.token[order], self.text[order])

@@ -1,4 +1,4 @@
-"""`bioptimus completion`: completion of this command line for a shell.
+"""`bioptimus completion`: print the completion of this command line for a shell.
 
 A script with which a shell completes verbs, flags, shipped configs, keys and their values at a press of Tab.
 

@@ -1,4 +1,4 @@
-"""`bioptimus demo`: the whole job on generated text.
+"""`bioptimus demo`: run the whole job on generated text.
 
 The whole job on generated text: no data, no download. To change it, copy configs/demo.py and use
 `bioptimus run`.

@@ -1,4 +1,4 @@
-"""`bioptimus doctor`: devices, versions and speed of this machine, and what to install.
+"""`bioptimus doctor`: check devices, versions and speed of this machine, and say what to install.
 
 What will jax and PyTorch compute on here, and what is missing? Devices, memory, drivers and versions; the
 attention that a base model would get; the speed of a matrix product beside the peak; free disk; and the
@@ -35,6 +35,6 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     *described(__doc__),
-    (flag('--workdir', 'where runs will be (default: %(default)s)', '.', metavar='DIR'),),
+    (flag('--workdir', 'folder for runs (default: %(default)s)', '.', metavar='DIR'),),
     _call,
 )

@@ -1,4 +1,4 @@
-"""`bioptimus download`: PubMed's baseline and update files; NER sets.
+"""`bioptimus download`: fetch PubMed's baseline and update files, or NER sets.
 
 PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,
 each checked by SHA-256. Intact files are not fetched again, and a file that was cut off is continued: rerun

@@ -79,10 +79,10 @@ def _call(command: Command) -> None:
     if to.exists() and not options.replace:
         raise ConfigError(f'{to}: already exists; name another file, or give --replace')
     _ask(options)
-    from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+    from bioptimus_jax.start.recommend import UserWishes, config_text, recommend  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
-    asked = Asked(
+    asked = UserWishes(
         options.source,
         local_texts(options.texts),
         options.hours,
@@ -96,7 +96,7 @@ def _call(command: Command) -> None:
     )
     base, choices = recommend(asked)
     with atomic(to) as file:
-        file.write(written(base, choices, _command_of(asked, options.file), options.file))
+        file.write(config_text(base, choices, _command_of(asked, options.file), options.file))
     print(printable('\n'.join(map(str, choices))))
     device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
     print(
@@ -145,24 +145,22 @@ def _answer(question: Question) -> Any:
 VERB = Verb(
     *described(__doc__),
     (
-        flag(
-            'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'
-        ),
+        flag('file', 'file for the config (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'),
         flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
         flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
         flag(
             '--task',
-            'of sets that are not public ones (default: %(default)s)',
+            'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
             choices=TASKS,
         ),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
         ),
-        count('--devices', 'how many (default: all that are here, or 1)', 0),
-        flag('--hours', 'that it may take', None, type=positive, metavar='N'),
+        count('--devices', 'number of devices (default: all that are here, or 1)', 0),
+        flag('--hours', 'hours that the run may take', None, type=positive, metavar='N'),
         flag('--vocabulary', 'keep, append or replace (default: as the texts say)', metavar='WHAT'),
         switch('--replace', 'overwrite FILE'),
     ),

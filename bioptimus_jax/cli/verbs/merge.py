@@ -1,4 +1,4 @@
-"""`bioptimus merge`: the mean of the weights of models.
+"""`bioptimus merge`: average several models' weights.
 
 The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or
 ends of decays, behind the same gate as an export.
@@ -18,9 +18,9 @@ from bioptimus_jax.hosts.devices import present
 
 def _call(command: Command) -> None:
     from bioptimus_jax.export.merge import merge  # imports jax
-    from bioptimus_jax.model.compute import PLAIN
+    from bioptimus_jax.model.compute import PLAIN_COMPUTE
 
-    options, how = command.options, PLAIN.words()
+    options, how = command.options, PLAIN_COMPUTE.words()
     print(
         f'merge: computes on {present()}, mesh one device, attention {how["attention"]}, type {how["type"]}'
     )

@@ -1,4 +1,4 @@
-"""`bioptimus plan`: memory, hours, cost and disk of a run.
+"""`bioptimus plan`: estimate memory, time, cost and disk of a run.
 
 What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,
 hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the
@@ -56,8 +56,14 @@ VERB = Verb(
     (
         config_flag(),
         flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),
-        count('--devices', 'how many (default: %(default)s)', 8),
-        flag('--price', 'of one device for one hour: adds the cost', None, type=positive, metavar='AMOUNT'),
+        count('--devices', 'number of devices (default: %(default)s)', 8),
+        flag(
+            '--price',
+            'price of one device for one hour: adds the cost',
+            None,
+            type=positive,
+            metavar='AMOUNT',
+        ),
         flag(
             '--mfu',
             'share of the bfloat16 peak that is reached (default: %(default)s)',
@@ -75,14 +81,14 @@ VERB = Verb(
         ),
         flag(
             '--pieces-per-word',
-            'between spaces (default: 1.31; 1.55 where the source keeps its vocabulary)',
+            'pieces of a word between spaces (default: 1.31; 1.55 where the source keeps its vocabulary)',
             0,
             type=positive,
             metavar='X',
         ),
         flag(
             '--fill',
-            'of the rows (default: 0.92; 0.98 where they hold two of the longest documents)',
+            'share of the rows that is filled (default: 0.92; 0.98 where they hold two of the longest documents)',
             0,
             type=share,
             metavar='SHARE',

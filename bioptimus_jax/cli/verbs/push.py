@@ -1,4 +1,4 @@
-"""`bioptimus push`: an export, a kept model or a report, to the Hugging Face hub.
+"""`bioptimus push`: upload an export, a kept model or a report to the Hugging Face hub.
 
 Lists what would be sent and, with --yes, sends it in one commit; no other verb sends anything.
 A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,
@@ -39,7 +39,7 @@ VERB = Verb(
     *described(__doc__),
     (
         flag('what', 'what is sent', None, metavar='WHAT'),
-        needed('--to', 'where: hf://OWNER/NAME, of a report hf://spaces/OWNER/NAME', 'URL'),
+        needed('--to', 'target: hf://OWNER/NAME; for a report hf://spaces/OWNER/NAME', 'URL'),
         switch('--private', 'make the repository private'),
         switch('--yes', 'send it'),
     ),

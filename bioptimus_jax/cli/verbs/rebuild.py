@@ -1,4 +1,4 @@
-"""`bioptimus rebuild`: public sets of texts from their originals.
+"""`bioptimus rebuild`: build public sets of texts from their originals.
 
 A public set of texts from its original files, as its authors made it: the public files byte for byte, where
 there are any. Other originals are refused. Entities can be left in the text, with or without markers.
@@ -41,7 +41,7 @@ VERB = Verb(
             choices=tuple(INPUTS),
             metavar='FORM',
         ),
-        count('--fold', 'of gad, 1 to 10 (default: %(default)s)', 1),
+        count('--fold', 'fold of gad, 1 to 10 (default: %(default)s)', 1),
     ),
     _call,
 )

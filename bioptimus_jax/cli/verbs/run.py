@@ -1,4 +1,4 @@
-"""`bioptimus run`: every stage in order.
+"""`bioptimus run`: run every stage in order.
 
 Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can
 be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,
@@ -25,13 +25,13 @@ def _call(command: Command) -> None:
     def lead(run: Run) -> None:
         if options.dry_run:
             for name, said in foreseen(run, options.replace).items():
-                run.say(f'{name}: {said}')
+                run.console.say(f'{name}: {said}')
             return
         run_all(run, options.replace)
         from bioptimus_jax.report.ending import ending  # imports the sections
 
         if last := ending(run, time.time() - run.started):
-            run.say(last)
+            run.console.say(last)
 
     in_run(command, command.experiment.stages, lead, writes=not options.dry_run)
 

@@ -63,7 +63,13 @@ VERB = Verb(
     (
         flag('gold', 'the test set', None, metavar='GOLD'),
         flag('predictions', 'what was predicted for it', None, metavar='PREDICTIONS'),
-        flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
+        flag(
+            '--task',
+            'task of sets without a record: %(choices)s',
+            Finetune.task,
+            choices=TASKS,
+            metavar='NAME',
+        ),
         *column_flags(),
         several(
             '--types',
@@ -73,7 +79,11 @@ VERB = Verb(
         flag('--name', 'what the model is called', '', metavar='NAME'),
         flag('--to', 'keep a record here, in NAME/SET', '', metavar='DIR'),
         flag(
-            '--seed', 'of the training, where predictions of several are scored', None, type=int, metavar='N'
+            '--seed',
+            'seed of the training, where predictions of several are scored',
+            None,
+            type=int,
+            metavar='N',
         ),
         json_flag(),
     ),

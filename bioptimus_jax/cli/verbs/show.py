@@ -1,4 +1,4 @@
-"""`bioptimus show`: rows as the model will see them.
+"""`bioptimus show`: show masked rows as the model will see them.
 
 What the objectives do, in words; then the first rows of a run as the model will see them: pieces, two spaces
 where a word begins, new tokens marked, and what each phase hides of the same row, as its objective says. The
@@ -22,11 +22,11 @@ from bioptimus_jax.run.session import require_local
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
-"""Around a piece where there are no colours; the mask token shows by itself that something is hidden."""
+"""Brackets around a piece where there are no colours; the mask token itself shows that something is hidden."""
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.pretrain.objective import words_of, words_of_phase
+    from bioptimus_jax.pretrain.objective import objective_in_words, words_of_phase
     from bioptimus_jax.run.folder import Run
     from bioptimus_jax.start.shown import LEGEND, first_rows  # imports jax
 
@@ -41,7 +41,7 @@ def _call(command: Command) -> None:
         print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, in_colours)}: {meaning}')
     experiment = command.experiment_without_paths
     for name in experiment.all_objectives:
-        print(words_of(experiment, name))
+        print(objective_in_words(experiment, name))
     print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
     run = Run(options.workdir, experiment, quiet=True)
     for row in first_rows(run, options.rows, options.pieces):
@@ -76,8 +76,8 @@ VERB = Verb(
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
-        count('--rows', 'how many (default: %(default)s)', 10),
-        count('--pieces', 'of a row, at most (default: %(default)s)', 60),
+        count('--rows', 'number of rows (default: %(default)s)', 10),
+        count('--pieces', 'most pieces of a row (default: %(default)s)', 60),
     ),
     _call,
     ('seed', 'rows', 'phases', 'phase', 'pretrain'),

@@ -1,4 +1,4 @@
-"""`bioptimus status`: what a run has done, and what it is doing.
+"""`bioptimus status`: show what a run has done and is doing.
 
 Which stages of a run are done, unfinished or not begun, and whether a process is working on one now; the step,
 rate and time left of pre-training; finished cells of fine-tuning; disk used; the newest record. Nothing is

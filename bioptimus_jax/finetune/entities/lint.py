@@ -193,7 +193,8 @@ def _pieces_of(words: Sequence[str], tokenizer: Any) -> dict[str, int]:
 
 
 def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, Any]:
-    """Per split: words without a piece, and lengths of sentences in pieces with the special tokens around them."""
+    """What each split is in pieces: words without a piece, and lengths of sentences in pieces with the special tokens
+    around them."""
     inner = getattr(tokenizer, 'backend_tokenizer', tokenizer)
     special = inner.num_special_tokens_to_add(False)
     words = sorted({word for split in SPLITS for s in getattr(dataset, split) for word in s.words})

@@ -16,7 +16,7 @@ import numpy as np
 
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
 from bioptimus_jax.finetune.statistics import interval, resampled
-from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.tags import Span, spans
 
@@ -53,10 +53,10 @@ class Material:
 
     training: Iterable[tuple[Sequence[str], str]]
     pieces: Callable[[Sequence[str]], Sequence[str]]
-    known: Known = Known()
+    known: TokenStatistics = TokenStatistics()
 
 
-def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
+def material_of(dataset: Dataset, tokenizer: Any, known: TokenStatistics) -> Material:
     """What the mentions of a set are sliced by, with what is known of the model's tokens."""
 
     def pieces(words: Sequence[str]) -> list[str]:
@@ -78,7 +78,7 @@ class Classifier:
         self.known: dict[tuple[str, ...], dict[str, str]] = {}
 
     def __call__(self, words: tuple[str, ...], kind: str) -> dict[str, str]:
-        """Of a mention of type `kind` that consists of `words`."""
+        """Slicing -> class, for a mention of type `kind` that consists of `words`."""
         if words not in self.known:
             self.known[words] = self._by_words(words)
         same = kind in self.types_of.get(_surface(words), ())

@@ -10,12 +10,12 @@ import numpy as np
 
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.predictions import majority
-from bioptimus_jax.finetune.texts.task import TextTask, expected, shares
+from bioptimus_jax.finetune.texts.task import TextTask, answer_shares, expected
 from bioptimus_jax.sets.texts import Texts
 from bioptimus_jax.storage.files import atomic
 
 LOGITS = 'logits.npy'
-"""In a cell's folder, of the test texts."""
+"""File in a cell's folder: logits of the test texts."""
 
 
 class Classes(TextTask):
@@ -67,13 +67,13 @@ class Classes(TextTask):
         return [tuple(label for label in head.labels if label in given) for given in said]
 
     def _answers(self, logits: Any, labels: Sequence[str]) -> list[tuple[str, ...]]:
-        """Of the logits of every window, lists or an array."""
+        """Answers from the logits of every window, lists or an array."""
         if self.several:
             return [tuple(label for label, logit in zip(labels, row) if logit > 0) for row in logits]
         return [(labels[max(range(len(row)), key=row.__getitem__)],) for row in logits]
 
     def vote(self, given: Sequence[Sequence[str]]) -> Sequence[str]:
-        """Of several labels those that more than half of the seeds give."""
+        """The answers that the seeds agree on; of several labels those that more than half of the seeds give."""
         return tuple(sorted(majority(given))) if self.several else super().vote(given)
 
     def keep(self, folder: Path, found: Sequence[Any]) -> None:
@@ -84,9 +84,9 @@ class Classes(TextTask):
     def mean(
         self, dataset: Texts, folders: Sequence[Path], labels: Sequence[str], settings: Finetune
     ) -> list[tuple[str, ...]] | None:
-        """Of logits that say what the predictions beside them say: others are left from another fine-tuning.
+        """Answers of the mean logits over seeds; None for a set where a text has several windows.
 
-        None of sets where a text has several windows.
+        Logits that contradict the predictions beside them are skipped: they are left from another fine-tuning.
         """
         every = []
         for folder in folders:
@@ -99,14 +99,14 @@ class Classes(TextTask):
         return self._answers(np.mean(every, 0), labels) if len(every) == len(folders) else None
 
     def constant(self, dataset: Texts) -> tuple[str, ...]:
-        """Of several labels those that most texts have."""
+        """The most frequent answer; of several labels those that most texts have."""
         if not self.several:
-            return max(shares(dataset).items(), key=lambda item: item[1])[0]
+            return max(answer_shares(dataset).items(), key=lambda item: item[1])[0]
         counts = collections.Counter(a for x in dataset.train for a in x.answers)
         return tuple(label for label in dataset.labels if 2 * counts[label] > len(dataset.train))
 
     def prior(self, dataset: Texts) -> float:
-        return expected(self.metric, [x.answers for x in dataset.test], shares(dataset))
+        return expected(self.metric, [x.answers for x in dataset.test], answer_shares(dataset))
 
 
 TASK = Classes()

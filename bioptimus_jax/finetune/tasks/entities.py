@@ -19,9 +19,9 @@ from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
 from bioptimus_jax.finetune.entities.usage import usage_of
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
-from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.sets import corpora
@@ -171,7 +171,9 @@ class Entities(Task):
             )
         return lines
 
-    def slices(self, dataset: Dataset, predictions: Seeds, tokenizer: Any, known: Known) -> dict[str, Any]:
+    def slices(
+        self, dataset: Dataset, predictions: Seeds, tokenizer: Any, known: TokenStatistics
+    ) -> dict[str, Any]:
         return slices(predictions, material_of(dataset, tokenizer, known))
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
@@ -187,14 +189,14 @@ class Entities(Task):
         theirs = {kind.casefold(): kind for kind in other.types if kind != NAMELESS}
         return {kind: theirs[kind.casefold()] for kind in dataset.types if kind.casefold() in theirs}
 
-    def narrowed(self, answers: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    def restrict_labels(self, answers: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
         return renamed(answers, lambda kind: names.get(kind, ''))
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Sentence], Dataset]:
         dataset = corpora.read_test(chosen, file)
         return dataset.test, dataset
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))
 
     def written(self, folder: Path) -> list[Predicted]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
 from bioptimus_jax.scoring.metrics import Answers, Metric, macro_f1, micro_f1, rates
@@ -21,7 +21,7 @@ from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import BESIDE, OUTSIDE, decode, encode
 
 SCHEME = 'io'
-"""Where a mention of a class begins is not asked."""
+"""The scheme of tags: where a mention of a class begins is not asked."""
 
 
 def class_counts(types: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:
@@ -62,7 +62,7 @@ MICRO = micro_f1('micro F1 of words', 'words with a class', any_class)
 
 
 @dataclasses.dataclass(frozen=True)
-class Words(Entities):
+class WordClasses(Entities):
     """A class for each word, in files like those of entities.
 
     `types`: the classes that a set's record names; macro F1 is the mean of their F1.
@@ -73,7 +73,7 @@ class Words(Entities):
     title = 'Word classification'
     reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored', 'applied')
 
-    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'Words':
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'WordClasses':
         known = words.published(dataset)
         return dataclasses.replace(self, types=known.types if known else ())
 
@@ -115,7 +115,9 @@ class Words(Entities):
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
 
-    def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: Known) -> dict[str, Any]:
+    def slices(
+        self, dataset: Any, predictions: Any, tokenizer: Any, known: TokenStatistics
+    ) -> dict[str, Any]:
         return {}
 
 
@@ -130,4 +132,4 @@ def _by_words(dataset: Dataset) -> Dataset:
     )
 
 
-TASK = Words()
+TASK = WordClasses()

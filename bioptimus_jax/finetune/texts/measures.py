@@ -13,9 +13,9 @@ from bioptimus_jax.scoring import metrics
 from bioptimus_jax.scoring.metrics import Answers, Metric
 
 ROUNDING = 1e-12
-"""Of a variance, by the mean square: below it all values are one."""
+"""Bound on a variance over the mean square: below it all values are one."""
 NEAR_CONSTANT = 1e-13
-"""Of a spread, by the largest number: below it numbers differ by rounding alone, as scipy has it."""
+"""Bound on a spread over the largest number: below it numbers differ only by rounding, as scipy has it."""
 
 
 def micro_f1(labels: Sequence[str]) -> Metric:
@@ -90,7 +90,7 @@ def spearman(labels: Sequence[str]) -> Metric:
 
 
 def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]) -> Metric:
-    """`of`: numbers_N -> what is correlated.
+    """Metric of a correlation; `of`: numbers_N -> what is correlated.
 
     Both sides are brought to mean 0 and to at most 1 before anything is squared: sums of raw squares of numbers that
     lie close together hold nothing but rounding. It changes no correlation; and where the numbers of two models change
@@ -151,7 +151,7 @@ def _centred(numbers_N: np.ndarray) -> np.ndarray:
 
 
 def _by_label(labels: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:
-    """Of every text and label: whether both have it, gold has it, predicted has it: int64 [N, K, 3]."""
+    """Counts by text and label, int64 [N, K, 3]: whether both have it, gold has it, predicted has it."""
     in_both = [
         [[x in g and x in p, x in g, x in p] for x in labels] for g, p in zip(gold, predicted, strict=True)
     ]

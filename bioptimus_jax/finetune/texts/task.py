@@ -13,7 +13,7 @@ from bioptimus_jax.config.extensions import not_there
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
@@ -40,7 +40,7 @@ class TextTask(Task):
     heads = tuple(PREDICTORS)
     reported = BASELINES
     own_measures: ClassVar[tuple[str, ...]] = ()
-    """Of sets without a record."""
+    """Measures of sets without a record."""
     numbers: ClassVar[bool] = False
     """Whether answers are numbers."""
 
@@ -80,7 +80,7 @@ class TextTask(Task):
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
         return texts.read_file(file, self.known, self.numbers), None
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[Any, ...]], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
 
     def reads(self, dataset: Texts, settings: Finetune) -> Reads:
@@ -169,7 +169,7 @@ class TextTask(Task):
     @property
     @abc.abstractmethod
     def answer_kind(self) -> str:
-        """What a text gets, in a word: a key of `usage.KINDS`."""
+        """What a text gets, in a word: a key of `usage.USAGES`."""
 
     @abc.abstractmethod
     def constant(self, dataset: Texts) -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ def _beside(found: Sequence[int], published: Sequence[int], what: str) -> str:
     return f'{" / ".join(f"{count:,}" for count in found)} {what} in train / devel / test{said}'
 
 
-def shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
+def answer_shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
     """How often training gives these answers together."""
     counts = Counter(x.answers for x in dataset.train)
     return {answers: count / len(dataset.train) for answers, count in counts.items()}

@@ -47,13 +47,13 @@ class Lease:
         if held and held.get('place') != self.own['place']:
             self._wait_until_stale(held)
         self._write()
-        # Of two that write at once the store keeps the last one, and the other sees it here.
+        # If two write at once the store keeps the last one, and the other sees it here.
         if (found := self._read()) is None or found.get('token') != self.own['token']:
             raise ConfigError(f'{self._held_by(found or {})}; it came first')
         self.thread.start()
 
     def _wait_until_stale(self, held: dict[str, Any]) -> None:
-        """By what this machine sees, since clocks differ: a lease that does not change is nobody's."""
+        """Wait until the lease is abandoned: unchanged by this machine's clock, since clocks differ."""
         self.say(
             f'{self.store.url}: {held.get("host")} (process {held.get("pid")}) holds it; '
             f'looking for {STALE_SECONDS:.0f} s whether it is alive'
@@ -65,6 +65,7 @@ class Lease:
             found = self._read()
             if found is None:
                 return
+            # A renewal changes the time in it, so a change means that the holder lives.
             if found != held:
                 raise ConfigError(f'{self._held_by(found)}; wait for it or stop it, or use another --workdir')
         self.say(f'{self.store.url}: taken over from {held.get("host")}, which is gone')
@@ -92,6 +93,7 @@ class Lease:
     def _renew(self) -> None:
         while not self.ended.wait(RENEW_SECONDS):
             with contextlib.suppress(InputError):  # a network that is away for a while; `require` will tell
+                # Only while it is this one's, or gone: to renew a lease that was taken over would take it back.
                 if (self._read() or self.own).get('token') == self.own['token']:
                     self._write()
 

@@ -106,6 +106,7 @@ class Mirror:
         self._seen = content = self.store.read(INDEX)
         index = parse_index(content, self.store.url) if content else Index()
         here, record = self.local.scan(), read_json(self.folder / RECORD)
+        # An empty bucket would otherwise have the whole mirror deleted, as if the leader had deleted its run.
         if content is None and record and any(record['revisions']):
             raise InputError(
                 f'{self.store.url}: holds no run, but {self.folder} mirrors one that was there; '
@@ -120,11 +121,13 @@ class Mirror:
                 f'{self.store.url}: holds objects that no run put there ({strange}); use another --workdir'
             )
         if record is None or index.revision not in record['revisions']:
+            # Somebody has written since this folder last did, so what differs here is old, not new.
             self._remove_what_differs(index, here)
             here = self.local.scan()
             write_json(self.folder / RECORD, {'url': self.store.url, 'revisions': [index.revision]})
         self.index = index
         self.absent = {name for name in index.files if name not in here and same_stage(name, here, index)}
+        # Records are small, and say what is up to date before anything large is fetched.
         at_once = [n for n in self.absent if '/' not in n or n.split('/')[1:] in [[r] for r in RECORDS]]
         self._fetch(at_once)
 
@@ -198,6 +201,7 @@ class Mirror:
             except InputError as error:
                 self.say(f'{" ".join(str(error).split())}; continuing: what is new stays here until later')
             taken = time.monotonic() - started
+            # The slower the bucket, the longer the pause: uploads take a bounded share of the time.
             pause = max(self.least_seconds, taken / MOST_OF_THE_TIME) if self.least_seconds else 0.0
             self._wait_until = time.monotonic() + pause
 

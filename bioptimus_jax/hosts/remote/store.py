@@ -139,7 +139,7 @@ class Store:
         _side_by_side(get, list(files), advance)
 
     def copy(self, source: str, target: str) -> None:
-        """Within the store: nothing passes through this machine."""
+        """Copy within the store: nothing passes through this machine."""
         with plain_errors(f'{self.url}/{source}'):
             self.objects.copy(source, target)
 
@@ -165,7 +165,7 @@ class Store:
         return entries if named else pick(entries, pattern)
 
     def _without_folders(self, found: Sequence[Any]) -> list[Any]:
-        """Without the empty objects by which consoles and file systems say that there is a folder.
+        """The entries without the empty objects by which consoles and file systems say that there is a folder.
 
         The library hides the slash that their keys end in, but asked for the name without it, the store has none.
         """
@@ -195,7 +195,7 @@ def fixed_part(pattern: str) -> str:
 
 
 def pick(entries: dict[str, tuple[int, str]], pattern: str) -> dict[str, tuple[int, str]]:
-    """Those whose names match."""
+    """The entries whose names match."""
     return {name: entry for name, entry in entries.items() if _matches(name, pattern)}
 
 
@@ -207,7 +207,7 @@ def in_bucket(url: str) -> tuple[Store, str]:
 
 
 def on_disk(url: str) -> tuple[Store, str]:
-    """As `in_bucket`, for file://, which has none."""
+    """Store and path of a file:// URL, which has no bucket (`in_bucket`)."""
     scheme, _, path = url.partition('://')
     return Store(f'{scheme}:///'), path.strip('/')
 
@@ -222,7 +222,8 @@ def _version(found: Any) -> str:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """As a shell does: * and ? stay within a folder, ** does not, and none of them finds a hidden file."""
+    """Whether a path matches, as in a shell: * and ? stay within a folder, ** does not, and none of them finds a hidden
+    file."""
     parts, wanted = path.split('/'), pattern.split('/')
 
     def match(at: int, want: int) -> bool:

@@ -20,7 +20,7 @@ def pooler(architecture: LikeBert) -> dict[str, tuple[int, ...]]:
 
 @dataclasses.dataclass(frozen=True)
 class Bert(LikeBert):
-    """A BERT with its masked-language-model head, whose output matrix is the table of word embeddings."""
+    """A BERT with its masked-language-model head, whose output matrix is the table of embeddings or one of its own."""
 
     token_types: int = 2
 
@@ -49,7 +49,7 @@ class Bert(LikeBert):
 
     @classmethod
     def plain_name(cls, name: str) -> str:
-        """Without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
+        """The name without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
         name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix(cls.prefix))
         return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.model.layers import RULES, LikeBert, Part
+from bioptimus_jax.model.layers import RULES, LikeBert, ModelPart
 
 MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
@@ -33,12 +33,13 @@ class Electra(LikeBert):
     title: ClassVar = 'ELECTRA'
     hf_class: ClassVar = 'ElectraForMaskedLM'
     config_keys: ClassVar = {**Bert.config_keys, 'embedding_size': 'embedding_size'}
-    unsaid: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
+    hf_defaults: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'electra.'
     ignored: ClassVar = re.compile(
         r'embeddings\.position_ids$|discriminator_predictions\.|generator_lm_head\.weight$|classifier\.|qa_outputs\.'
     )
+    own_output_table: ClassVar = ''
     tied: ClassVar = {'generator_lm_head.weight': 'electra.embeddings.word_embeddings.weight'}
     rules: ClassVar = (
         Rule(r'^embeddings/embeddings_project/kernel$', (None, 'fsdp')),
@@ -62,14 +63,14 @@ class Electra(LikeBert):
 
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
-        """That of a discriminator where config.json says that it is one."""
+        """The architecture; a discriminator's where config.json says that it is one."""
         found = super().from_config(values, file)
         if values.get('architectures') == [Discriminator.hf_class]:
             return cast(Self, found.discriminator())
         return found
 
     def masked_lm(self) -> 'Electra':
-        """Its encoder; a discriminator's head is no beginning for that of a masked language model."""
+        """The encoder alone; a discriminator's head is no beginning for that of a masked language model."""
         return Electra(**dataclasses.asdict(self))
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
@@ -79,11 +80,12 @@ class Electra(LikeBert):
         return {**inner, f'{name}_prediction.weight': (1, size), f'{name}_prediction.bias': (1,)}
 
     def discriminator(self) -> 'Discriminator':
-        """Its encoder, with the head of a discriminator."""
+        """The encoder with the head of a discriminator."""
         return Discriminator(**dataclasses.asdict(self))
 
     def generator(self, **shape: int) -> tuple['Electra', re.Pattern[str]]:
-        """It reads the tables and their LayerNorm of this one, and makes them as wide as itself."""
+        """A generator that reads the tables and LayerNorm of this model and brings them to its own width; and what it
+        reads."""
         fields = {**dataclasses.asdict(self), **shape, 'embedding_size': self.width}
         return Electra(**fields), re.compile('^embeddings/(?!embeddings_project/)')
 
@@ -109,14 +111,14 @@ class Discriminator(Electra):
         return Judgement(self, compute)
 
     def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
-        """Of each piece, that it was replaced."""
+        """Logits, for each piece, that it was replaced."""
         head = {'params': params[HEAD]['predictions']}
         return cast(jax.Array, self.predictions(compute).apply(head, hidden_BxLxD))
 
 
-class Judgement(Part):
+class Judgement(ModelPart):
     """Dense layer, activation, and one number a piece."""
 
     @nn.compact

@@ -33,7 +33,7 @@ class Roberta(LikeBert):
         **{field: key for field, key in Bert.config_keys.items() if field != 'token_types'},
         'pad': 'pad_token_id',
     }
-    unsaid: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
+    hf_defaults: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
     token_keys: ClassVar = {'pad_token_id': 'pad', 'bos_token_id': 'cls', 'eos_token_id': 'sep'}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'roberta.'
@@ -73,11 +73,11 @@ class Roberta(LikeBert):
         return pooler(self)
 
     def lost(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
-        """Also the rows of types that no piece has."""
+        """Names that are lost, with the rows of types that no piece has."""
         return [*super().lost(tensors), *[f'{TYPES}[1:]'] * (len(tensors.get(TYPES, ())) > 1)]
 
-    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Without rows that no piece reads; the type that every piece has is added to its position."""
+    def from_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Tensors without rows that no piece reads; the type that every piece has is added to its position."""
         if POSITIONS not in tensors:
             return tensors
         rows, types = tensors[POSITIONS][self.pad + 1 :], tensors.get(TYPES)
@@ -92,13 +92,13 @@ class Roberta(LikeBert):
             rows = rows.astype(np.float32) + types[:1].astype(np.float32)
         return {**tensors, POSITIONS: rows}
 
-    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """With the rows that transformers wants and no piece reads, and a type, all zero."""
+    def to_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Tensors with the rows that transformers wants and no piece reads, and a type, all zero."""
         rows = np.pad(tensors[self.prefix + POSITIONS], [(self.pad + 1, 0), (0, 0)])
         return {**tensors, self.prefix + POSITIONS: rows, self.prefix + TYPES: np.zeros_like(rows[:1])}
 
     def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
-        """As for any family; the row of padding is 0."""
+        """Random parameters; the row of padding is 0."""
         flat = flatten(super().initial_parameters(key))
         return unflatten({**flat, self.table: flat[self.table].at[self.pad].set(0.0)})
 

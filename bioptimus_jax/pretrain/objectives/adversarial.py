@@ -63,7 +63,7 @@ class Settings:
         'the noise is ' + '; '.join(f'{name}: {p.meaning}' for name, p in PERTURBATIONS.items()),
         one_of=PERTURBATIONS,
     )
-    deviation: float = key(1e-5, 'of the noise before it is moved', low=0)
+    deviation: float = key(1e-5, 'deviation of the noise before it is moved', low=0)
     step: float = key(1e-3, 'times the gradient: how far it is moved', low=0)
     projection: str = key(
         'unit_linf',
@@ -126,7 +126,7 @@ class Adversarial(MaskedLM):
         return PERTURBATIONS[self.settings.noise]
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
-        """As masked, with a key for each row."""
+        """A masked batch with a key for each row."""
         found = super().example(batch, setting, keys_B)
         keys_B = jax.vmap(lambda key: jax.random.fold_in(key, STREAM))(keys_B)
         # The gradient that moves the noise is one of the mean over the whole batch, in every micro-batch.
@@ -211,13 +211,14 @@ class Adversarial(MaskedLM):
         return jnp.where(finite_B[:, None, None], noise_BxLxD, 0), finite_B
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Also mean divergences; of a piece's noise the largest entry, the norm and its step's; rows left out."""
+        """Metrics, with mean divergences; of a piece's noise the largest entry, the norm and its step's; rows left
+        out."""
         counts = [sums['weight']] * 2 + [sums['pieces']] * 3
         of_each = {name: sums[name] / jnp.maximum(count, 1) for name, count in zip(TOLD, counts, strict=True)}
         return {**super().metrics(example, sums), **of_each, 'left_out': sums['left_out']}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """Also these."""
+        """The record of some steps, with these means."""
         left_out = sum(int(metrics['left_out']) for metrics in steps)
         return {**super().record(steps, finite), **means(finite, TOLD), 'left_out': left_out}
 
@@ -229,7 +230,8 @@ class Adversarial(MaskedLM):
         a, forward = self.architecture, functools.partial(forward_flops_per_token, self.architecture)
         per_piece = 2 * training_flops_per_token(a, attended, predicted)
         if self.perturbation.moved:
-            # Of a product with weights one of the two products of its backward pass; of attention both.
+            # The backward pass of a product with weights has two products, of which one is needed; of attention both
+            # are.
             logits = 2 * predicted * a.padded_vocab_size * a.width
             attention = forward(attended, 0.0) - forward(0.0, 0.0)
             per_piece += 2 * forward(0.0, predicted) + 3 * attention + logits

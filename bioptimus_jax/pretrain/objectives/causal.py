@@ -74,7 +74,7 @@ class CausalLM(Objective):
         return means(finite, ['accuracy'])
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
-        """As of any objective, but a piece attends to those before it and to itself: half of its document."""
+        """Operations for one piece, which attends to those before it and to itself: half of its document."""
         return training_flops_per_token(self.architecture, (attended + 1) / 2, predicted, sides=1)
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOut':
@@ -85,7 +85,7 @@ class CausalLM(Objective):
 
     @functools.partial(jax.jit, static_argnums=0)
     def sums(self, params: Any, frozen: Any, batch: Tensors) -> Tensors:
-        """Those of `loss` of a batch, jitted, without dropout."""
+        """Sums of `loss` over a batch, jitted, without dropout."""
         return self.loss(params, frozen, self.example(batch, {}, jnp.zeros(0)).rows, None)[1]
 
 

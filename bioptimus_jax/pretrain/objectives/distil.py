@@ -87,7 +87,7 @@ class Settings:
     weights: tuple[float, ...] = key(
         (), 'other weights of these three, 0: a term is left out; empty: those of the reading', low=0
     )
-    temperature: float = key(2.0, 'that logits of both are divided by', low=0.1, high=100)
+    temperature: float = key(2.0, 'number that logits of both are divided by', low=0.1, high=100)
     kl_positions: str = key(
         'all',
         'the divergence counts ' + '; '.join(f'{name}: {p.meaning}' for name, p in POSITIONS.items()),
@@ -111,7 +111,7 @@ class Settings:
         return Weights(*self.weights) if self.weights else READINGS[self.reading]
 
     def folder(self) -> Path:
-        """That of the teacher. Raises ConfigError where none is named, InputError where there is none."""
+        """The teacher's folder. Raises ConfigError where none is named, InputError where there is none."""
         if not self.teacher:
             raise ConfigError(
                 f'{ROOM}.teacher: is empty; name the Hugging Face folder of a model with the same vocabulary'
@@ -138,7 +138,7 @@ class Distillation(MaskedLM):
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
-        """Also the weights and the teacher: its folder and, where that of the run is known, its vocabulary."""
+        """Check the weights and the teacher too: its folder and, where that of the run is known, its vocabulary."""
         super().check(config)
         settings: Settings = cls.settings_of(config)
         if not settings.counts.kl and not settings.counts.cosine:
@@ -146,7 +146,7 @@ class Distillation(MaskedLM):
                 f'{ROOM}.weights: nothing of the teacher counts; set config.pretrain.objective=mlm'
             )
         folder = settings.folder()
-        theirs, architecture = loaded.check(folder), read_architecture(folder)
+        theirs, architecture = loaded.check_folder(folder), read_architecture(folder)
         if config.rows.max_document_pieces > architecture.positions:
             raise ConfigError(
                 f'config.rows.max_document_pieces: {config.rows.max_document_pieces} pieces, but the teacher {folder} '
@@ -164,7 +164,7 @@ class Distillation(MaskedLM):
 
     @classmethod
     def files(cls, config: HasTraining) -> list[Path]:
-        """Those of the teacher."""
+        """The teacher's files."""
         return deciding_files(cls.settings_of(config).folder())
 
     @classmethod
@@ -178,7 +178,7 @@ class Distillation(MaskedLM):
     def teacher(self) -> Loaded:
         """The teacher, read and compared. Raises InputError for another vocabulary, or a head that is needed."""
         folder = self.settings.folder()
-        found = loaded.load(folder)
+        found = loaded.load_model(folder)
         if isinstance(self.vocabulary, Subwords):
             check_tokens(self.vocabulary, found.subwords, folder)
         if self.settings.counts.kl and found.fresh:
@@ -220,7 +220,7 @@ class Distillation(MaskedLM):
         )
 
     def start(self, params: Params, key: jax.Array) -> Params:
-        """Also the map, where the cosine counts."""
+        """The parameters with the map, where the cosine counts."""
         if not self.settings.counts.cosine:
             return params
         size = (self.architecture.hidden, self.planned_teacher.hidden)
@@ -229,7 +229,7 @@ class Distillation(MaskedLM):
 
     @staticmethod
     def exported(params: Params) -> Params:
-        """Without the map."""
+        """The parameters without the map."""
         return {name: part for name, part in params.items() if name != MAP}
 
     def frozen(self, params: Params) -> Params:
@@ -237,12 +237,12 @@ class Distillation(MaskedLM):
         return {'teacher': self.teacher.parameters}
 
     def frozen_shapes(self, params: Params) -> Params:
-        """Those of the teacher that a plan assumes; nothing is read."""
+        """Shapes of the teacher that a plan assumes; nothing is read."""
         shapes = self.planned_teacher.shapes()
         return {'teacher': {path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()}}
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
-        """As masked, and the weights of the other terms that count."""
+        """A masked batch, and the weights of the other terms that count."""
         found = super().example(batch, setting, keys_B)
         slots, pieces = found.weights['slots'], (found.rows.segments_BxL > 0).sum()
         weights = {'slots': slots, 'kl': pieces if self.kl_positions.all_pieces else slots, 'cosine': pieces}
@@ -287,19 +287,21 @@ class Distillation(MaskedLM):
         return terms, {**sums, **jax.lax.stop_gradient(found)}
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Also the mean of each term, whatever it counts: `masked_lm`, `kl` (times T^2), `cosine` (1 less it)."""
+        """Metrics, with the mean of each term, whatever it counts: `masked_lm`, `kl` (times T^2), `cosine` (1 less
+        it)."""
         of_terms = {TERMS[name]: sums[name] / jnp.maximum(w, 1) for name, w in example.weights.items()}
         return {**super().metrics(example, sums), **of_terms}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """Also these means."""
+        """The record of some steps, with these means."""
         counted = [term for term in TERMS.values() if term in finite[0]]
         return {**super().record(steps, finite), **means(finite, counted)}
 
     evaluation = plain_evaluation
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
-        """Also the forward pass of the teacher, the logits of both where they are compared, and the map."""
+        """Operations for one piece, with the forward pass of the teacher, the logits of both where they are compared,
+        and the map."""
         counts, teacher = self.settings.counts, self.planned_teacher
         compared = (1.0 if self.kl_positions.all_pieces else predicted) if counts.kl else 0.0
         mapped = 6 * self.architecture.hidden * teacher.hidden if counts.cosine else 0

@@ -17,11 +17,12 @@ from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
-from bioptimus_jax.pretrain.curriculum import Moving
-from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
-from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, slots_of
+from bioptimus_jax.pretrain.curriculum import RateRamp
+from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze_masks, totals_of
+from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
-from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
+from bioptimus_jax.pretrain.units import row_rates, strategy_of
+from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -35,7 +36,7 @@ class MaskedRows(NamedTuple):
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
-    pairs: Pairs | None = None
+    pairs: RowPairs | None = None
     lengths_BxG: Any = None
 
 
@@ -63,21 +64,23 @@ class MaskedLM(Objective):
 
     @staticmethod
     def masking(phase: Phase) -> tuple[str, ...]:
-        """As the phase says."""
+        """The maskings of a phase: the one that it names."""
         rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
+        if strategy_of(phase.masking).rate:
+            rates = f'a rate for each row, {row_rates(phase.masking, phase.rates)[0]:.0%} on average'
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
     def columns(phase: Phase, config: HasTraining) -> dict[str, Any]:
         """The masking setting; its rate may move."""
         first, last = phase.rates
-        rate = Moving(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
-        return {**Setting.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
+        rate = RateRamp(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
+        return {**MaskingParams.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
 
     @staticmethod
     def share(phase: Phase) -> float:
         """The mean masking rate."""
-        return sum(phase.rates) / 2
+        return row_rates(phase.masking, phase.rates)[0]
 
     @classmethod
     def places(cls, config: HasTraining) -> int:
@@ -90,8 +93,8 @@ class MaskedLM(Objective):
         lengths_BxG, pieces = batch['segment_lengths'], tokens_BxL.shape[1]
         positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, pieces, jnp)
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
-        masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
-        pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
+        masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, MaskingParams(**setting), keys_B)
+        pairs = RowPairs.of(batch, positions_BxL, segments_BxL, jnp)
         rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs, lengths_BxG)
         weights = {'slots': masked.weights_M.sum()}
         return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
@@ -164,15 +167,15 @@ class MaskedLM(Objective):
         }
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
-        """On masks that are the same in every run with the same vocabulary."""
+        """Evaluation on masks that are the same in every run with the same vocabulary."""
         names = self.config.evaluation.settings or self.config.phases
         scored = [name for name in names if self.trains(self.config, name)]
-        masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
+        masks = freeze_masks(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
     @functools.partial(jax.jit, static_argnums=0)
     def sums(self, params: Any, frozen: Any, rows: MaskedRows) -> Tensors:
-        """Those of `loss` of one batch, jitted, without dropout."""
+        """Sums of `loss` over one batch, jitted, without dropout."""
         return self.loss(params, frozen, rows, None)[1]
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

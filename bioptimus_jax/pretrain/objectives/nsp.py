@@ -19,7 +19,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
-from bioptimus_jax.rows.build import FOLLOWS, UNTOLD
+from bioptimus_jax.rows.build import FOLLOWS, UNLABELLED
 from bioptimus_jax.rows.layouts import LAYOUTS, layout_of
 
 
@@ -32,7 +32,7 @@ class NextSentence(MaskedLM):
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
-        """Also refuse rows without pairs, and pairs that all follow."""
+        """Refuse rows without pairs, and pairs that all follow, beside what every objective refuses."""
         super().check(config)
         if not layout_of(config.rows.layout).labelled:
             choices = ' or '.join(name for name, layout in LAYOUTS.items() if layout.labelled)
@@ -60,11 +60,12 @@ class NextSentence(MaskedLM):
 
     @property
     def all_rules(self) -> tuple:
-        """Those of the model with that head."""
+        """Rules of the model with that head."""
         return tuple(self.paired.rules)
 
     def start(self, params: Params, key: jax.Array) -> Params:
-        """With pooler and head: the source's where the model goes on from its weights and it has them, else drawn."""
+        """The parameters with pooler and head: the source's where the model goes on from its weights and it has them,
+        else drawn."""
         given, deviation = flatten(params), self.paired.initializer_range
         added = {path: shape for path, shape in self.paired.shapes().items() if path not in given}
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in given.values())  # a plan: for shapes alone
@@ -78,10 +79,10 @@ class NextSentence(MaskedLM):
         return unflatten(given)
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
-        """As masked, and the number of pairs."""
+        """A masked batch, and the number of pairs."""
         example = super().example(batch, setting, keys_B)
-        told_BxG = example.rows.pairs.labels_BxG > UNTOLD
-        return example._replace(weights={**example.weights, 'pairs': told_BxG.sum()})
+        labelled_BxG = example.rows.pairs.labels_BxG > UNLABELLED
+        return example._replace(weights={**example.weights, 'pairs': labelled_BxG.sum()})
 
     def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Both terms; the sums also count pairs."""
@@ -92,25 +93,25 @@ class NextSentence(MaskedLM):
         sums = self.slot_sums(rows.masked, *of_slots)
         first_BxGxD = jnp.take_along_axis(states_BxLxD, pairs.begins_BxG[..., None], axis=1)
         logits_BxGx2 = self.paired.pair_logits(params, first_BxGxD)
-        # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNTOLD also becomes 0, without weight.
-        told_BxG, labels_BxG = pairs.labels_BxG > UNTOLD, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
+        # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNLABELLED also becomes 0, without weight.
+        labelled_BxG, labels_BxG = pairs.labels_BxG > UNLABELLED, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
         likely_BxGx2 = jax.nn.log_softmax(logits_BxGx2)
         losses_BxG = -jnp.take_along_axis(likely_BxGx2, labels_BxG[..., None], axis=-1)[..., 0]
-        loss = (losses_BxG * told_BxG).sum()
-        right = ((logits_BxGx2.argmax(axis=-1) == labels_BxG) & told_BxG).sum()
-        counted = {'pair_loss': jax.lax.stop_gradient(loss), 'pair_right': right, 'pairs': told_BxG.sum()}
+        loss = (losses_BxG * labelled_BxG).sum()
+        right = ((logits_BxGx2.argmax(axis=-1) == labels_BxG) & labelled_BxG).sum()
+        counted = {'pair_loss': jax.lax.stop_gradient(loss), 'pair_right': right, 'pairs': labelled_BxG.sum()}
         return {'slots': masked_loss, 'pairs': loss}, {**sums, **counted}
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Also loss and accuracy of pairs."""
+        """Metrics, with loss and accuracy of pairs."""
         return {**super().metrics(example, sums), **_of_pairs(sums)}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """Also loss and accuracy of pairs."""
+        """The record of some steps, with loss and accuracy of pairs."""
         return {**super().record(steps, finite), **means(finite, ('nsp_loss', 'nsp_accuracy'))}
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
-        """Also those of pairs; `frozen_loss` is that of masked pieces alone."""
+        """Scores, with those of pairs; `frozen_loss` is that of masked pieces alone."""
         of_pairs = {f'frozen_{name}': value for name, value in _of_pairs(totals).items()}
         return {**super().frozen_scores(totals), **of_pairs}
 

@@ -43,8 +43,8 @@ class Settings:
     """What `config.objective.rtd` may say."""
 
     share: float = key(1 / 3, "width of the generator as a share of the discriminator's", low=0.01, high=1)
-    layers: int = key(0, 'of the generator; 0: as many as the discriminator has', low=0)
-    heads: int = key(0, f'of the generator; 0: one for {COLUMNS_PER_HEAD} columns', low=0)
+    layers: int = key(0, 'layers of the generator; 0: as many as the discriminator has', low=0)
+    heads: int = key(0, f'heads of the generator; 0: one for {COLUMNS_PER_HEAD} columns', low=0)
     intermediate: int = key(0, 'feed-forward size of the generator; 0: four times its width', low=0)
     strength: float = key(
         50.0, "lambda: the weight of the discriminator's term beside the generator's", low=0
@@ -56,7 +56,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Published:
+class PublishedTraining:
     """A published pre-training: the generator's width, masking, batch of rows of 512 pieces, steps, learning rate."""
 
     share: float
@@ -70,13 +70,13 @@ class Published:
     strength: float = 50.0
 
 
-PUBLISHED: Mapping[str, Published] = types.MappingProxyType(
+PUBLISHED: Mapping[str, PublishedTraining] = types.MappingProxyType(
     {
-        'ft': Published(1 / 3, 0.15, 8192, 62_500, 6e-4, 6250),
-        'ft_large': Published(1 / 4, 0.15, 8192, 62_500, 6e-4, 6250),
-        'original_small': Published(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
-        'original': Published(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
-        'original_large': Published(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
+        'ft': PublishedTraining(1 / 3, 0.15, 8192, 62_500, 6e-4, 6250),
+        'ft_large': PublishedTraining(1 / 4, 0.15, 8192, 62_500, 6e-4, 6250),
+        'original_small': PublishedTraining(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
+        'original': PublishedTraining(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
+        'original_large': PublishedTraining(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
     }
 )
 """`ft`: Tinn et al., who state the generator's share alone and "the same setting" as PubMedBERT. `original`: Clark et
@@ -131,7 +131,7 @@ class ReplacedTokens(Objective):
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
-        """Also the folder of the generator, as far as its config.json and its tokenizer tell."""
+        """Check the folder of the generator too, as far as its config.json and its tokenizer tell."""
         super().check(config)
         given = cls.settings_of(config).generator
         if not given:
@@ -163,7 +163,7 @@ class ReplacedTokens(Objective):
 
     @classmethod
     def files(cls, config: HasTraining) -> list[Path]:
-        """Of the source, of which the head is read, and of the generator."""
+        """Files of the source, of which the head is read, and of the generator."""
         given, source = cls.settings_of(config).generator, _source(config)
         folders = [folder for folder in (source, given and Path(given)) if folder]
         return [file for folder in folders for file in deciding_files(folder)]
@@ -189,12 +189,12 @@ class ReplacedTokens(Objective):
 
     @property
     def encoders(self) -> tuple[Architecture, ...]:
-        """Both."""
+        """Both encoders."""
         return self.architecture, self._shape_of_generator[0]
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Those of the family, for the generator's own parameters too."""
+        """Rules of the family, for the generator's own parameters too."""
         of_family = super().all_rules
         anchored = (rule for rule in of_family if rule.pattern.startswith('^'))
         own = (rule._replace(pattern=rule.pattern.replace('^', f'^{GENERATOR}/')) for rule in anchored)
@@ -318,11 +318,11 @@ class ReplacedTokens(Objective):
         return Judged(self.discriminator.logits(params, states, self.compute), replaced_BxL)
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
-        """Those of the generator as a masked language model, and the sums of both."""
+        """Metrics of the generator as a masked language model, and the sums of both."""
         return {**self.generator.metrics(example, sums), **sums}
 
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
-        """As of masked language modelling, of the generator; and what tells a healthy run (`rates`)."""
+        """The record of masked language modelling for the generator; and what tells a healthy run (`rates`)."""
         totals = {name: sum(float(metrics[name]) for metrics in finite) for name in SUMMED}
         return {**self.generator.record(steps, finite), **rates(totals)}
 
@@ -331,7 +331,8 @@ class ReplacedTokens(Objective):
         return FrozenReplacements(self, self.generator.evaluation(rows, batch_rows))
 
     def flops(self, tokens: int, attended: float, predicted: float) -> float:
-        """Both models; every piece goes through the discriminator's head, the slots through the generator's."""
+        """Operations of both models; every piece goes through the discriminator's head, the slots through the
+        generator's."""
         shapes = self.discriminator.shapes().items()
         kernels = (math.prod(of) for p, of in shapes if p.startswith(HEAD) and p.endswith('/kernel'))
         encoder = training_flops_per_token(self.architecture, attended / max(tokens, 1), 0.0)

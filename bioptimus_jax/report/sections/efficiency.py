@@ -4,9 +4,7 @@ import contextlib
 import dataclasses
 import math
 import statistics
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.tensors import read_architecture
@@ -19,7 +17,7 @@ from bioptimus_jax.run.folder import stage_folder
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'
 LEVELS = 4
-"""Of held-out loss, and of F1 on each set, that are asked for."""
+"""Levels of held-out loss, and of F1 on each set, that are asked for."""
 STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 TOLERANCE = 1e-9
 """A level is had by what is so little below it."""
@@ -89,8 +87,8 @@ def efficiency(m: Measures) -> Table:
 def to_reach(m: Measures) -> Table:
     """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
     records = []
-    for name, points in _aims(m).items():
-        # Of several levels that are first had at the same place the highest is told.
+    for name, points in aims_of(m).items():
+        # The highest of several levels that are reached at the same place is told.
         highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
         for (at, _, where), level in highest.items():
             records.append((f'{name} {abs(level):g}', where, effort_at(m, at)))
@@ -107,43 +105,6 @@ def to_reach(m: Measures) -> Table:
     return Table.of('What it takes to reach …', columns, records, note=note, absent=absent)
 
 
-def arms(
-    groups: Mapping[str, Sequence[Measures]], losses: Sequence[float] = (), f1: Sequence[float] = ()
-) -> Table:
-    """What every arm took to a held-out loss and to a devel F1 on each set, mean over its seeds.
-
-    Levels: `losses` and `f1` where they are given, else what all of the arms reach.
-    """
-    left_out = _of_other_vocabulary(groups)
-    measured = {arm: [(m, _aims(m)) for m in group] for arm, group in groups.items()}
-    records = []
-    for name in dict.fromkeys(name for seeds in measured.values() for _, aims in seeds for name in aims):
-        aims = _seeds_with(name, measured, left_out if name == LOSS else ())
-        if len(aims) < min(2, len(groups)):
-            continue
-        given = [-level for level in losses] if name == LOSS else list(f1)
-        for level in given or [min(_best(points) for seeds in aims.values() for _, points in seeds)]:
-            shown = f'{name} {abs(level):.4g}'
-            records += [(shown, arm, len(seeds), *_reached(seeds, level)) for arm, seeds in aims.items()]
-    columns = [
-        Column('to reach', lambda what, arm, seeds, where, cells: what),
-        Column('arm', lambda what, arm, seeds, where, cells: arm),
-        Column('first at', lambda what, arm, seeds, where, cells: where),
-        *each({x: x for x in COLUMNS}, lambda x, what, arm, seeds, where, cells: cells[x], 'low'),
-        Column('seeds', lambda what, arm, seeds, where, cells: count(seeds)),
-    ]
-    note = (
-        'The first evaluation or scored model no worse; means over seeds, steps ± sd. A level that was not given is the'
-        ' best of the arm and seed that get least far. Empty: not reached by every seed. ≤: the first scored model'
-        ' of a seed has it, and an earlier one may have had it, so it is not ranked. Contexts and surgery are'
-        ' counted. Hours compare only on one machine.'
-    )
-    if left_out:
-        note += f' The vocabularies differ, so losses per piece do not compare. Left out there: {", ".join(left_out)}.'
-    absent = 'these runs have no evaluation or score in common.'
-    return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
-
-
 SECTION = Section(
     'Efficiency',
     'What a result cost: words, tokens, FLOPs, hours and energy, surgery included.',
@@ -152,7 +113,7 @@ SECTION = Section(
 )
 
 
-def _aims(m: Measures) -> dict[str, Points]:
+def aims_of(m: Measures) -> dict[str, Points]:
     """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
     aims = {LOSS: [(step, -loss, f'step {step:,}') for step, loss in m.held_out.items()]}
     for dataset in m.datasets if m.trains else ():
@@ -165,7 +126,7 @@ def _aims(m: Measures) -> dict[str, Points]:
 
 
 def levels(values: list[float]) -> list[float]:
-    """At most LEVELS round numbers above the first value and up to the largest, in order."""
+    """Round numbers, at most LEVELS, above the first value and up to the largest, in order."""
     if not values or max(values) <= values[0]:
         return []
     low, high = values[0], max(values)
@@ -178,56 +139,6 @@ def first_at(points: Points, level: float) -> tuple[int, float, str]:
     """The first `(step, value, name)` whose value is at least `level`."""
     ordered = sorted(points, key=lambda point: point[0])
     return next(p for p in ordered if p[1] >= level - TOLERANCE)
-
-
-def _of_other_vocabulary(groups: Mapping[str, Sequence[Measures]]) -> list[str]:
-    """The arms that have another vocabulary than most of them."""
-    own = {arm: group[0].content_of('vocab') for arm, group in groups.items()}
-    [(most, _)] = Counter(own.values()).most_common(1) or [(None, 0)]
-    return [arm for arm in groups if own[arm] != most]
-
-
-def _seeds_with(
-    name: str, measured: Mapping[str, Sequence[tuple[Measures, dict[str, Points]]]], left_out: Sequence[str]
-) -> dict[str, list[tuple[Measures, Points]]]:
-    """Arm -> its seeds that have something of this name to reach."""
-    found = {
-        arm: [(m, aims[name]) for m, aims in seeds if aims.get(name)]
-        for arm, seeds in measured.items()
-        if arm not in left_out
-    }
-    return {arm: seeds for arm, seeds in found.items() if seeds}
-
-
-def _best(points: Points) -> float:
-    return max(value for _, value, _ in points)
-
-
-def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[str, Mapping[str, Cell]]:
-    """Where and with what the seeds of an arm have a level; empty where one of them never has it."""
-    got = [(m, first_at(points, level)) for m, points in seeds if _best(points) >= level - TOLERANCE]
-    if len(got) < len(seeds):
-        where = f'by {len(got)} of {len(seeds)} seeds' if got else 'not reached'
-        return where, dict.fromkeys(COLUMNS, missing())
-    efforts = [effort_at(m, step) for m, (step, _, _) in got]
-    where = ', '.join(dict.fromkeys(place for _, (_, _, place) in got))
-    mean = _mean(efforts)
-    cells = {name: cell(mean) for name, cell in COLUMNS.items()}
-    cells['steps'] = spread([e.step for e in efforts], 0)
-    # What step 0 has was not had earlier; a first scored model after it may come late.
-    firsts = [min(step for step, _, _ in points) for _, points in seeds]
-    if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
-        cells = {x: c if c.value is None else Cell(f'≤ {c.text}') for x, c in cells.items()}
-    return where, cells
-
-
-def _mean(efforts: Sequence[Effort]) -> Effort:
-    """Of several seeds; what one of them has not on record is not on record."""
-
-    def mean(values: Sequence[Any]) -> Any:
-        return None if None in values else statistics.fmean(values)
-
-    return Effort(*map(mean, zip(*map(dataclasses.astuple, efforts), strict=True)))
 
 
 def _before(m: Measures) -> Effort:

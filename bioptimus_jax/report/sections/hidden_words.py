@@ -2,10 +2,10 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from bioptimus_jax.report.frozen import followed, frozen
+from bioptimus_jax.report.frozen import frozen
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -66,15 +66,9 @@ def cloze(m: Measures) -> Table:
     return Table.of('Hidden words', columns, m.cloze, note=' '.join([note, *skipped]), absent=absent)
 
 
-def other_words(records: Iterable[dict[str, Any]]) -> str:
-    """A warning where models were scored on different words, else ''."""
-    several = len({r['mask'] for r in records if 'mask' in r}) > 1
-    return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
-
-
 SECTION = Section(
     'Hidden words',
     'The measure that compares models with different vocabularies.',
     ('analyze',),
-    {'cloze': cloze, 'frozen': frozen, 'followed': lambda m: followed({'': {'': m}})},
+    {'cloze': cloze, 'frozen': frozen},
 )

@@ -8,11 +8,11 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.gain import before_and_after, best_on_devel
 from bioptimus_jax.report.layout import Cell, Column, Table, count
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.sets.tags import Span
 
 EACH = 2
@@ -47,7 +47,7 @@ class Shown:
         return ' → '.join(f'{n}' for n in self.errors)
 
     def marked(self, which: int) -> Cell:
-        """With the mentions of gold and of one model in it, as text in brackets and as HTML."""
+        """The sentence with the mentions of gold and of one model, as text in brackets and as HTML."""
         texts, marks = [], []
         for words, kind, label in _stretches(self.words, self.gold, self.predicted[which]):
             text = ' '.join(words)
@@ -90,7 +90,7 @@ def in_text(m: Measures) -> Table:
 
 SECTION = Section(
     'Entities in text',
-    'What the models see in sentences that they were not trained on: those that changed most, either way.',
+    'Example test sentences, before and after: those that changed most, either way.',
     ('finetune',),
     {'in_text': in_text},
 )
@@ -120,7 +120,7 @@ def _sentences(m: Measures, dataset: str, models: Sequence[str]) -> Iterator[Sho
 
 
 def _chosen(sentences: Sequence[Shown]) -> list[Shown]:
-    """Those that gained most, lost most and stayed most wrong, in the order of the file among equals."""
+    """Sentences that gained most, lost most and stayed most wrong, in the order of the file among equals."""
     left, chosen = [one for one in sentences if len(one.words) <= LONGEST], []
     for rank in (lambda one: one.gained, lambda one: -one.gained, lambda one: one.errors[-1]):
         most = sorted((one for one in left if rank(one) > 0), key=lambda one: (-rank(one), one.number))[:EACH]

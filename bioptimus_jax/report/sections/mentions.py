@@ -51,7 +51,7 @@ SHOWN = {
         own=True,
     ),
 }
-"""By the names of `finetune.slices`."""
+"""Slicings by their names in `finetune.slices`."""
 BySet = dict[tuple[str, str], dict[str, Any]]
 """(model, set) -> class -> measures."""
 
@@ -78,7 +78,7 @@ def measured(m: Measures, slicing: str) -> BySet:
 
 
 def classes(m: Measures, slicing: str) -> list[str]:
-    """Those that some model has on some set, in order."""
+    """Classes that some model has on some set, in order."""
     known = {name for by_class in measured(m, slicing).values() for name in by_class}
     return [name for name in SLICINGS[slicing] if name in known]
 

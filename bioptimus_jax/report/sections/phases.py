@@ -53,7 +53,7 @@ def phases(m: Measures) -> Table:
         else ' F1: stage finetune has not been run.'
     )
     if SOURCE in shown and not m.keeps_vocabulary:
-        note += ' The source has another vocabulary, so its losses do not compare.'
+        note += ' The source has another vocabulary, so its losses are not comparable.'
     note += f' {OF_BASELINES}' * bool(m.baselines)
     return Table.of('Phases', columns, shown, note=f'{note} — : not run.', absent=NO_PHASES)
 

@@ -1,0 +1,423 @@
+"""Arms side by side: the comparer behind `compare`, `sweep` and `report RUN RUN`.
+
+An arm is trainings under one name that differ in the seed; in a sweep NAME.seed-3 is one of NAME. At the phase ends all
+arms of a sweep have seen the same words, so the control's steps are the axis for every one of them.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bioptimus_jax.lab import spending
+from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.lab.sections.followed import followed
+from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
+from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
+from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
+from bioptimus_jax.scoring.student import interval
+
+SEED = '.seed-'
+OfRun = TypeVar('OfRun')
+DRAWN = 'nats_per_word'
+EVALUATIONS = 5
+"""Evaluations that a table shows, the first and the last among them."""
+LINEAR = 0.1
+"""Bound up to which the axis of differences is linear."""
+Arms = Mapping[str, Mapping[Any, Measures]]
+"""Name -> seed -> run."""
+Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+"""Name -> seed -> what was measured of the words of one model."""
+
+
+def grouped(runs: Mapping[str, OfRun]) -> dict[str, dict[str, OfRun]]:
+    """Runs of a sweep, or what is known of them, by arm and seed, in the order given."""
+    groups: dict[str, dict[str, OfRun]] = {}
+    for arm, of_run in runs.items():
+        name, _, seed = arm.partition(SEED)
+        groups.setdefault(name, {})[seed] = of_run
+    return groups
+
+
+def alone(runs: Sequence[Measures]) -> Arms:
+    """Each run an arm, called after its initialisation, with the folder where several have the same."""
+    # What the run itself was made with: `compare` reads all of them under one configuration.
+    made_with = [m.manifests.get('surgery', {}).get('config', {}) for m in runs]
+    names = [
+        made.get('surgery.strategy', m.run.config.surgery.strategy)
+        for m, made in zip(runs, made_with, strict=True)
+    ]
+    return {
+        name if names.count(name) == 1 else f'{m.run.workdir.name} ({name})': {'': m}
+        for m, name in zip(runs, names, strict=True)
+    }
+
+
+def all_tables(arms: Arms, control: str = '') -> list[Table]:
+    """Hidden words and test scores, geometry, what each arm took, whether frozen states say the scores; with a control
+    the differences to it."""
+    last = {
+        name: {seed: words for seed, m in seeds.items() if (words := geometry.of_last_phase(m))}
+        for name, seeds in arms.items()
+    }
+    pairs = [(name, control) for name in arms if control in arms and name != control]
+    frozen = followed(arms)
+    return [
+        scores(arms),
+        of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
+        *([ends(arms, control)] if control else ()),
+        *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
+        *([held_out(arms, control), new_tokens(arms, control)] if control else ()),
+        spending.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
+        *([] if frozen.empty else [frozen]),
+    ]
+
+
+def scores(arms: Arms) -> Table:
+    """A row for the source of every arm, for step 0 and for each phase end: hidden words and test scores.
+
+    Rows are ranked within a phase. Losses per piece are left out: they compare only arms with one vocabulary.
+    """
+    every = _runs(arms)
+    scored = scored_sets(every)
+
+    def score(dataset: str, model: str, arm: str) -> Cell:
+        return spread([value for m in arms[arm].values() for value in m.scores(model, dataset)])
+
+    def of_words(measure: str, model: str, arm: str) -> Cell:
+        return over_seeds(values(arms[arm], model, measure), MEASURES[measure].decimals)
+
+    columns = [
+        Column('model', lambda model, arm: str(LABELS.get(model, model))),
+        Column('arm', lambda model, arm: arm),
+        *columns_of(of_words),
+        *each(scored, score, 'high'),
+    ]
+    note = (
+        'Held-out words, each hidden whole: mean ± half of the 95 % interval over seeds (Student).'
+        f' {score_names(*every)}: test, percent, mean ± sd over seeds.'
+        ' Best bold, second underlined, within a phase. — : not run.'
+        + other_words(r for m in every for r in m.cloze)
+        + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
+    )
+
+    def known(model: str) -> bool:
+        return any(m.cloze_of(model) or any(m.scores(model, d) for d in scored) for m in every)
+
+    records = product(filter(known, (SOURCE, *_models(arms))), arms)
+    absent = 'no model of these runs has been scored.'
+    return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
+
+
+def ends(arms: Arms, control: str) -> Table:
+    """Differences to the control at the end of the last phase, whatever its name: hidden words, test scores."""
+    scored = scored_sets(_runs(arms))
+
+    def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
+        trained = [both for both in _both(arms, arm, control) if all(m.phases for m in both)]
+        pairs = [[value(m, m.phases[-1]) for m in both] for both in trained]
+        return over_seeds(_finite(own - base for own, base in pairs), decimals, sign='+')
+
+    def score(dataset: str, m: Measures, model: str) -> float:
+        return float(np.mean(m.scores(model, dataset) or np.nan))
+
+    columns = [
+        Column('arm', lambda arm: arm),
+        Column(MEASURES[DRAWN].title, lambda arm: less(arm, lambda m, x: _hidden(m, x, DRAWN), 3)),
+        *each(scored, lambda dataset, arm: less(arm, functools.partial(score, dataset), 2)),
+    ]
+    others = [arm for arm in arms if arm != control and arms.get(control) and _both(arms, arm, control)]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student), paired by seed; an interval that contains 0 does '
+        'not show a difference.'
+    )
+    title = f'At the end of the last phase: differences to {control}'
+    absent = f'{control} has not been trained beside another arm.'
+    return Table.of(title, columns, others, note=note, absent=absent)
+
+
+def of_words(
+    title: str, measured: Geometry, differences: Mapping[str, Sequence[tuple[str, str]]], head: str = 'arm'
+) -> Table:
+    """Geometry of rare and frequent words: of every arm, and differences, each the mean over pairs of arms, by seed."""
+
+    def own(kind: str, name: str, measure: str) -> Cell:
+        return over_seeds([r[kind][measure]['value'] for r in measured[name].values()])
+
+    def less(kind: str, name: str, measure: str) -> Cell:
+        def value(arm: str, seed: Any) -> float:
+            return measured[arm][seed][kind][measure]['value']
+
+        pairs = differences[name]
+        by_seed = [[value(a, seed) - value(b, seed) for a, b in pairs] for seed in _paired(measured, pairs)]
+        return over_seeds([float(np.mean(of_pairs)) for of_pairs in by_seed], sign='+')
+
+    rows = [(name, own) for name, by_seed in measured.items() if by_seed]
+    rows += [(name, less) for name, pairs in differences.items() if _paired(measured, pairs)]
+    columns = [
+        Column('vector', lambda kind, row: geometry.KINDS[kind]),
+        Column(head, lambda kind, row: row[0]),
+        *each(geometry.MEASURES, lambda measure, kind, row: row[1](kind, row[0], measure)),
+    ]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed, over the same words.'
+        ' Less anisotropy: cosine and top component fall, IsoScore rises.'
+    )
+    return Table.of(title, columns, product(geometry.KINDS, rows), note=note, absent=geometry.ABSENT)
+
+
+def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
+    """Differences to the control, seed by seed, and the steps that an arm saves to where the control ends."""
+    models = _models(arms)
+    # The control's steps: arms of another vocabulary need other numbers of steps for the same words.
+    steps = _steps(arms.get(control, {}), models) or []
+
+    def curve(m: Measures) -> np.ndarray:
+        return np.array([_hidden(m, model, measure) for model in models])
+
+    curves = {
+        arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control)]
+        for arm in arms
+        if arm != control and steps
+    }
+    shown = {at: LABELS.get(model, model) for at, model in enumerate(models)}
+    absent = f'{control} has not been trained.'
+    return _falling(MEASURES[measure].title, control, curves, steps, shown, absent)
+
+
+def held_out(arms: Arms, control: str) -> Table:
+    """Differences of the held-out loss to the control, seed by seed, at some of the evaluations, and the steps saved.
+
+    A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
+    """
+    steps = sorted(next((m.held_out for m in arms.get(control, {}).values()), {}))
+
+    def comparable(own: Measures, base: Measures) -> bool:
+        same_steps = all(sorted(m.held_out) == steps for m in (own, base))
+        return same_steps and own.content_of('vocab') == base.content_of('vocab')
+
+    def curve(m: Measures) -> np.ndarray:
+        return np.array([m.held_out[step] for step in steps])
+
+    curves = {
+        arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control) if comparable(own, base)]
+        for arm in arms
+        if arm != control and steps
+    }
+    points = map(round, np.linspace(0, len(steps) - 1, EVALUATIONS)) if steps else ()
+    shown = {at: f'step {steps[at]}' for at in points}
+    absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
+    return _falling('held-out nats / piece', control, curves, steps, shown, absent)
+
+
+def new_tokens(arms: Arms, control: str) -> Table:
+    """Hidden words that are one token of the control, at step 0 and at the end: new ones by frequency, those that the
+    source knows, those listed; the differences of the other arms with its vocabulary, seed by seed."""
+    base, when = arms.get(control, {}), {'step 0': 0, 'the end': -1}
+
+    def nats(name: str, at: int, m: Measures) -> float:
+        found = m.cloze_of((PHASE_INITIAL, *m.phases)[at]).get('new_tokens', {}).get(name, {})
+        return found.get('nats_per_word', np.nan)
+
+    def less(arm: str, name: str, at: str) -> Cell:
+        pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
+        return over_seeds(_finite(own - m for own, m in pairs), sign='+')
+
+    kinds: dict[str, Any] = next(
+        (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
+    )
+    vocabularies = {m.content_of('vocab') for m in base.values()}
+    others = [
+        a for a in arms if a != control and {m.content_of('vocab') for m in arms[a].values()} <= vocabularies
+    ]
+    columns = [
+        Column('word in the corpus, per million', lambda name, at: name),
+        Column('hidden words', lambda name, at: count(kinds[name]['words'])),
+        Column('frequency alone', lambda name, at: fixed(kinds[name]['frequency_nats'])),
+        Column('at', lambda name, at: at),
+        Column(
+            f'{control}, nats / word',
+            lambda name, at: over_seeds(_finite(nats(name, when[at], m) for m in base.values())),
+        ),
+        *each({arm: f'{arm} less {control}' for arm in others}, less),
+    ]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed. Hidden words that are'
+        ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
+    )
+    absent = f'stage analyze of {control} has not been run, or by an older version.'
+    records = product((name for name in kinds if kinds[name]['words']), when)
+    return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
+
+
+def _falling(
+    what: str,
+    control: str,
+    curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]],
+    steps: Sequence[float],
+    shown: Mapping[int, str],
+    absent: str,
+) -> Table:
+    """Curves of arms, each with that of the control: differences at the points `shown`, and the steps saved."""
+    paired = {arm: both for arm, both in curves.items() if any(not np.isnan(x - y).all() for x, y in both)}
+    columns = [
+        Column('arm', lambda arm: arm),
+        *each(shown, lambda at, arm: over_seeds(_finite(own[at] - base[at] for own, base in paired[arm]))),
+        Column(
+            'steps saved',
+            lambda arm: over_seeds(_finite(steps_saved(steps, own, base) for own, base in paired[arm]), 0),
+        ),
+    ]
+    note = (
+        f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
+        f" for {control}'s last value, interpolated linearly between measured points; negative: how many fewer the"
+        " control needs for the arm's."
+    )
+    return Table.of(f'{what}: differences to {control}', columns, paired, note=note, absent=absent)
+
+
+def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:
+    """Steps that one falling curve saves over another: the control's last step minus the one where `own` reaches its
+    last value; negative where `own` ends higher, by as much as the control is ahead. NaN where a value is missing."""
+    if np.isnan(own).any() or np.isnan(control).any():
+        return float('nan')
+    if own[-1] <= control[-1]:
+        return steps[-1] - _reached(steps, own, control[-1])
+    return _reached(steps, control, own[-1]) - steps[-1]
+
+
+def figure(arms: Arms, control: str) -> Figure:
+    """The curves over the control's steps, a band for the 95 % interval over seeds where there are several."""
+    models, shown = _models(arms), MEASURES[DRAWN].title
+    steps = _steps(arms.get(control) or next(iter(arms.values()), {}), models) if models else None
+    lines = {
+        arm: [(s, *bounds(v)) for x, s in zip(models, steps or ()) if (v := values(seeds, x, DRAWN))]
+        for arm, seeds in arms.items()
+    }
+    later = [mean for points in lines.values() for step, _, mean, _ in points if step > 0]
+    # One arm's step 0 may lie so high that nothing else is seen.
+    top = max(later) + (max(later) - min(later)) if later else np.inf
+    above = [f'{arm} {points[0][2]:.2f}' for arm, points in lines.items() if points and points[0][2] > top]
+
+    def finish(axes: Any, _: str) -> None:
+        if above:
+            axes.set_ylim(min(later) - 0.1 * (top - min(later)), top)
+
+    return curves(
+        'arms',
+        f'{shown} over the first steps',
+        {'': lines},
+        f'steps of {control}; the same words for every arm',
+        shown,
+        finish=finish,
+        caption='Bands: 95 % intervals over seeds.'
+        + (f' At step 0 above the figure: {"; ".join(above)}.' if above else ''),
+        absent='no arm has been trained.',
+    )
+
+
+def differences(arms: Arms, control: str) -> Figure:
+    """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
+    models, shown = _models(arms), MEASURES[DRAWN].title
+    title = f'{shown}: differences to {control}'
+    others = [arm for arm in arms if arm != control]
+    if control not in arms or not others or len(models) < 2:
+        return Figure('differences', title, absent=f'{control} has not been trained beside another arm.')
+
+    def draw(panels: list[Any]) -> None:
+        for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0
+            for row, arm in enumerate(others):
+                if found := _less(arms, arm, control, model, DRAWN):
+                    mean, half = interval(found)
+                    look = dict(fmt='o', markersize=4, color=SERIES[0], linewidth=1.4)
+                    axes.errorbar(mean, -row, xerr=half, **look)
+            axes.axvline(0, color=INK, linewidth=0.9)
+            axes.set_xscale('symlog', linthresh=LINEAR)
+            axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
+            axes.set_yticks([-row for row in range(len(others))], others)
+            axes.set_title(f'after {model}', fontsize=10)
+        panels[len(panels) // 2].set_xlabel(f'{shown}, less {control}')
+
+    caption = (
+        f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
+        f' up to {LINEAR} and logarithmic beyond.'
+    )
+    said = [f'{arm} {over_seeds(_less(arms, arm, control, models[-1], DRAWN)).text}' for arm in others]
+    alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
+    svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
+    return Figure('differences', title, caption, alt, svg)
+
+
+def other_words(records: Iterable[dict[str, Any]]) -> str:
+    """A warning where models were scored on different words, else ''."""
+    several = len({r['mask'] for r in records if 'mask' in r}) > 1
+    return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
+
+
+def values(seeds: Mapping[Any, Measures], model: str, measure: str) -> list[float]:
+    """One of MEASURES of a model, for each seed that has it."""
+    return _finite(_hidden(m, model, measure) for m in seeds.values())
+
+
+def bounds(values: Sequence[float]) -> tuple[float, float, float]:
+    """Student's interval: its low end, the mean, its high end."""
+    mean, half = interval(values)
+    return mean - half, mean, mean + half
+
+
+def _runs(arms: Arms) -> list[Measures]:
+    return [m for seeds in arms.values() for m in seeds.values()]
+
+
+def _models(arms: Arms) -> list[str]:
+    """Step 0 and every phase."""
+    return list(dict.fromkeys(name for m in _runs(arms) for name in (PHASE_INITIAL, *m.phases)))
+
+
+def _both(arms: Arms, arm: str, control: str) -> list[tuple[Measures, Measures]]:
+    """The runs of both, for each seed that both have."""
+    return [(m, arms[control][seed]) for seed, m in arms[arm].items() if seed in arms[control]]
+
+
+def _less(arms: Arms, arm: str, control: str, model: str, measure: str) -> list[float]:
+    """Differences to the control by seed."""
+    both = _both(arms, arm, control)
+    return _finite(_hidden(own, model, measure) - _hidden(base, model, measure) for own, base in both)
+
+
+def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
+    """The seeds that both arms of all pairs have, measured on the same words."""
+    sides = [(measured[a], measured[b]) for a, b in pairs]
+    return [
+        seed
+        for seed in sides[0][0]
+        if all(seed in a and seed in b and a[seed]['digest'] == b[seed]['digest'] for a, b in sides)
+    ]
+
+
+def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
+    every = ([m.phase_end(model) for model in models] for m in group.values())
+    return next(([float(end['step']) for end in ends if end] for ends in every if all(ends)), None)
+
+
+def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:
+    for i in range(1, len(steps)):
+        if falling[i] <= value:
+            # Where the line from the point before crosses the value; a flat one is crossed at its end.
+            drop = falling[i - 1] - falling[i]
+            share = (falling[i - 1] - value) / drop if drop > 0 else 1.0
+            return float(steps[i - 1] + min(max(share, 0.0), 1.0) * (steps[i] - steps[i - 1]))
+    return float(steps[-1])
+
+
+def _hidden(m: Measures, model: str, measure: str) -> float:
+    found = value_of(m.cloze_of(model), measure)
+    return np.nan if found is None else found
+
+
+def _finite(values: Iterable[float]) -> list[float]:
+    return [float(value) for value in values if not np.isnan(value)]

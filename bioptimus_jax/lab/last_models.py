@@ -1,0 +1,195 @@
+"""The last model of every arm: losses under every mask, hidden words, scores of one training, of a vote, on other sets.
+
+A vote is what the trainings of an arm say together. It needs their predictions, which a record of a run does not have,
+so votes have records of their own.
+"""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.summary import ensemble_of
+from bioptimus_jax.finetune.verdict import corrected
+from bioptimus_jax.lab.arms import Arms
+from bioptimus_jax.lab.significance import MACRO
+from bioptimus_jax.lab.trained import losses_under
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.report.cells import cell_folder
+from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
+from bioptimus_jax.report.measures import Measures, score_names, scored_sets
+from bioptimus_jax.report.sections.efficiency import effort_at
+from bioptimus_jax.scoring.student import Effect, TwoWay
+from bioptimus_jax.storage.files import digest
+
+VOTES = 'votes.jsonl'
+MILLION, TERA = 1e6, 1e12
+
+
+def votes(arms: Arms) -> list[dict[str, Any]]:
+    """What the trainings of an arm say together of a test set, a record for each arm and set with several of them.
+
+    All fine-tunings of the last models vote, under the setting that devel chooses. An arm has no record for a set
+    that one of its runs has no predictions for, or has with another text or gold standard.
+    """
+    found = []
+    for arm, seeds in arms.items():
+        runs = [m for m in seeds.values() if m.phases]
+        for dataset in scored_sets(runs):
+            try:
+                of_runs = [_predictions(m, dataset) for m in runs]
+            except InputError:
+                continue
+            given = [predictions for of_run in of_runs for predictions in of_run]
+            asked = {digest([[e.words, e.gold] for e in predictions]) for predictions in given}
+            if len(runs) > 1 and all(of_runs) and len(asked) == 1:
+                found.append({'arm': arm, 'dataset': dataset, **ensemble_of(runs[0].task(dataset), given)})
+    return found
+
+
+def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
+    """One row for every arm, its trainings together; `votes`: the records of these arms."""
+    trained = {arm: own for arm, seeds in arms.items() if (own := [m for m in seeds.values() if _ended(m)])}
+    runs = [m for own in trained.values() for m in own]
+    voted = {(r['arm'], r['dataset']): r for r in votes}
+    masks = dict.fromkeys(name for m in runs for name in losses_under(m, m.phases[-1]))
+    pairs = {
+        (r['trained_on'], r['dataset']): f'{r["trained_on"]} on {r["dataset"]}'
+        for m in runs
+        for r in m.crossed
+        if r['model'] == m.phases[-1]
+    }
+    sets = scored_sets(runs)
+
+    def of_runs(value: Callable[[Measures], float | None], decimals: int, arm: str) -> Cell:
+        return spread([x for m in trained[arm] if (x := value(m)) is not None], decimals)
+
+    def vote(dataset: str, arm: str) -> Cell:
+        if (arm, dataset) not in voted:
+            return missing()
+        r = voted[arm, dataset]
+        metric = trained[arm][0].task(dataset).metric.name
+        return fixed(100 * r['test']['default'][metric], 2)
+
+    columns = [
+        Column('arm', lambda arm: arm),
+        Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), 'low'),
+        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _loss_under(m, n), 3, arm), 'low'),
+        Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), 'low'),
+        *each(sets, lambda d, arm: of_runs(lambda m: _score(m, d), 2, arm), 'high'),
+        *each({d: f'vote {d}' for d in sets}, vote, 'high', when=bool(voted)),
+        *each(pairs, lambda pair, arm: of_runs(lambda m: _elsewhere(m, pair), 2, arm), 'high'),
+        Column('predicted pieces, million', lambda arm: of_runs(_predicted, 2, arm)),
+        Column('TFLOP', lambda arm: of_runs(_teraflops, 2, arm)),
+        Column('trainings', lambda arm: Cell(str(len(trained[arm])), len(trained[arm]))),
+    ]
+    note = (
+        'After the last phase, mean ± sd over trainings. Losses: nats a piece on held-out documents, under the frozen'
+        ' mask and under each setting at [MASK] alone; they compare arms with one vocabulary.'
+        f' {score_names(*runs)}: test, percent. Vote: what the trainings of the arm say together. A on B: trained on A,'
+        ' tested on B. Predicted pieces: of pre-training. TFLOP: of pre-training and of reading contexts in surgery.'
+    )
+    return Table.of(
+        'The last models', columns, trained, note=note, absent='no arm has come to the end of a phase.'
+    )
+
+
+def tested(arms: Arms, control: str) -> Table:
+    """Scores of the last models less those of the control, tested over trainings.
+
+    Arms and seeds in two ways, Student's t with the residual, corrected after Holm: for the comparisons of the mean
+    of the sets, and apart for those of single sets.
+    """
+    ended = {arm: {s: m for s, m in seeds.items() if _ended(m)} for arm, seeds in arms.items()}
+    sets = list(scored_sets(m for seeds in ended.values() for m in seeds.values()))
+    families = {MACRO: sets} if len(sets) > 1 else {}, {name: [name] for name in sets}
+    effects = {key: effect for family in families for key, effect in _effects(ended, family, control).items()}
+
+    def less(name: str, arm: str) -> Cell:
+        effect = effects.get((arm, name))
+        if effect is None:
+            return missing()
+        untested = f'{effect.observed:+.2f}, not tested ({effect.untested})'
+        shown = untested if effect.p is None else bounded(effect.observed, effect.ends, effect.p)
+        return Cell(shown, effect.observed)
+
+    names = [name for family in families for name in family]
+    rows = list(dict.fromkeys(arm for arm, _ in effects))
+    columns = [Column('arm', lambda arm: arm), *each({n: n for n in names}, less)]
+    note = (
+        "Test scores, percent, [95 %]: arms and seeds in two ways, Student's t with the residual; p corrected after"
+        f' Holm for {numbered(len(rows), "arm")}, on single sets for all of them together. Test items are taken as they'
+        ' are.'
+    )
+    absent = f'{control} has not been scored beside another arm.'
+    return Table.of(f'The last models: scores less {control}', columns, rows, note=note, absent=absent)
+
+
+def _effects(arms: Arms, family: Mapping[str, Sequence[str]], control: str) -> dict[tuple[str, str], Effect]:
+    """(arm, name) -> the arm less the control in the mean of the sets of that name, corrected for the whole family."""
+    found: dict[tuple[str, str], Effect] = {}
+    for name, sets in family.items():
+        by_seed = {arm: scores for arm, seeds in arms.items() if (scores := _by_seed(seeds, sets))}
+        if control in by_seed:
+            fitted = TwoWay(by_seed)
+            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.contrast(a, control))}
+    return dict(zip(found, corrected(list(found.values())), strict=True))
+
+
+def _ended(m: Measures) -> bool:
+    return bool(m.phases) and m.phase_end(m.phases[-1]) is not None
+
+
+def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
+    """Predictions of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
+    return [m.task(dataset).written(cell_folder(m, cell)) for cell in m.cells(m.phases[-1], dataset)]
+
+
+def _frozen_loss(m: Measures) -> float | None:
+    return (m.phase_end(m.phases[-1]) or {}).get('frozen_loss')
+
+
+def _loss_under(m: Measures, setting: str) -> float | None:
+    return losses_under(m, m.phases[-1]).get(setting)
+
+
+def _nats(m: Measures) -> float | None:
+    return m.hidden_words_of(m.phases[-1]).get('nats_per_word')
+
+
+def _score(m: Measures, dataset: str) -> float | None:
+    found = m.scores(m.phases[-1], dataset) if dataset in m.datasets else []
+    return statistics.fmean(found) if found else None
+
+
+def _elsewhere(m: Measures, pair: tuple[str, str]) -> float | None:
+    """The score on a set of the model that was fine-tuned on another."""
+    for r in m.crossed:
+        own = r['model'] == m.phases[-1] and r['setting'] == m.chosen(r['model'], r['trained_on'])
+        if own and (r['trained_on'], r['dataset']) == pair:
+            return 100 * float(r['test'])
+    return None
+
+
+def _predicted(m: Measures) -> float | None:
+    """Pieces that were predicted in pre-training, in millions: of each stretch between two records its share at the
+    later one."""
+    if not m.training or any('realised_rate' not in r for r in m.training):
+        return None
+    before = [0, *(r['tokens'] for r in m.training)]
+    return sum((r['tokens'] - b) * r['realised_rate'] for b, r in zip(before, m.training)) / MILLION
+
+
+def _teraflops(m: Measures) -> float | None:
+    step = m.step_of(m.phases[-1])
+    spent = None if step is None else effort_at(m, step).flops
+    return None if spent is None else spent / TERA
+
+
+def _by_seed(seeds: Mapping[Any, Measures], sets: Sequence[str]) -> dict[Any, float]:
+    """The mean score over the sets, of the seeds that were scored on all of them."""
+    found = {seed: [_score(m, d) for d in sets] for seed, m in seeds.items()}
+    return {
+        seed: statistics.fmean(x for x in f1 if x is not None) for seed, f1 in found.items() if None not in f1
+    }

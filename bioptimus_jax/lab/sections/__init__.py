@@ -1,0 +1,1 @@
+"""Sections of the page that the laboratory adds, a file each."""

@@ -1,0 +1,353 @@
+"""Every scored model of several runs: how it was trained, and under which conditions its scores compare with others.
+
+What a model is comes from the manifests alone: names of folders, arms and phases say nothing here.
+"""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bioptimus_jax.config.fields import walk
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
+from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
+from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
+from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.storage.files import digest
+from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
+
+OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
+PRETRAIN_ROW = ('learning_rate', 'micro_batches')
+ROWS_ROW = ('shard_rows',)
+EVALUATION = ('seed', 'rows', 'rate')
+BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
+"""Beginnings of names of conditions."""
+DIGITS = 8
+"""Digits of a digest that are shown."""
+T = TypeVar('T')
+
+
+def setting_name(phase: Phase) -> str:
+    """What a phase masks, as 'words 20 %, all [MASK]'; 80-10-10 goes without saying."""
+    name = f'{phase.masking} {100 * phase.rate:.3g} %'
+    if tuple(phase.corruption) == (1.0, 0.0, 0.0):
+        return f'{name}, all [MASK]'
+    shares = '-'.join(f'{100 * share:.3g}' for share in phase.corruption)
+    return name if shares == '80-10-10' else f'{name}, {shares}'
+
+
+def phase_name(config: Experiment, name: str) -> str:
+    """What a phase trains on: what it masks; with an objective that is not the usual one also the name of that."""
+    setting = setting_name(config.phase[name])
+    if not (own := unusual_objective(config, name)):
+        return setting
+    return f'{own}, {setting}' if masking_of(config, name) else own
+
+
+PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
+
+
+def losses_under(m: Measures, model: str) -> dict[str, float]:
+    """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored."""
+    losses = (m.phase_end(model) or {}).get('losses', {})
+    return {setting_name(m.run.config.phase[name]): loss for name, loss in losses.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A scored model: one of `measures`' own, at the end of its `path` of settings, or one given as a folder.
+
+    `partial`: a snapshot within the last phase of `path`, or step 0. `rate`: the first phase's peak learning rate.
+    """
+
+    measures: Measures
+    model: str
+    path: tuple[str, ...] = ()
+    partial: bool = False
+    rate: float = 0.0
+    conditions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def own(self) -> bool:
+        return bool(self.path) or self.partial
+
+    @property
+    def config(self) -> Experiment:
+        return self.measures.run.config
+
+    @property
+    def folder(self) -> Path:
+        return self.measures.run.workdir
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of contexts, rows and pre-training; a model that was given as a folder has none that is known."""
+        return self.config.seed if self.own else None
+
+    @property
+    def initialisation(self) -> str:
+        """Strategy, scale of the new rows, and whatever else is not as in the paper's rows."""
+        surgery = self.config.surgery
+        parts = [surgery.strategy]
+        if surgery.initialisation.scaled:
+            parts.append(surgery.scale)
+        different = surgery.different(Surgery(**PAPER_ROWS))
+        parts += [_in_words(name, value) for name, value in different.items() if name not in OF_THE_ROW]
+        return ', '.join(parts)
+
+    @property
+    def words(self) -> float:
+        """Words of the corpus seen in pre-training, up to here."""
+        m = self.measures
+        step, per_step = m.step_of(self.model), words_per_step(m)
+        if step is not None and per_step:
+            return step * per_step
+        planned = _planned(m)[: len(self.path)]  # what is on record of a run without evaluations
+        return 0.0 if self.partial else sum(planned)
+
+    def cells(self, dataset: str, setting: str = '') -> list[dict[str, Any]]:
+        return self.measures.cells(self.model, dataset, setting)
+
+
+def curriculum_name(path: Sequence[str]) -> str:
+    """The settings in order; `static: ...` where there is but one; the paper's four have a name in any order."""
+    listed = '; '.join(path)
+    if len(set(path)) == 1:
+        return f'static: {path[0]}'
+    if sorted(path) != sorted(PAPER_SETTINGS):
+        return listed
+    named = {PAPER_SETTINGS: 'easy to hard', PAPER_SETTINGS[::-1]: 'hard to easy'}
+    return named.get(tuple(path), f'shuffled: {listed}')
+
+
+def _in_words(name: str, value: Any) -> str:
+    """`layers 3, 4` or, where none is named, `middle layers`; `shrinkage 1`, `map respelled`."""
+    if isinstance(value, tuple):
+        return f'{name} {", ".join(map(str, value))}' if value else f'middle {name}'
+    return f'{name} {value:g}' if isinstance(value, float) else f'{name} {value}'
+
+
+def trained_models(runs: Sequence[Measures]) -> list[Trained]:
+    """Every model of these runs that has been scored or evaluated, in order."""
+    found = []
+    for m in runs:
+        scored = list(dict.fromkeys(r['model'] for r in m.finetuned))
+        ends = [name for name in m.phases if m.phase_end(name)]
+        for model in dict.fromkeys([*(x for x in m.on_the_way if x in (*scored, *ends)), *scored]):
+            found.append(_trained(m, model))
+    return found
+
+
+def differing(first: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """The conditions that both have and that are not the same; one that either lacks is no difference."""
+    return [name for name in first if name in other and first[name] != other[name]]
+
+
+def group_comparable(members: Iterable[tuple[Mapping[str, str], T]]) -> list[tuple[dict[str, str], list[T]]]:
+    """Members by conditions that do not differ, and the conditions of each part."""
+    parts: list[tuple[dict[str, str], list[T]]] = []
+    for own, member in members:
+        part = next((part for part in parts if not differing(part[0], own)), None)
+        if part is None:
+            parts.append(part := ({}, []))
+        # A part has the conditions of all its members, which the next ones must not contradict.
+        part[0].update(own)
+        part[1].append(member)
+    return parts
+
+
+def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) -> tuple[list[Trained], str]:
+    """The models of the largest group of runs that compare, and what is left out.
+
+    `ignored`: how the names of conditions begin that may differ.
+    """
+    runs: dict[int, list[Trained]] = {}
+    for t in models:
+        runs.setdefault(id(t.measures), []).append(t)
+    conditions = [
+        {n: value for t in of_run for n, value in t.conditions.items() if not n.startswith(ignored)}
+        for of_run in runs.values()
+    ]
+    groups = [
+        list(itertools.chain(*members))
+        for _, members in group_comparable(zip(conditions, runs.values(), strict=True))
+    ]
+    if not groups:
+        return [], ''
+    largest = max(groups, key=len)
+    folders = sorted({t.folder.name for group in groups if group is not largest for t in group})
+    named = f'Left out, since they were made differently: {", ".join(folders)}.' if folders else ''
+    return largest, named
+
+
+def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = ()) -> str:
+    """What tells an arm from the others of initialisation, settings, rate and words; not by those `ignored`."""
+
+    def parts(x: Trained) -> list[str]:
+        lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
+        alike = len(lengths) > 1 == len(set(lengths))
+        found = {
+            'initialisation': x.initialisation,
+            'settings': curriculum_name(x.path) if x.path else '',
+            'rate': f'learning rate {x.rate:g}',
+            'words': f'{f"{len(lengths)} × {lengths[0]}" if alike else "; ".join(lengths)} words',
+        }
+        return [text for name, text in found.items() if name not in ignored]
+
+    several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]
+    return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
+
+
+def words_per_step(m: Measures) -> float:
+    """Mean, of a whole batch; 0 where stage rows has not been run."""
+    counts = m.rows_of()
+    return m.run.config.pretrain.batch_rows * counts['words'] / counts['rows'] if counts else 0.0
+
+
+def _trained(m: Measures, model: str) -> Trained:
+    if model not in m.on_the_way or not m.phases:
+        of_source = _source_weights(m) if model == SOURCE else {}
+        return Trained(m, model, conditions=of_source | _of_fine_tuning(m, model))
+    config = m.run.config
+    at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
+    names = m.phases[:at]
+    rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
+    conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
+    path = tuple(phase_name(config, name) for name in names)
+    return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
+
+
+def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
+    """What must be equal for scores of two models to be of one experiment, beside what a table compares."""
+    config, reads = m.run.config, m.run.config.surgery.reads_contexts
+    evaluation = {f'evaluation.{name}': str(getattr(config.evaluation, name)) for name in EVALUATION}
+    return {
+        **_contents(m),
+        **_source_weights(m),
+        **_shape(m),
+        **(_keys('contexts', config.contexts) if 'contexts' in m.manifests and reads else {}),
+        **_keys('rows', config.rows, ROWS_ROW),
+        **_of_phases(m, names, rates),
+        'learning rate': _path_of_rates(m),
+        **evaluation,
+        **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
+        **_of_objectives(config, names),
+    }
+
+
+def _of_objectives(config: Experiment, names: Sequence[str]) -> dict[str, str]:
+    """Settings of the objectives of these phases; paths, which no manifest has, are left out."""
+    resolved = config.resolved.objective
+    return {
+        f'objective.{one}.{key}': str(value)
+        for one in dict.fromkeys(map(config.objective_in, names))
+        for key, value, metadata in walk(resolved[one])
+        if not metadata.get('path')
+    }
+
+
+def _keys(section: str, settings: Any, left_out: Collection[str] = ()) -> dict[str, str]:
+    fields = (field.name for field in dataclasses.fields(settings))
+    return {f'{section}.{name}': str(getattr(settings, name)) for name in fields if name not in left_out}
+
+
+def _contents(m: Measures) -> dict[str, str]:
+    """Digests of the corpus and of a vocabulary of its own."""
+    own = ('corpus',) if m.run.config.vocab.kind == 'source' else ('corpus', 'vocab')
+    return {stage: m.manifests[stage]['content'][:DIGITS] for stage in own if stage in m.manifests}
+
+
+def _shape(m: Measures) -> dict[str, str]:
+    """The architecture: that of a source, or the configured one. A source has a shape of its own, but no dropout."""
+    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    configured = _keys('model', m.run.config.model)
+    of_source = [value for name, value in inputs.items() if name.endswith(':config.json')]
+    if not of_source:
+        return configured
+    dropout = {name: value for name, value in configured.items() if name.endswith('dropout')}
+    return {'architecture': of_source[0][:DIGITS], **dropout}
+
+
+def _of_phases(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
+    """What the phases up to a model decide: words, learning rates, and what the settings in their names leave open."""
+    found: dict[str, str] = {}
+    for number, (name, words, rate) in enumerate(zip(names, _taken(m, _planned(m)), rates, strict=False), 1):
+        phase = m.run.config.phase[name]
+        found[f'words of phase {number}'] = _rounded(words)
+        found[f'learning rate of phase {number} as a share of the first'] = f'{rate / rates[0]:.3g}'
+        if phase.corruption[0] < 1:  # where all is [MASK] there is nothing to draw
+            found[f'corruption unit of phase {number}'] = phase.corruption_unit
+        if number > 1:
+            found[f'optimiser state of phase {number}'] = phase.optimizer
+    return found
+
+
+def _path_of_rates(m: Measures) -> str:
+    if any(m.run.config.phase[name].schedule == 'continue' for name in m.phases[1:]):
+        return f'one path over phases of {"; ".join(map(_rounded, _planned(m)))} words'
+    return 'a path for each phase'
+
+
+def _source_weights(m: Measures) -> dict[str, str]:
+    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
+    if not weights or not m.run.config.surgery.initialisation.source:
+        return {}
+    return {'source': (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]}
+
+
+def _rounded(words: float) -> str:
+    """Words to three digits: the same text in another vocabulary is some words more or less."""
+    return f'{float(f"{words:.3g}"):,.0f}'
+
+
+def _planned(m: Measures) -> list[float]:
+    """Words of every phase before they are rounded to whole steps."""
+    config = m.run.config
+    return [_words(config.phase[name], m.rows_of(), config.pretrain.batch_rows) for name in m.phases]
+
+
+def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
+    """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
+    per_step = words_per_step(m)
+    if m.run.config.curriculum.order != SELF_PACED or not per_step:
+        return list(planned)
+    steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
+    taken = []
+    for (before, end), words in zip(itertools.pairwise(steps), planned, strict=True):
+        known = words if before is None or end is None else (end - before) * per_step
+        # Within a step it is rounding, in which conditions must not differ.
+        taken.append(known if abs(known - words) > per_step else words)
+    return taken
+
+
+def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
+    if phase.duration_unit == 'words' or not total:
+        return phase.duration
+    per_row = total['words'] / total['rows']
+    if phase.duration_unit == 'steps':
+        return phase.duration * batch_rows * per_row
+    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total['tokens']) * total['words']
+
+
+def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
+    if not any(r['model'] == model for r in m.finetuned):
+        return {}
+    settings = m.run.config.finetune
+    found = _keys('finetune', settings, NOT_OF_A_SETTING)
+    tried = {name: settings.setting.get(name, {}) for name in settings.settings}
+    found['finetune.settings'] = json.dumps(tried, sort_keys=True)
+    for key in ('of_set', 'halving', 'tuned_on'):
+        if value := getattr(settings, key):
+            found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
+    for r in m.finetuned:
+        if r['model'] == model:
+            if 'gold_in_file' in r:
+                found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
+            if 'sentences' in r:
+                found[f'training sentences of {r["dataset"]}'] = str(r['sentences']['train'])
+    return found

@@ -1,0 +1,1 @@
+"""Verbs that the laboratory adds, or gives more flags, a file each."""

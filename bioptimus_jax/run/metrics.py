@@ -1,0 +1,55 @@
+"""metrics.jsonl: the one record that the report is made from."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.progress.tracker import Trackers
+from bioptimus_jax.storage.files import intact_jsonl
+
+FILE = 'metrics.jsonl'
+
+
+class MetricsLog:
+    """The lines of a run's metrics.jsonl.
+
+    `trackers` opens the other places that the numbers go to, once, with the first line. Without it nothing is written:
+    of several processes one writes.
+    """
+
+    def __init__(self, workdir: Path, trackers: Callable[[], Trackers] | None = None):
+        self.path = workdir / FILE
+        self._open = trackers
+        self._trackers: Trackers | None = None
+
+    def write(self, stage: str, step: int, **values: Any) -> None:
+        """Append one record."""
+        if self._open is None:
+            return
+        record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
+        with open(self.path, 'ab+') as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
+                    file.write(b'\n')
+            file.write(json.dumps(record).encode() + b'\n')
+        self._trackers = self._trackers or self._open()
+        self._trackers.write(stage, step, values)
+
+    def of(self, stage: str) -> list[dict[str, Any]]:
+        """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
+
+        A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
+        """
+        latest: dict[tuple, dict] = {}
+        for record in intact_jsonl(self.path):
+            if record.get('stage') != stage:
+                continue
+            if record.get('kind') == 'start':
+                latest.clear()
+            elif isinstance(record.get('step'), int):
+                latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
+        return sorted(latest.values(), key=lambda r: r['step'])

@@ -1,0 +1,244 @@
+"""Arms against each other: hand-computed intervals, paired differences, steps saved; the figure of the curves."""
+
+import dataclasses
+import html
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_commands import document
+from toy_measures import cell, geometry_of, measured
+
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.lab import arms
+from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.scoring.student import interval
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two seeds: random_rows 10, 8, 6 and 10, 8, 7; better is 1 lower at the end, worse 1 higher."""
+    nats = {
+        'better.seed-0': (9, 7, 5),
+        'better.seed-1': (9, 6, 6),
+        'random_rows.seed-0': (10, 8, 6),
+        'random_rows.seed-1': (10, 8, 7),
+        'worse.seed-0': (10, 9, 7),
+    }
+    return arms.grouped({name: measured(tmp_path / name, values) for name, values in nats.items()})
+
+
+def test_a_table_has_a_row_per_arm_and_intervals_over_its_seeds(sweep):
+    made = arms.scores(sweep)
+    nats = {(row[0].text, row[1].text): row[2].text for row in made.rows}
+    assert made.columns[:3] == ['model', 'arm', 'nats / word']
+    models, names = ('initial (step 0)', '100', '300'), ('better', 'random_rows', 'worse')
+    assert list(nats) == [(model, name) for model in models for name in names]
+    # Means 6 and 7: deviation sqrt(.5), error .5, and Student's 97.5 % with one degree of freedom is 12.706.
+    assert nats['100', 'better'] == '6.500 ± 6.353'
+    assert nats['300', 'worse'] == '7.000'
+    assert nats['initial (step 0)', 'better'] == '9.000'
+    assert [marks[2] for marks in made.marks()[:3]] == ['best', 'second', 'second']
+
+
+def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep):
+    made = arms.against(sweep, 'random_rows')
+    assert [row[0].text for row in made.rows] == ['better', 'worse']
+    better, worse = made.rows
+    assert better[3].text == '-1.000'
+    # Seed 0: from 7 at 100 to 5 at 300, so 6 at 200: 100 saved. Seed 1: 9 to 6 in 100 steps, 7 at 66.7: 233.3 saved.
+    assert better[4].value == pytest.approx((100 + 300 - 200 / 3) / 2)
+    # The control is at 7 half-way between 100 and 300.
+    assert worse[4].value == pytest.approx(-100)
+
+
+def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path):
+    def of(model, nats):
+        rare = {'words': 3, 'nats_per_word': nats, 'frequency_nats': 9.5}
+        return {'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}
+
+    def named(name, first, last, vocabulary='own'):
+        made = measured(tmp_path / name, (9, 8))
+        cloze = [of('initial', first), of(made.phases[-1], last)]
+        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': {'content': vocabulary}})
+
+    compared = {
+        'plain': {'0': named('a', 12, 10), '1': named('b', 12, 9)},
+        'fitted': {'0': named('c', 11, 9), '1': named('d', 11, 8.5)},
+        'other words': {'0': named('e', 1, 1, 'source')},
+    }
+    made = arms.new_tokens(compared, 'plain')
+    assert made.columns[-2:] == ['plain, nats / word', 'fitted less plain']
+    shown = [[cell.text for cell in row] for row in made.rows]
+    assert [row[:4] for row in shown] == [['rare', '3', '9.500', at] for at in ('step 0', 'the end')]
+    assert shown[0][4:] == ['12.000', '-1.000']
+    assert shown[1][4:] == ['9.500 ± 6.353', '-0.750 ± 3.177']
+    assert arms.new_tokens(compared, 'nobody').empty
+    assert arms.new_tokens({'plain': {'0': measured(tmp_path / 'g', (9, 8))}}, 'plain').empty
+
+
+def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
+    def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
+        records = [{'step': x, 'phase': '1', 'frozen_loss': y} for x, y in zip(steps, losses, strict=True)]
+        manifests = {'vocab': {'content': vocabulary}}
+        return dataclasses.replace(measured(tmp_path / name, ()), evaluations=records, manifests=manifests)
+
+    compared = {
+        'plain': {'0': evaluated('a', (9, 6, 4)), '1': evaluated('b', (9, 6, 5))},
+        'better': {'0': evaluated('c', (9, 5, 3)), '1': evaluated('d', (9, 6, 4))},
+        'other words': {'0': evaluated('e', (9, 5, 3), vocabulary='source')},
+        'other steps': {'0': evaluated('f', (9, 5, 3), steps=(0, 40, 80))},
+    }
+    made = arms.held_out(compared, 'plain')
+    assert made.columns == ['arm', 'step 0', 'step 50', 'step 100', 'steps saved']
+    [[arm, first, *_, last, saved]] = made.rows
+    assert (arm.text, first.text) == ('better', '0.000')
+    assert last.text == '-1.000'
+    # 4 is half-way between 5 and 3, at 75; 5 between 6 and 4, at 75 too.
+    assert saved.value == pytest.approx(25)
+    assert arms.held_out(compared, 'nobody').empty
+    assert arms.held_out({'plain': {'0': measured(tmp_path / 'g', ())}}, 'plain').empty
+
+
+def test_ends_are_compared_whatever_the_last_phase_is_called(sweep):
+    """Arms with `decay` after `causal` beside `decay` after `constant`; F1 of seed 0 and 1: 50, 60 against 40, 44."""
+    for arm, f1 in (('better', (50, 60)), ('random_rows', (40, 44))):
+        for (seed, m), score in zip(sweep[arm].items(), f1, strict=True):
+            m.finetuned.append(cell('300', 'bc5-chem', 'standard', int(seed), f1=score / 100))
+    sweep['worse']['0'].run.config = dataclasses.replace(sweep['worse']['0'].run.config, phases=('100',))
+    made = arms.ends(sweep, 'random_rows')
+    assert [[cell.text for cell in row] for row in made.rows] == [
+        [
+            'better',
+            '-1.000',
+            '+13.00 ± 38.12',
+        ],  # of 10 and 16: deviation 3 sqrt(2), error 3, times 12.706
+        ['worse', '+3.000', '—'],
+    ]
+    assert 'nothing has not been trained' in arms.ends(sweep, 'nothing').text()
+    sweep['worse']['0'].run.config = dataclasses.replace(sweep['worse']['0'].run.config, phases=())
+    assert [c.text for c in arms.ends(sweep, 'random_rows').rows[1]] == ['worse', '—', '—']  # not begun
+
+
+def test_an_arm_without_runs_and_a_missing_control_say_so(sweep):
+    assert 'nothing has not been trained' in arms.against(sweep, 'nothing').text()
+    assert 'no model of these runs has been scored' in arms.scores({}).text()
+
+
+def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
+    assert 'did not score the same words' not in arms.scores(sweep).note
+    other = sweep | {'copy': {'0': measured(tmp_path / 'copy', (9, 9, 9), mask='another')}}
+    assert 'did not score the same words' in arms.scores(other).note
+
+
+def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
+    drawn = arms.figure(sweep, 'random_rows')
+    assert 'better 9 to 5.5' in drawn.alt
+    [chart] = json.loads(html.unescape(re.search(r'data-charts="([^"]+)"', drawn.svg)[1]))
+    bands = {name: [one for one in ids if '-mark-' in one] for name, ids in chart['lines'].items()}
+    assert {name: len(ids) for name, ids in bands.items()} == {'better': 1, 'random_rows': 1, 'worse': 1}
+    assert all(f'id="{one}"' in drawn.svg or f'-{one}"' in drawn.svg for ids in bands.values() for one in ids)
+    for name in ('better', 'random_rows', 'worse'):
+        assert name in drawn.svg
+
+
+def test_step_0_of_one_arm_does_not_flatten_the_curves_of_all(sweep, tmp_path):
+    assert 'above' not in arms.figure(sweep, 'random_rows').caption
+    high = sweep | {'literal': {'0': measured(tmp_path / 'literal', (25, 9, 7))}}
+    assert 'above the figure: literal 25.00.' in arms.figure(high, 'random_rows').caption
+
+
+def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
+    drawn = arms.differences(sweep, 'random_rows')
+    assert drawn.alt == 'After 300, less random_rows: better -1.000; worse 1.000.'
+    for text in ('after 100', 'after 300', 'better', 'worse'):
+        assert f'>{text}<' in drawn.svg
+    assert '>random_rows<' not in drawn.svg
+    assert 'nothing has not been trained' in arms.differences(sweep, 'nothing').absent
+
+
+def test_tables_of_what_nobody_measured_are_empty(sweep):
+    titles = [made.title for made in arms.all_tables(sweep, 'random_rows') if not made.empty]
+    compared = ('At the end of the last phase', 'nats / word', 'held-out nats / piece')
+    assert titles == [
+        'Arms compared',
+        *(f'{what}: differences to random_rows' for what in compared),
+        'What each arm took',
+    ]
+
+
+@given(st.lists(st.floats(0.5, 3), min_size=2, max_size=6), st.data())
+def test_steps_saved_is_zero_against_oneself_and_has_the_sign_of_the_difference(drops, data):
+    steps = list(range(0, 100 * (len(drops) + 1), 100))
+    control = 20 - np.concatenate([[0], np.cumsum(drops)])
+    assert arms.steps_saved(steps, control, control) == pytest.approx(0)
+    shift = data.draw(st.floats(0.01, 0.5))
+    assert arms.steps_saved(steps, control - shift, control) > 0
+    assert arms.steps_saved(steps, control + shift, control) < 0
+    assert arms.steps_saved(steps, control - shift, control) == pytest.approx(
+        -arms.steps_saved(steps, control, control - shift)
+    )
+
+
+def test_an_interval_is_students():
+    mean, half = interval([1.0, 2.0, 3.0])
+    assert mean == 2
+    assert half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
+    assert interval([5.0]) == (5.0, 0.0)
+
+
+def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):
+    cosines = {'a.seed-0': 0.5, 'a.seed-1': 0.3, 'b.seed-0': 0.25, 'b.seed-1': 0.15, 'c.seed-0': 0.1}
+    sweep = arms.grouped({name: geometry_of(tmp_path / name, value) for name, value in cosines.items()})
+
+    def of_words(control='a'):
+        [made] = [t for t in arms.all_tables(sweep, control) if t.title == geometry.TITLE]
+        return [[cell.text for cell in row[:3]] for row in made.rows]
+
+    rows = of_words()
+    assert [row[1] for row in rows] == ['a', 'b', 'c', 'b less a', 'c less a'] * 2
+    assert rows[0][2] == '0.400 ± 1.271'  # Student's t at one degree of freedom, 12.706, times 0.1
+    assert rows[3][2] == '-0.200 ± 0.635'  # differences -0.25 and -0.15
+    assert rows[4][2] == '-0.400'
+    sweep['b']['0'] = geometry_of(tmp_path / 'other', 0.25, 'other words')
+    assert of_words()[3][2] == '-0.150'  # only the seed with the same words
+    assert len(of_words('')) == 6
+
+
+CONFIG = """
+from bioptimus_jax.experiment import config
+
+def get_config(argument=''):
+    loaded = config.defaults()
+    loaded.phases = ('100', '300')
+    loaded.corpus.inputs = ('$BIOPTIMUS_DATA/*.xml.gz',)
+    for name in loaded.phases:
+        loaded.phase[name] = config.phase()
+    return loaded
+"""
+
+
+def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)  # no path is read, so none need be there
+    (tmp_path / 'two.py').write_text(CONFIG)
+    runs = {name: measured(tmp_path / name, nats) for name, nats in {'a': (9, 7, 5), 'b': (10, 8, 6)}.items()}
+    given = [f'--config={tmp_path / "two.py"}', *(str(tmp_path / name) for name in runs)]
+    assert cli.main(['compare', *given]) == 0
+    printed = capsys.readouterr().out
+    named = {f'{name} (contextualized)': m for name, m in runs.items()}
+    swept = arms.all_tables(arms.grouped(named))
+    assert printed == '\n\n'.join(table.text() for table in swept) + '\n'
+    assert '9.000' in printed
+    found = document(capsys, 'compare', *given)['tables']
+    assert [table['title'] for table in found] == [table.title for table in swept]
+    for made, table in zip(found, swept, strict=True):
+        for record, row in zip(made['rows'], table.rows, strict=True):
+            shown = dict(zip(table.columns, row, strict=True))
+            assert {n: record[n] for n in shown if shown[n].value is not None} == {
+                n: cell.value for n, cell in shown.items() if cell.value is not None
+            }
+            assert all(record[n] in (cell.text, None) for n, cell in shown.items() if cell.value is None)
