@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import Model, read_model
+from bioptimus_jax.finetune.finished import FinishedModel, read_model
 from bioptimus_jax.finetune.statistics import failures
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import pairing_of_units, read_units
@@ -59,7 +59,7 @@ class Both:
         return numbered(len(self.of_sets), 'set')
 
 
-def compare_both(a: Model, b: Model) -> Both:
+def compare_both(a: FinishedModel, b: FinishedModel) -> Both:
     """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
     common = [name for name in a.cells if name in b.cells]
     if not common:
@@ -125,7 +125,7 @@ def verdict(found: Comparison, label: str, a: str = 'A', b: str = 'B') -> str:
     return f'not distinguishable over fine-tunings: {b} - {a} = {_numbers(label, effect)}'
 
 
-def of_set(dataset: str, a: Model, b: Model) -> OfSet:
+def of_set(dataset: str, a: FinishedModel, b: FinishedModel) -> OfSet:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])

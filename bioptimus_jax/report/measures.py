@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
 PROBE = 'probe.json'
@@ -273,7 +273,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
         clock=stage_metrics(run, 'pretrain', goodput.STAGE),
         finetuned=_cells(folders['finetune']),
-        tokens=_lines(folders['surgery'] / TOKENS) if details else [],
+        tokens=_lines(folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),

@@ -126,7 +126,7 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
     if found.manifest:
         # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
-    # With what was begun before: entries that are left out for once must not come back as others.
+    # The claim keeps what was begun before: entries that are left out for once must not come back as others.
     begun = (found.begun or {}).get('config', {})
     write_json(folder / manifests.STARTED, {**wanted, 'config': {**begun, **wanted['config']}})
     run.saved(now=True)

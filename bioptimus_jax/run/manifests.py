@@ -16,7 +16,7 @@ from bioptimus_jax.storage.files import Checksums, read_sealed, write_sealed
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-KINDS = dict(
+RECORD_TYPES = dict(
     stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str, cells=dict
 )
 """What a record holds, all of it or a part."""
@@ -85,9 +85,13 @@ def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     record = read_sealed(path, rerun_hint(folder))
     if record is None:
         return None
-    wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
+    wrong = [key for key, kind in RECORD_TYPES.items() if not isinstance(record.get(key, kind()), kind)]
     # Well-formed JSON that is no record of ours is damage as well.
-    if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
+    if (
+        wrong
+        or not record.keys() & RECORD_TYPES.keys()
+        or not all(map(_is_entry, record.get('files', {}).values()))
+    ):
         raise InputError(f'{path}: is damaged (no record of a stage); {rerun_hint(folder)}')
     return record
 
@@ -151,6 +155,7 @@ def find_flaws(
         path = folder / name
         if not path.is_file():
             missing.append(name)
+        # Sizes come first, as they need no reading.
         elif path.stat().st_size != entry['bytes'] or (
             checksums and checksums.sha256(path, advance) != entry['sha256']
         ):

@@ -17,7 +17,7 @@ from bioptimus_jax.surgery.config import Surgery
 
 COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
 NEIGHBOURS = 10
-TOKENS = 'tokens.jsonl'
+TOKENS_FILE = 'tokens.jsonl'
 """File of stage surgery: a record for every token."""
 
 

@@ -19,20 +19,20 @@ def new_tokens(subwords: Subwords, source: Subwords | None) -> list[str]:
     return [subwords.tokens[i] for i in np.flatnonzero(subwords.shared_with(source) < 0)]
 
 
-def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> dict[str, Any]:
+def compare_vocabularies(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> dict[str, Any]:
     """Sizes, kept/new/lost tokens, and both tokenizers' `measure` on `texts`, as a JSON value.
 
     `examples` are the most frequent new whole words of `texts`, with the source's pieces for each.
     """
     texts = list(texts)
     tokens = subwords.tokens
-    own, counts = measure(subwords, texts)
+    own, counts = measure_pieces(subwords, texts)
     report: dict[str, Any] = {'size': len(tokens), 'documents_measured': len(texts), 'vocabulary': own}
     if source is None:
         return report
     shared = subwords.shared_with(source)
     new = np.flatnonzero(shared < 0).tolist()
-    report['source'], _ = measure(source, texts)
+    report['source'], _ = measure_pieces(source, texts)
     report['source_size'] = len(source.tokens)
     report['kept'] = len(tokens) - len(new)
     report['new'] = len(new)
@@ -46,7 +46,7 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     return report
 
 
-def measure(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, float], Counter[str]]:
+def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, float], Counter[str]]:
     """Words (of the tokenizer), pieces a word, one-piece and unknown words; piece counts."""
     pieces: Counter[str] = Counter()
     words = single = 0

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax.pretrain.config import MEASURES
+from bioptimus_jax.pretrain.config import DIFFICULTY_MEASURES
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
@@ -159,7 +159,7 @@ def _order(r: dict[str, Any]) -> list[str]:
 
 
 def _decisive(r: dict[str, Any], name: str) -> dict[str, Any]:
-    return r['settings'][name][MEASURES[measure_of(r)]]
+    return r['settings'][name][DIFFICULTY_MEASURES[measure_of(r)]]
 
 
 def _times(r: dict[str, Any], name: str) -> Cell:
