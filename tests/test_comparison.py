@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 
 import bioptimus_jax
-from bioptimus_jax.scoring.comparison import Asked, Pairing, compare, holm, paired_differences
+from bioptimus_jax.scoring.comparison import Contrast, Pairing, compare, holm, paired_differences
 from bioptimus_jax.scoring.resampling import macro, paired
 from bioptimus_jax.scoring.score import METRICS
 
 A = {'genes': (60.0, 61.5, 60.4), 'drugs': (70.2, 71.0, 69.1)}
 B = {'genes': (62.5, 62.9, 63.1), 'drugs': (70.9, 71.2, 70.3)}
 SETS = tuple(A)
-EACH = [Asked('b', 'a', (name,)) for name in SETS]
-MEAN = Asked('b', 'a', SETS)
+EACH = [Contrast('b', 'a', (name,)) for name in SETS]
+MEAN = Contrast('b', 'a', SETS)
 
 
 def by_seed(values):
@@ -102,7 +102,7 @@ def test_what_no_seed_links_is_left_out_and_sets_of_other_seeds_have_a_mean_with
 def test_on_other_items_sets_of_one_text_are_drawn_together_and_a_mean_needs_all_sets():
     known = [pairing('genes', 'one text', 1), pairing('drugs', 'another', 2), pairing('both', 'one text', 3)]
     given = {**scores(), 'both': scores()['genes']}
-    asked = [*EACH, Asked('b', 'a', ('both',)), MEAN]
+    asked = [*EACH, Contrast('b', 'a', ('both',)), MEAN]
     *of_sets, mean = compare(given, asked, {('b', 'a'): known})
     first, second, third = ((p.reference_SxUxC, p.model_SxUxC) for p in known)
     together = paired(METRICS['default'], [first[0], third[0]], [first[1], third[1]], seed=0)

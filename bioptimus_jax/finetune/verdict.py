@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.statistics import failures
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import pairing_of_units, read_units
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.scoring.comparison import Asked, Comparison, Pairing, Seeds, compare
+from bioptimus_jax.scoring.comparison import Comparison, Contrast, Pairing, SeedKey, compare
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.scoring.student import Effect, bracketed
 
@@ -28,7 +28,7 @@ NOTE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class OfSet:
+class PairedSet:
     """Both models on one set: what they predict by common seeds, B less A, what is odd, and the seeds that failed."""
 
     pairing: Pairing
@@ -37,10 +37,10 @@ class OfSet:
 
 
 @dataclasses.dataclass(frozen=True)
-class Both:
+class ModelComparison:
     """Two models on the sets that both have: B less A on each, and in the mean over them."""
 
-    of_sets: Sequence[OfSet]
+    of_sets: Sequence[PairedSet]
     found: Sequence[Comparison]
     overall: Comparison
 
@@ -59,15 +59,15 @@ class Both:
         return numbered(len(self.of_sets), 'set')
 
 
-def compare_both(a: FinishedModel, b: FinishedModel) -> Both:
+def compare_both(a: FinishedModel, b: FinishedModel) -> ModelComparison:
     """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
     common = [name for name in a.cells if name in b.cells]
     if not common:
         names = [', '.join(model.cells) for model in (a, b)]
         raise InputError(f'{a.folder} has {names[0]}, but {b.folder} has {names[1]}: no set in common')
-    of_sets = [of_set(name, a, b) for name in common]
+    of_sets = [paired_set(name, a, b) for name in common]
     *found, overall = compared([one.pairing for one in of_sets], mean=True)
-    return Both(of_sets, found or [overall], overall)
+    return ModelComparison(of_sets, found or [overall], overall)
 
 
 def compared(pairings: Sequence[Pairing], mean: bool = False) -> list[Comparison]:
@@ -75,11 +75,11 @@ def compared(pairings: Sequence[Pairing], mean: bool = False) -> list[Comparison
     asked: list[tuple[str, ...]] = [(p.dataset,) for p in pairings]
     if mean and len(pairings) > 1:
         asked.append(tuple(p.dataset for p in pairings))
-    scores: dict[str, dict[str, dict[Seeds, float]]] = {}
+    scores: dict[str, dict[str, dict[SeedKey, float]]] = {}
     for p in pairings:
         sides = {side: zip(p.seeds, values, strict=True) for side, values in p.scores.items()}
         scores[p.dataset] = {side: {(seed,): x for seed, x in found} for side, found in sides.items()}
-    return compare(scores, [Asked('B', 'A', sets) for sets in asked], {('B', 'A'): pairings})
+    return compare(scores, [Contrast('B', 'A', sets) for sets in asked], {('B', 'A'): pairings})
 
 
 def compare_models(a: str, b: str) -> list[str]:
@@ -125,7 +125,7 @@ def verdict(found: Comparison, label: str, a: str = 'A', b: str = 'B') -> str:
     return f'not distinguishable over fine-tunings: {b} - {a} = {_numbers(label, effect)}'
 
 
-def of_set(dataset: str, a: FinishedModel, b: FinishedModel) -> OfSet:
+def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])
@@ -159,10 +159,10 @@ def of_set(dataset: str, a: FinishedModel, b: FinishedModel) -> OfSet:
     (task,) = tasks
     sides = [[read_units(own[seed] / task.files[0], task) for seed in seeds] for own in cells]
     in_both = tuple(seed for seed in seeds if seed in failed)
-    return OfSet(pairing_of_units(dataset, seeds, *sides), tuple(notes), in_both)
+    return PairedSet(pairing_of_units(dataset, seeds, *sides), tuple(notes), in_both)
 
 
-def _without_failed(one: OfSet) -> list[str]:
+def _without_failed(one: PairedSet) -> list[str]:
     """The same of the seeds with which neither model failed, where some did."""
     if not one.failed:
         return []

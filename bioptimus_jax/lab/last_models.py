@@ -18,7 +18,7 @@ from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, spread, tested
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at
-from bioptimus_jax.scoring.comparison import Asked, compare
+from bioptimus_jax.scoring.comparison import Contrast, compare
 from bioptimus_jax.storage.files import digest
 
 VOTES = 'votes.jsonl'
@@ -99,7 +99,7 @@ def less_control(arms: Arms, control: str) -> Table:
     sets = tuple(scored_sets(m for seeds in ended.values() for m in seeds.values()))
     scores = {d: {arm: _by_seed(seeds, d) for arm, seeds in ended.items()} for d in sets}
     families = [sets] * (len(sets) > 1) + [(name,) for name in sets]
-    asked = [Asked(arm, control, family) for family in families for arm in ended if arm != control]
+    asked = [Contrast(arm, control, family) for family in families for arm in ended if arm != control]
     found = {(c.model, c.name): c.over_trainings for c in compare(scores, asked)}
 
     def less(name: str, arm: str) -> Cell:

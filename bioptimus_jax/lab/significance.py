@@ -8,7 +8,7 @@ from bioptimus_jax.finetune.units import pairing_of_units
 from bioptimus_jax.lab.questions import Row
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.scoring import comparison
-from bioptimus_jax.scoring.comparison import Asked, Comparison, Pairing, Seeds, common_seeds
+from bioptimus_jax.scoring.comparison import Comparison, Contrast, Pairing, SeedKey, common_seeds
 
 Pairs = Sequence[tuple[Row, Row]]
 """Each row, and the one that it is compared with."""
@@ -26,15 +26,15 @@ def compare(pairs: Pairs, rows: Sequence[Row], datasets: Sequence[str]) -> tuple
         }
         for d in datasets
     }
-    single: list[Asked] = []
-    means: list[Asked] = []
+    single: list[Contrast] = []
+    means: list[Contrast] = []
     pairings: dict[tuple[str, str], list[Pairing]] = {}
     problems: dict[str, list[str]] = {}
     for row, reference in pairs:
         names = row.label, reference.label
         shared = {d: common_seeds(*(scores[d][name] for name in names)) for d in datasets}
         over = tuple(d for d, seeds in shared.items() if seeds)
-        single += [Asked(*names, (d,)) for d in over]
+        single += [Contrast(*names, (d,)) for d in over]
         pairings[names] = []
         for dataset in over:
             try:
@@ -45,7 +45,7 @@ def compare(pairs: Pairs, rows: Sequence[Row], datasets: Sequence[str]) -> tuple
             why = f'no mean over {", ".join(over)}: other seeds'
             problems.setdefault(why, []).append(' and '.join(names))
         elif len(over) > 1:
-            means.append(Asked(*names, over))
+            means.append(Contrast(*names, over))
     said = [why if len(who) == len(single) else f'{"; ".join(who)}: {why}' for why, who in problems.items()]
     return comparison.compare(scores, [*single, *means], pairings), said
 
@@ -54,7 +54,7 @@ def _pairing(
     row: Row,
     reference: Row,
     dataset: str,
-    shared: Mapping[Seeds, tuple[Seeds, Seeds]],
+    shared: Mapping[SeedKey, tuple[SeedKey, SeedKey]],
 ) -> Pairing:
     """Both rows' predictions by common seeds. Raises InputError where predictions lack."""
     own, other = (

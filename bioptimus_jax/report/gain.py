@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import compare_both, compared, of_set, on_items, verdict, winner_of
+from bioptimus_jax.finetune.verdict import compare_both, compared, on_items, paired_set, verdict, winner_of
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
@@ -185,7 +185,7 @@ def _tested(
     pairings, problems = {}, []
     for row, (first, second) in sides.items():
         try:
-            pairing = of_set(row[0], first, second).pairing
+            pairing = paired_set(row[0], first, second).pairing
             pairings[row] = dataclasses.replace(pairing, dataset=', '.join(row))
         except InputError as error:
             problems.append(f'{", ".join(row)} is not tested: {error}.')

@@ -20,11 +20,11 @@ from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.scoring.resampling import RESAMPLES, Difference, macro, mean_score, paired
 from bioptimus_jax.scoring.student import Effect, TwoWay
 
-Seeds = tuple[Any, ...]
+SeedKey = tuple[Any, ...]
 """The seed of the training that a test is about, None for a model without one; then those of what was done with it
 several times, such as fine-tuning, whose scores are averaged."""
 MACRO = 'mean of the sets'
-Scores = Mapping[str, Mapping[Seeds, float]]
+ScoresOfSet = Mapping[str, Mapping[SeedKey, float]]
 """Model -> seeds -> score on one set, or another measure."""
 
 
@@ -65,7 +65,7 @@ class Pairing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Contrast:
     """What is compared: a model with a reference on one set, or in the mean over several."""
 
     model: str
@@ -83,7 +83,7 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison(Asked):
+class Comparison(Contrast):
     """A model less its reference, in the unit of the scores; on test items in percent.
 
     `by_seed`: the difference with each training. `on_items`: None where predictions are not at hand.
@@ -95,8 +95,8 @@ class Comparison(Asked):
 
 
 def compare(
-    scores: Mapping[str, Scores],
-    asked: Iterable[Asked],
+    scores: Mapping[str, ScoresOfSet],
+    asked: Iterable[Contrast],
     pairings: Mapping[tuple[str, str], Sequence[Pairing]] | None = None,
 ) -> list[Comparison]:
     """A comparison for each that is asked for; none where no chain of common seeds links the two.
@@ -122,8 +122,10 @@ def paired_differences(model: Mapping[Any, float], reference: Mapping[Any, float
     return [value for value in found if value == value]
 
 
-def common_seeds(model: Iterable[Seeds], reference: Iterable[Seeds]) -> dict[Seeds, tuple[Seeds, Seeds]]:
-    """Seeds that two models share -> those of both.
+def common_seeds(
+    model: Iterable[SeedKey], reference: Iterable[SeedKey]
+) -> dict[SeedKey, tuple[SeedKey, SeedKey]]:
+    """The seeds that two models share -> those of both.
 
     A model without a seed of training is paired by the others alone, with every training of the other model.
     """
@@ -158,7 +160,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _by_training(of_sets: Sequence[Scores]) -> dict[str, dict[Any, float]]:
+def _by_training(of_sets: Sequence[ScoresOfSet]) -> dict[str, dict[Any, float]]:
     """Model -> seed of training -> the mean over sets, and over what has this seed in all of them."""
     found: dict[str, dict[Any, list[float]]] = {}
     for model in of_sets[0]:
@@ -173,7 +175,7 @@ def _by_training(of_sets: Sequence[Scores]) -> dict[str, dict[Any, float]]:
     }
 
 
-def _differences(scores: Scores, asked: Asked) -> dict[Any, list[float]]:
+def _differences(scores: ScoresOfSet, asked: Contrast) -> dict[Any, list[float]]:
     """Seed of training -> differences on one set, of the seeds that both have."""
     model, reference = (scores.get(name, {}) for name in asked.pair)
     found: dict[Any, list[float]] = {}
@@ -188,7 +190,7 @@ def _means(by_set: Sequence[Mapping[Any, Sequence[float]]]) -> list[float]:
 
 
 def _over_trainings(
-    fitted: TwoWay, asked: Asked, by_set: Sequence[Mapping[Any, Sequence[float]]]
+    fitted: TwoWay, asked: Contrast, by_set: Sequence[Mapping[Any, Sequence[float]]]
 ) -> Effect | None:
     effect = fitted.contrast(*asked.pair) if {*asked.pair} <= set(fitted.arms) else None
     if effect is None and all(by_set):  # without common seeds of training, or none that all sets have
