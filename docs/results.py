@@ -17,14 +17,14 @@ from bioptimus_jax.lab.forecast.final import Forecast, forecast
 from bioptimus_jax.lab.forecast.short import Shorts, shorts
 from bioptimus_jax.lab.forecast.tables import checks
 from bioptimus_jax.lab.questions import QUESTIONS
-from bioptimus_jax.lab.sections import blurb, difficulty
+from bioptimus_jax.lab.sections import blurb, difficulty, probe
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import entities, new_tokens, training
+from bioptimus_jax.report.sections import entities, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
@@ -152,7 +152,7 @@ def initialisation() -> Iterator[Table]:
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     yield from under('Fitted rows', told)
     for folder, of_source in MEASURED:
-        probed = new_tokens.probe(measured(folder))
+        probed = probe.probe(measured(folder))
         shown = [row for row in probed.rows if row[0].text in PROBED]
         yield dataclasses.replace(probed, title=f'{probed.title}: {of_source}', rows=shown)
 
