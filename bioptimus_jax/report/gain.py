@@ -16,12 +16,15 @@ from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed,
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
 from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.scoring.comparison import Comparison
-from bioptimus_jax.scoring.student import ONE_SEED, bracketed
+from bioptimus_jax.scoring.student import NO_RESIDUAL, ONE_SEED, OTHER_SEEDS, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
-ONLY_ONE = 'Only one seed: another fine-tuning might change this.'
-SAME = 'Every seed gives the same difference, so it is not tested over fine-tunings.'
+UNTESTED = {
+    ONE_SEED: 'Only one seed: another fine-tuning might change this.',
+    NO_RESIDUAL: 'Every seed gives the same difference, so it is not tested over fine-tunings.',
+    OTHER_SEEDS: 'No seed has all sets, so it is not tested over fine-tunings.',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +72,8 @@ def overall(m: Measures) -> Verdict | None:
             f'from {named} to {last} the test score {moves} by {on_items(both.label, both.overall)}',
             f'95 % interval over test items; {of}',
         )
-        word = 'not tested' if effect.freedom else ONE_SEED
-        more = f' {SAME if effect.freedom else ONLY_ONE}{more}'
+        word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
+        more = f' {UNTESTED[effect.untested]}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 

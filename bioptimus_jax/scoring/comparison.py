@@ -194,7 +194,8 @@ def _over_trainings(
 ) -> Effect | None:
     effect = fitted.contrast(*asked.pair) if {*asked.pair} <= set(fitted.arms) else None
     if effect is None and all(by_set):  # without common seeds of training, or none that all sets have
-        return Effect(statistics.fmean(statistics.fmean(_means([of_set])) for of_set in by_set))
+        mean = statistics.fmean(statistics.fmean(_means([of_set])) for of_set in by_set)
+        return Effect(mean, apart=len({tuple(of_set) for of_set in by_set}) > 1)
     return effect
 
 

@@ -15,6 +15,7 @@ TIE = 1e-9
 """What is below it is 0: so much may be rounding."""
 NO_INTERVAL = 'no interval'
 ONE_SEED, NO_RESIDUAL = 'one seed', 'every seed gives the same difference'
+OTHER_SEEDS = 'no seed has all sets'
 """Why there is no test."""
 
 
@@ -22,9 +23,11 @@ ONE_SEED, NO_RESIDUAL = 'one seed', 'every seed gives the same difference'
 class Effect:
     """One arm less another: the difference, the ends of its interval, two-sided p, degrees of freedom of the residual.
 
-    `holm`: p corrected for the family of tests that it is one of. Where nothing says how far trainings differ it is not
-    tested: the ends are NaN and `p` is None. So it is with one seed, and where nothing is left beside the effects of
-    arms and seeds: two seeds that both count 8 and 9 of ten texts right are no certainty.
+    `holm`: p corrected for the family of tests that it is one of. `apart`: the mean of sets that share no seed.
+
+    Where nothing says how far trainings differ it is not tested: the ends are NaN and `p` is None. So it is with one
+    seed, and where nothing is left beside the effects of arms and seeds: two seeds that both count 8 and 9 of ten texts
+    right are no certainty.
     """
 
     observed: float
@@ -33,12 +36,15 @@ class Effect:
     p: float | None = None
     freedom: int = 0
     holm: float | None = None
+    apart: bool = False
 
     @property
     def untested(self) -> str:
         """Why it is not tested, in words; '' where it is."""
         if self.p is not None:
             return ''
+        if self.apart:
+            return OTHER_SEEDS
         return NO_RESIDUAL if self.freedom else ONE_SEED
 
     @property
