@@ -202,10 +202,10 @@ PLANTS = {
         'scoring/score.py', 'begun[0] < first', 'begun[0] < first - 1', ('finetune_score',)
     ),
     'certain-of-shuffles': Plant(
-        'finetune/statistics.py',
+        'scoring/resampling.py',
         '(as_large + 1) / (len(shuffled_R) + 1)',
         'as_large / len(shuffled_R)',
-        ('finetune_statistics',),
+        ('resampling',),
     ),
     'one-sided-interval': Plant(
         'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'lab_arms')
