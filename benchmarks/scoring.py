@@ -91,7 +91,7 @@ def run_variant(name: str, quick: bool) -> None:
 def ours(gold: list[list[str]], seeds: list[list[list[str]]]) -> tuple[float, dict[str, Callable[[], Any]]]:
     """The F1 of the first seed, and what is timed, of the package that this process imports."""
     from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
-    from bioptimus_jax.finetune.statistics import bootstrap, interval, paired
+    from bioptimus_jax.scoring.resampling import bootstrap, paired, percentile_interval
     from bioptimus_jax.scoring.score import METRICS, by_type, score
 
     metric = METRICS['default']
@@ -102,7 +102,7 @@ def ours(gold: list[list[str]], seeds: list[list[list[str]]]) -> tuple[float, di
     parts = {
         'score': lambda: [(score(gold, seed), by_type(gold, seed)) for seed in seeds],
         'counts': lambda: counts_by_unit(metric, predictions, 'sentence'),
-        'bootstrap': lambda: interval(bootstrap(metric, counts_SxUxC)),
+        'bootstrap': lambda: percentile_interval(bootstrap(metric, counts_SxUxC)),
         'paired': lambda: paired(metric, [counts_SxUxC[:2]], [counts_SxUxC[2:4]]),
     }
     return round(score(gold, seeds[0])['default']['f1'], 12), parts

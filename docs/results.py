@@ -17,14 +17,14 @@ from bioptimus_jax.lab.forecast.final import Forecast, forecast
 from bioptimus_jax.lab.forecast.short import Shorts, shorts
 from bioptimus_jax.lab.forecast.tables import checks
 from bioptimus_jax.lab.questions import QUESTIONS
-from bioptimus_jax.lab.sections import blurb, difficulty
+from bioptimus_jax.lab.sections import blurb, difficulty, probe
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import entities, new_tokens, training
+from bioptimus_jax.report.sections import entities, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
@@ -152,7 +152,7 @@ def initialisation() -> Iterator[Table]:
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     yield from under('Fitted rows', told)
     for folder, of_source in MEASURED:
-        probed = new_tokens.probe(measured(folder))
+        probed = probe.probe(measured(folder))
         shown = [row for row in probed.rows if row[0].text in PROBED]
         yield dataclasses.replace(probed, title=f'{probed.title}: {of_source}', rows=shown)
 
@@ -161,7 +161,7 @@ def vocabulary() -> Iterator[Table]:
     """The source's vocabulary beside a new one, with more and more words."""
     for file, title in LONGER.items():
         compared = arms.grouped(named(read_runs([file])))
-        differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.tested))
+        differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.less_control))
         told = arms.scores(compared), last_models.last_models(compared), *differences
         yield from under(title, told)
 
@@ -262,7 +262,7 @@ def last(folder: str, controls: Sequence[str], title: str) -> list[Table]:
     compared = arms.grouped(all_in(folder))
     told = (
         last_models.last_models(compared, read_jsonl(Path(VOTES.format(folder)))),
-        last_models.tested(compared, controls[0]),
+        last_models.less_control(compared, controls[0]),
         *(make(compared, arm) for arm in controls for make in (arms.ends, arms.held_out)),
     )
     return under(title, told)

@@ -165,19 +165,6 @@ def test_entities_are_shown_in_the_sentences_that_changed_most(tmp_path):
     assert page.count('<mark class="found">') == 4
 
 
-@pytest.mark.parametrize('name', ['drugs', 'genes'])
-def test_the_difference_is_that_of_the_scores(name, tmp_path, sets):
-    a, b = (write_model(tmp_path / str(e), {name: sets[name]}, (0, 1), e) for e in (0.05, 0.06))
-    means = []
-    for folder in (a, b):
-        records = read_model(folder).records[name].values()
-        means.append(50 * sum(record['test']['default']['f1'] for record in records))
-    line = compare_models(a, b)[2]
-    assert f'A {means[0]:.2f} ± ' in line
-    assert f'B {means[1]:.2f} ± ' in line
-    assert f'{abs(means[1] - means[0]):.2f} F1 [' in line.replace('-', '')
-
-
 def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_mean_not(tmp_path, sets):
     a, b = (write_model(tmp_path / str(e), sets, (0, 1, 2), e) for e in (0.05, 0.04))
     f1 = {
@@ -245,21 +232,6 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
         InputError, match=r'seed-0: holds .* without a seed, beside others of drugs; remove it'
     ):
         read_model(str(two))
-
-
-def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
-    """genes are nearly the same in both models (p near 1), so Holm doubles the other p."""
-    for x, rate in (('a', 0.05), ('b', 0.0503)):
-        write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), rate)
-    one = {'drugs': sets['drugs']}
-    a, b = (write_model(tmp_path / x, one, (0, 1), e) for x, e in (('a', 0.05), ('b', 0.046)))
-    for line in (2, 3):
-        p = [
-            float(compare_models(f'{a}{below}', f'{b}{below}')[line].partition('p = ')[2].split()[0])
-            for below in ('', '/drugs')
-        ]
-        assert 0.01 < p[1] < 0.5
-        assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
 
 
 def write_topics(folder, right_of_seeds, **more):

@@ -3,7 +3,6 @@
 import dataclasses
 import html
 import json
-import math
 import re
 
 import numpy as np
@@ -16,7 +15,6 @@ from toy_measures import cell, geometry_of, measured
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
-from bioptimus_jax.scoring.student import interval
 
 
 @pytest.fixture
@@ -182,13 +180,6 @@ def test_steps_saved_is_zero_against_oneself_and_has_the_sign_of_the_difference(
     assert arms.steps_saved(steps, control - shift, control) == pytest.approx(
         -arms.steps_saved(steps, control, control - shift)
     )
-
-
-def test_an_interval_is_students():
-    mean, half = interval([1.0, 2.0, 3.0])
-    assert mean == 2
-    assert half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
-    assert interval([5.0]) == (5.0, 0.0)
 
 
 def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):

@@ -110,7 +110,7 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
 
 
 def test_differences_over_trainings_are_scipys_paired_test_corrected_by_hand(arms):
-    row = shown(last_models.tested(arms, 'plain'))['better']
+    row = shown(last_models.less_control(arms, 'plain'))['better']
     sides = {
         dataset: [np.array([f1(right - less) for right in FOUND[arm]]) for arm in ('better', 'plain')]
         for dataset, less in (('drugs', 0), ('diseases', 60))
@@ -126,9 +126,9 @@ def test_differences_over_trainings_are_scipys_paired_test_corrected_by_hand(arm
 
 
 def test_what_is_not_there_is_said(arms):
-    assert 'nobody has not been scored' in last_models.tested(arms, 'nobody').text()
+    assert 'nobody has not been scored' in last_models.less_control(arms, 'nobody').text()
     assert 'no arm has come to the end' in last_models.last_models({}).text()
     alone = {arm: {'0': seeds['0']} for arm, seeds in arms.items()}
     assert (
-        '[' not in shown(last_models.tested(alone, 'plain'))['better']['drugs']
+        '[' not in shown(last_models.less_control(alone, 'plain'))['better']['drugs']
     )  # one training says no interval

@@ -20,12 +20,12 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.statistics import bootstrap, paired
 from bioptimus_jax.finetune.units import Units, unpacked
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.metrics import Metric
+from bioptimus_jax.scoring.resampling import bootstrap, paired
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 ROOT = Path(__file__).resolve().parents[1]

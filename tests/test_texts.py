@@ -25,7 +25,6 @@ from bioptimus_jax.finetune.batches import drawn
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.scoring import score as score_file
-from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
 from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetune.texts.features import FEATURES
@@ -34,6 +33,7 @@ from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.resampling import bootstrap
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted

@@ -13,9 +13,10 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired, recorded
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.scoring.comparison import Pairing, differences_on_items
+from bioptimus_jax.scoring.resampling import bootstrap, mean_score, percentile_interval, recorded
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.storage.files import digest, read_sealed, sha256, write_sealed
 
@@ -103,21 +104,22 @@ def _compared(
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
 
-    def counts_SxUxC(sides: Seeds, called: Mapping[str, str]) -> np.ndarray:
+    def counted(sides: Seeds, called: Mapping[str, str]) -> tuple[str, np.ndarray]:
         def narrowed(e: Predicted) -> Predicted:
             gold, predicted = task.restrict_labels(e.gold, same), task.restrict_labels(e.predicted, called)
             return dataclasses.replace(e, gold=tuple(gold), predicted=tuple(predicted))
 
         narrow = [list(map(narrowed, examples)) for examples in sides]
-        return counts_by_unit(task.metric, narrow, task.unit)[1]
+        return counts_by_unit(task.metric, narrow, task.unit)
 
-    away_SxUxC, home_SxUxC = counts_SxUxC(crossed, names), counts_SxUxC(at_home, same)
-    [difference] = paired(task.metric, [away_SxUxC], [home_SxUxC])
+    (unit, away_SxUxC), (_, home_SxUxC) = counted(crossed, names), counted(at_home, same)
+    pairing = Pairing('', task.metric, tuple(range(len(crossed))), unit, '', away_SxUxC, home_SxUxC)
+    [difference] = differences_on_items([pairing]).values()
     return {
         'types': sorted(theirs),
         'seeds': len(crossed),
         'test': mean_score(task.metric, away_SxUxC),
-        'interval': recorded(interval(bootstrap(task.metric, away_SxUxC))),
+        'interval': recorded(percentile_interval(bootstrap(task.metric, away_SxUxC))),
         'in_corpus': mean_score(task.metric, home_SxUxC),
         'drop': difference.observed,
         'drop_interval': recorded(difference.interval),

@@ -11,8 +11,8 @@ import numpy as np
 
 from bioptimus_jax.finetune.grams import WORD, Grams
 from bioptimus_jax.finetune.predictions import Seeds, added_up, counts_of, units
-from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, recorded
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.scoring.resampling import bootstrap, mean_score, percentile_interval, recorded
 
 SHARES = {'none': 0.0, 'below 25 %': 1e-9, '25-65 %': 0.25, '65 % or more': 0.65}
 IN_CORPUS = {'none': 0.0, 'below 25 %': 1e-9, '25-65 %': 0.25, '65-99 %': 0.65, 'all': 1.0}
@@ -71,6 +71,6 @@ def overlap(
             found.setdefault(slicing, {})[name] = measured
             if counts_SxUxC.any():
                 measured['score'] = mean_score(task.metric, counts_SxUxC)
-                ends = interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))
+                ends = percentile_interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))
                 measured['interval'] = recorded(ends)
     return found

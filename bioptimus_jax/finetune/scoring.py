@@ -10,9 +10,9 @@ from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.finished import OUTSIDE_FILE, SCORES, SEEDLESS
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.scoring.student import bracketed
 from bioptimus_jax.sets.advice import refuse_unread
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
@@ -61,7 +61,7 @@ class ScoredPredictions:
         for key, metric in task.metrics.items():
             _, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
             found[key] = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
-            found[key]['low'], found[key]['high'] = interval(bootstrap(metric, counts_1xUxC))
+            found[key]['low'], found[key]['high'] = percentile_interval(bootstrap(metric, counts_1xUxC))
         return found
 
     def document(self) -> dict[str, Any]:

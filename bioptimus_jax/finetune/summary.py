@@ -10,8 +10,9 @@ from typing import Any
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
-from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, recorded, summary
+from bioptimus_jax.finetune.statistics import failures, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
+from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval, recorded
 from bioptimus_jax.storage.files import read_jsonl, remove_folder
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
@@ -104,7 +105,7 @@ def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, A
     return {
         **scores,
         **together,
-        'interval': recorded(interval(bootstrap(task.metric, counts_SxUxC))),
+        'interval': recorded(percentile_interval(bootstrap(task.metric, counts_SxUxC))),
         'unit': unit,
         'units': counts_SxUxC.shape[1],
         'failures': failed,
@@ -123,7 +124,7 @@ def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = Non
         _, counts_1xUxC = counts_by_unit(task.metric, [together], task.unit)
         return {
             'test': task.scores([each.gold for each in together], [each.predicted for each in together]),
-            'interval': recorded(interval(bootstrap(task.metric, counts_1xUxC))),
+            'interval': recorded(percentile_interval(bootstrap(task.metric, counts_1xUxC))),
         }
 
     voted = [task.vote([each.predicted for each in of_one]) for of_one in zip(*predictions, strict=True)]

@@ -4,7 +4,7 @@ import base64
 import binascii
 import dataclasses
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.scoring.comparison import Pairing
 from bioptimus_jax.storage.files import digest
 
 STORED: np.dtype[Any] = np.dtype('<u2')
@@ -86,6 +87,17 @@ def read_units(file: Path, task: Task) -> Units:
     kind, counts_1xUxC = counts_by_unit(task.metric, [examples], task.unit)
     text = digest([[e.words, e.document] for e in examples])
     return Units(file, kind, text, digest([e.gold for e in examples]), counts_1xUxC[0], task)
+
+
+def pairing_of_units(
+    dataset: str, seeds: Iterable[Any], reference: Sequence[Units], model: Sequence[Units]
+) -> Pairing:
+    """Both models' predictions by these seeds. Raises InputError unless all are of one text and gold standard."""
+    first = reference[0]
+    for units in (*reference, *model):
+        first.check_same_items(units)
+    sides = (np.stack([units.counts_UxC for units in side]) for side in (reference, model))
+    return Pairing(dataset, first.task.metric, tuple(seeds), first.kind, first.text, *sides)
 
 
 def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:

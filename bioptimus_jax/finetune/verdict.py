@@ -6,20 +6,18 @@ on other test items stands below it. Other pre-trainings are in neither: `biopti
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import FinishedModel, read_model
-from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
+from bioptimus_jax.finetune.statistics import failures
 from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.finetune.units import Units, read_units
+from bioptimus_jax.finetune.units import pairing_of_units, read_units
+from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.scoring.comparison import Comparison, Contrast, Pairing, SeedKey, compare
 from bioptimus_jax.scoring.metrics import Metric
-from bioptimus_jax.scoring.student import Effect, TwoWay, bracketed
+from bioptimus_jax.scoring.student import Effect, bracketed
 
-ALPHA = 0.05
 ON_ITEMS = 'these fine-tuned models on other test items: B - A = '
 NOTE = (
     '{measures}, percent, mean ± sd over seeds. [95 % interval] and p, '
@@ -30,51 +28,25 @@ NOTE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Pairing:
-    """One set: the test predictions of both models by common seeds, as counts over the same units."""
+class PairedSet:
+    """Both models on one set: what they predict by common seeds, B less A, what is odd, and the seeds that failed."""
 
-    dataset: str
-    metric: Metric
-    seeds: tuple[Any, ...]  # of fine-tuning; or pairs, of pre-training and of fine-tuning
-    unit: str
-    text: str  # digest: sets with the same text are drawn together
-    a_SxUxC: np.ndarray
-    b_SxUxC: np.ndarray
+    pairing: Pairing
     notes: tuple[str, ...] = ()
     failed: tuple[int, ...] = ()
 
-    @classmethod
-    def of(
-        cls, dataset: str, seeds: Iterable[Any], a: Sequence[Units], b: Sequence[Units], **said: Any
-    ) -> 'Pairing':
-        """The pairing of both models' predictions by seeds. Raises InputError unless all are of one text with one gold
-        standard."""
-        for units in (*a, *b):
-            a[0].check_same_items(units)
-        a_SxUxC, b_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in (a, b))
-        first = a[0]
-        return cls(dataset, first.task.metric, tuple(seeds), first.kind, first.text, a_SxUxC, b_SxUxC, **said)
-
-    def without_failed(self) -> 'Pairing':
-        """The seeds with which neither model failed."""
-        at = [i for i, seed in enumerate(self.seeds) if seed not in self.failed]
-        seeds = tuple(self.seeds[i] for i in at)
-        return dataclasses.replace(
-            self, seeds=seeds, a_SxUxC=self.a_SxUxC[at], b_SxUxC=self.b_SxUxC[at], failed=()
-        )
-
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
-    """Two models on the sets that both have: each set, and the mean over sets, over fine-tunings and on other items."""
+class ModelComparison:
+    """Two models on the sets that both have: B less A on each, and in the mean over them."""
 
-    found: Sequence['Compared']
-    effect: Effect
-    items: Difference
+    of_sets: Sequence[PairedSet]
+    found: Sequence[Comparison]
+    overall: Comparison
 
     @property
     def measures(self) -> list[Metric]:
-        return list(dict.fromkeys(one.pairing.metric for one in self.found))
+        return list(dict.fromkeys(one.pairing.metric for one in self.of_sets))
 
     @property
     def label(self) -> str:
@@ -84,18 +56,30 @@ class Comparison:
 
     @property
     def sets(self) -> str:
-        return _number(len(self.found), 'set')
+        return numbered(len(self.of_sets), 'set')
 
 
-def compare(a: FinishedModel, b: FinishedModel) -> Comparison:
+def compare_both(a: FinishedModel, b: FinishedModel) -> ModelComparison:
     """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
     common = [name for name in a.cells if name in b.cells]
     if not common:
         names = [', '.join(model.cells) for model in (a, b)]
         raise InputError(f'{a.folder} has {names[0]}, but {b.folder} has {names[1]}: no set in common')
-    pairings = [pairing_of(name, a, b) for name in common]
-    found = compared(pairings)
-    return Comparison(found, _over_seeds(_mean_by_seed(pairings)), macro([each.items for each in found]))
+    of_sets = [paired_set(name, a, b) for name in common]
+    *found, overall = compared([one.pairing for one in of_sets], mean=True)
+    return ModelComparison(of_sets, found or [overall], overall)
+
+
+def compared(pairings: Sequence[Pairing], mean: bool = False) -> list[Comparison]:
+    """B less A on each set, by the seeds of fine-tuning; with `mean` also over several of them, which comes last."""
+    asked: list[tuple[str, ...]] = [(p.dataset,) for p in pairings]
+    if mean and len(pairings) > 1:
+        asked.append(tuple(p.dataset for p in pairings))
+    scores: dict[str, dict[str, dict[SeedKey, float]]] = {}
+    for p in pairings:
+        sides = {side: zip(p.seeds, values, strict=True) for side, values in p.scores.items()}
+        scores[p.dataset] = {side: {(seed,): x for seed, x in found} for side, found in sides.items()}
+    return compare(scores, [Contrast('B', 'A', sets) for sets in asked], {('B', 'A'): pairings})
 
 
 def compare_models(a: str, b: str) -> list[str]:
@@ -105,44 +89,43 @@ def compare_models(a: str, b: str) -> list[str]:
     InputError where the two cannot be compared.
     """
     first, second = read_model(a), read_model(b)
-    both = compare(first, second)
+    both = compare_both(first, second)
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
         if one.left_out:
-            cells = _number(one.left_out, 'cell')
+            cells = numbered(one.left_out, 'cell')
             lines.append(f'{side}: {cells} in its folder left out, of an earlier configuration')
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
-    for each in both.found:
-        pairing, label = each.pairing, each.pairing.metric.label
-        lines.append(f'{pairing.dataset}: {verdict(each.effect, label)} ({_material(pairing)})')
-        items = f'{ON_ITEMS}{on_items(label, each.items, each.p_items)}'
-        lines += [f'  {note}' for note in (items, *pairing.notes, *_without_failed(pairing))]
-    wins = [winner_of(each.effect) for each in both.found]
-    untested = sum(each.effect.p is None for each in both.found)
+    for each, of_both in zip(both.found, both.of_sets, strict=True):
+        label = of_both.pairing.metric.label
+        lines.append(f'{of_both.pairing.dataset}: {verdict(each, label)} ({_material(of_both.pairing)})')
+        items = f'{ON_ITEMS}{on_items(label, each)}'
+        lines += [f'  {note}' for note in (items, *of_both.notes, *_without_failed(of_both))]
+    wins = [winner_of(each.over_trainings) for each in both.found]
+    untested = sum(each.over_trainings.p is None for each in both.found)
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'
     tally += f', not tested on {untested}' if untested else ''
-    lines.append(f'all {both.sets}: {verdict(both.effect, both.label)} (mean over sets; {tally})')
-    lines.append(f'  {ON_ITEMS}{on_items(both.label, both.items, both.items.p)}')
+    lines.append(f'all {both.sets}: {verdict(both.overall, both.label)} (mean over sets; {tally})')
+    lines.append(f'  {ON_ITEMS}{on_items(both.label, both.overall)}')
     meant = '; '.join(f'{metric.label}: {metric.meaning}' for metric in both.measures)
     return [*lines, NOTE.format(sets=both.sets, measures=meant)]
 
 
-def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
+def verdict(found: Comparison, label: str, a: str = 'A', b: str = 'B') -> str:
     """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
-    if effect.half is None or effect.p is None:
+    effect = found.over_trainings
+    if effect.p is None:
         return (
             f'{effect.untested}, so not tested over fine-tunings: {b} - {a} = {effect.observed:.2f} {label}'
         )
-    winner = winner_of(effect)
-    by = -effect.observed if winner == 'A' else effect.observed
-    numbers = _numbers(label, by, by - effect.half, by + effect.half, effect.p)
-    if winner:
-        better, worse = (b, a) if winner == 'B' else (a, b)
-        return f'over fine-tunings {better} is better than {worse} by {numbers}'
-    return f'not distinguishable over fine-tunings: {b} - {a} = {numbers}'
+    if winner := winner_of(effect):
+        turned = dataclasses.replace(effect, observed=-effect.observed, low=-effect.high, high=-effect.low)
+        better, worse, by = (b, a, effect) if winner == 'B' else (a, b, turned)
+        return f'over fine-tunings {better} is better than {worse} by {_numbers(label, by)}'
+    return f'not distinguishable over fine-tunings: {b} - {a} = {_numbers(label, effect)}'
 
 
-def pairing_of(dataset: str, a: FinishedModel, b: FinishedModel) -> Pairing:
+def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])
@@ -176,96 +159,39 @@ def pairing_of(dataset: str, a: FinishedModel, b: FinishedModel) -> Pairing:
     (task,) = tasks
     sides = [[read_units(own[seed] / task.files[0], task) for seed in seeds] for own in cells]
     in_both = tuple(seed for seed in seeds if seed in failed)
-    return Pairing.of(dataset, seeds, *sides, notes=tuple(notes), failed=in_both)
+    return PairedSet(pairing_of_units(dataset, seeds, *sides), tuple(notes), in_both)
 
 
-@dataclasses.dataclass(frozen=True)
-class Compared:
-    """One set: B less A over fine-tunings, and of these fine-tuned models on other test items; p corrected (Holm)."""
-
-    pairing: Pairing
-    effect: Effect
-    items: Difference
-    p_items: float
-
-
-def compared(pairings: Sequence[Pairing]) -> list[Compared]:
-    """Both tests of every set."""
-    effects = corrected([_over_seeds(_by_seed(p)) for p in pairings])
-    differences = differences_of(pairings)
-    p_values = holm([d.p for d in differences])
-    return [Compared(*row) for row in zip(pairings, effects, differences, p_values, strict=True)]
-
-
-def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
-    """One for each set. Those over one text (BC5-chem, BC5-disease) are not independent: they are drawn together."""
-    found: dict[str, Difference] = {}
-    for number, key in enumerate(dict.fromkeys((p.text, p.metric) for p in pairings)):
-        group = [p for p in pairings if (p.text, p.metric) == key]
-        sides = [p.a_SxUxC for p in group], [p.b_SxUxC for p in group]
-        # `macro` averages draws of several texts: they are independent only with a stream for each text.
-        results = paired(key[1], *sides, RESAMPLES, seed=number)
-        found.update(zip((p.dataset for p in group), results, strict=True))
-    return [found[p.dataset] for p in pairings]
-
-
-def _without_failed(pairing: Pairing) -> list[str]:
-    if not pairing.failed:
+def _without_failed(one: PairedSet) -> list[str]:
+    """The same of the seeds with which neither model failed, where some did."""
+    if not one.failed:
         return []
-    left = pairing.without_failed()
-    if not left.seeds:
+    left = [seed for seed in one.pairing.seeds if seed not in one.failed]
+    if not left:
         return ['without failed runs no seed is left']
-    found = verdict(_over_seeds(_by_seed(left)), left.metric.label)
-    return [f'without failed runs: {found} ({_material(left)}; not corrected)']
+    pairing = one.pairing.at(left)
+    said = verdict(compared([pairing])[0], pairing.metric.label)
+    return [f'without failed runs: {said} ({_material(pairing)}; not corrected)']
 
 
-def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
-    """B less A, in percent, over the seeds that both have."""
-    sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', scores_2xS, strict=True)}
-    effect = TwoWay(sides).contrast('B', 'A')
-    assert effect is not None  # the seeds are the same
-    return effect
-
-
-def corrected(effects: Sequence[Effect]) -> list[Effect]:
-    """Effects with p corrected after Holm for as many as have one."""
-    known = iter(holm([effect.p for effect in effects if effect.p is not None]))
-    return [e if e.p is None else dataclasses.replace(e, p=next(known)) for e in effects]
-
-
-def _mean_by_seed(pairings: Sequence[Pairing]) -> list[list[float]]:
-    """Scores of A and of B, the mean over sets, by seeds that all sets have; without any, the means over seeds."""
-    of_sets = [[dict(zip(p.seeds, side, strict=True)) for side in _by_seed(p)] for p in pairings]
-    seeds = [s for s in pairings[0].seeds if all(s in sides[0] for sides in of_sets)]
-    if not seeds:
-        return [[statistics.fmean(statistics.fmean(sides[n].values()) for sides in of_sets)] for n in (0, 1)]
-    return [[statistics.fmean(sides[n][s] for sides in of_sets) for s in seeds] for n in (0, 1)]
-
-
-def on_items(label: str, difference: Difference, p: float) -> str:
+def on_items(label: str, found: Comparison) -> str:
     """What the same fine-tuned models differ by on other test items."""
-    low, high = (100 * end for end in difference.interval)
-    return _numbers(label, 100 * difference.observed, low, high, p)
+    assert found.on_items is not None  # pairings are of predictions
+    return _numbers(label, found.on_items)
 
 
-def _numbers(label: str, by: float, low: float, high: float, p: float) -> str:
-    return f'{by:.2f} {label} {bracketed(low, high)}, p = {p:.{3 if p >= 0.001 else 4}f}'
-
-
-def _by_seed(pairing: Pairing) -> list[list[float]]:
-    """Scores in percent of A and of B, by seed."""
-    return [
-        [100 * mean_score(pairing.metric, seed[None]) for seed in side]
-        for side in (pairing.a_SxUxC, pairing.b_SxUxC)
-    ]
+def _numbers(label: str, by: Effect) -> str:
+    assert by.holm is not None
+    p = f'{by.holm:.{3 if by.holm >= 0.001 else 4}f}'
+    return f'{by.observed:.2f} {label} {bracketed(*by.ends)}, p = {p}'
 
 
 def _material(pairing: Pairing) -> str:
-    scores = _by_seed(pairing)
-    parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUxC.shape[1], pairing.unit[:-1])}']
-    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', scores, strict=True)))
+    scores = pairing.scores
+    parts = [f'{numbered(len(pairing.seeds), "seed")}, {numbered(pairing.units, pairing.unit[:-1])}']
+    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in scores.items()))
     if len(pairing.seeds) > 1:
-        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*scores, strict=True)))
+        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*scores.values(), strict=True)))
     return '; '.join(parts)
 
 
@@ -275,11 +201,5 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def winner_of(effect: Effect) -> str:
-    """A or B, or '' where fine-tunings do not tell the two apart."""
-    if effect.p is None or effect.p >= ALPHA:
-        return ''
-    return 'B' if effect.observed > 0 else 'A'
-
-
-def _number(count: int, noun: str) -> str:
-    return f'{count:,} {noun}' if count == 1 else f'{count:,} {noun}s'
+    """A or B, or '' where the test does not tell the two apart."""
+    return {1: 'B', -1: 'A'}.get(effect.sign, '')

@@ -19,6 +19,7 @@ from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panel
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
+from bioptimus_jax.scoring.comparison import paired_differences
 from bioptimus_jax.scoring.student import interval
 
 SEED = '.seed-'
@@ -118,9 +119,8 @@ def ends(arms: Arms, control: str) -> Table:
     scored = scored_sets(_runs(arms))
 
     def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
-        trained = [both for both in _both(arms, arm, control) if all(m.phases for m in both)]
-        pairs = [[value(m, m.phases[-1]) for m in both] for both in trained]
-        return over_seeds(_finite(own - base for own, base in pairs), decimals, sign='+')
+        ends = ({s: value(m, m.phases[-1]) for s, m in arms[x].items() if m.phases} for x in (arm, control))
+        return over_seeds(paired_differences(*ends), decimals, sign='+')
 
     def score(dataset: str, m: Measures, model: str) -> float:
         return float(np.mean(m.scores(model, dataset) or np.nan))
@@ -219,13 +219,13 @@ def new_tokens(arms: Arms, control: str) -> Table:
     source knows, those listed; the differences of the other arms with its vocabulary, seed by seed."""
     base, when = arms.get(control, {}), {'step 0': 0, 'the end': -1}
 
-    def nats(name: str, at: int, m: Measures) -> float:
-        found = m.cloze_of((PHASE_INITIAL, *m.phases)[at]).get('new_tokens', {}).get(name, {})
-        return found.get('nats_per_word', np.nan)
+    def by_seed(seeds: Mapping[Any, Measures], name: str, at: str) -> dict[Any, float]:
+        models = {seed: m.cloze_of((PHASE_INITIAL, *m.phases)[when[at]]) for seed, m in seeds.items()}
+        found = {seed: record.get('new_tokens', {}).get(name, {}) for seed, record in models.items()}
+        return {seed: measured.get('nats_per_word', np.nan) for seed, measured in found.items()}
 
     def less(arm: str, name: str, at: str) -> Cell:
-        pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
-        return over_seeds(_finite(own - m for own, m in pairs), sign='+')
+        return over_seeds(paired_differences(*(by_seed(arms[x], name, at) for x in (arm, control))), sign='+')
 
     kinds: dict[str, Any] = next(
         (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
@@ -241,7 +241,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         Column('at', lambda name, at: at),
         Column(
             f'{control}, nats / word',
-            lambda name, at: over_seeds(_finite(nats(name, when[at], m) for m in base.values())),
+            lambda name, at: over_seeds(_finite(by_seed(base, name, at).values())),
         ),
         *each({arm: f'{arm} less {control}' for arm in others}, less),
     ]
@@ -328,10 +328,14 @@ def differences(arms: Arms, control: str) -> Figure:
     if control not in arms or not others or len(models) < 2:
         return Figure('differences', title, absent=f'{control} has not been trained beside another arm.')
 
+    def less(arm: str, model: str) -> list[float]:
+        sides = ({seed: _hidden(m, model, DRAWN) for seed, m in arms[x].items()} for x in (arm, control))
+        return paired_differences(*sides)
+
     def draw(panels: list[Any]) -> None:
         for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0
             for row, arm in enumerate(others):
-                if found := _less(arms, arm, control, model, DRAWN):
+                if found := less(arm, model):
                     mean, half = interval(found)
                     look = dict(fmt='o', markersize=4, color=SERIES[0], linewidth=1.4)
                     axes.errorbar(mean, -row, xerr=half, **look)
@@ -346,7 +350,7 @@ def differences(arms: Arms, control: str) -> Figure:
         f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
         f' up to {LINEAR} and logarithmic beyond.'
     )
-    said = [f'{arm} {over_seeds(_less(arms, arm, control, models[-1], DRAWN)).text}' for arm in others]
+    said = [f'{arm} {over_seeds(less(arm, models[-1])).text}' for arm in others]
     alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
     svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
     return Figure('differences', title, caption, alt, svg)
@@ -381,12 +385,6 @@ def _models(arms: Arms) -> list[str]:
 def _both(arms: Arms, arm: str, control: str) -> list[tuple[Measures, Measures]]:
     """The runs of both, for each seed that both have."""
     return [(m, arms[control][seed]) for seed, m in arms[arm].items() if seed in arms[control]]
-
-
-def _less(arms: Arms, arm: str, control: str, model: str, measure: str) -> list[float]:
-    """Differences to the control by seed."""
-    both = _both(arms, arm, control)
-    return _finite(_hidden(own, model, measure) - _hidden(base, model, measure) for own, base in both)
 
 
 def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:

@@ -11,16 +11,14 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import ensemble_of
-from bioptimus_jax.finetune.verdict import corrected
 from bioptimus_jax.lab.arms import Arms
-from bioptimus_jax.lab.significance import MACRO
 from bioptimus_jax.lab.trained import losses_under
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.cells import cell_folder
-from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, spread, tested
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at
-from bioptimus_jax.scoring.student import Effect, TwoWay
+from bioptimus_jax.scoring.comparison import Contrast, compare
 from bioptimus_jax.storage.files import digest
 
 VOTES = 'votes.jsonl'
@@ -95,27 +93,24 @@ def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
     )
 
 
-def tested(arms: Arms, control: str) -> Table:
-    """Scores of the last models less those of the control, tested over trainings.
-
-    Arms and seeds in two ways, Student's t with the residual, corrected after Holm: for the comparisons of the mean
-    of the sets, and apart for those of single sets.
-    """
+def less_control(arms: Arms, control: str) -> Table:
+    """Scores of the last models less those of the control, tested over trainings: the mean of the sets, and each."""
     ended = {arm: {s: m for s, m in seeds.items() if _ended(m)} for arm, seeds in arms.items()}
-    sets = list(scored_sets(m for seeds in ended.values() for m in seeds.values()))
-    families = {MACRO: sets} if len(sets) > 1 else {}, {name: [name] for name in sets}
-    effects = {key: effect for family in families for key, effect in _effects(ended, family, control).items()}
+    sets = tuple(scored_sets(m for seeds in ended.values() for m in seeds.values()))
+    scores = {d: {arm: _by_seed(seeds, d) for arm, seeds in ended.items()} for d in sets}
+    families = [sets] * (len(sets) > 1) + [(name,) for name in sets]
+    asked = [Contrast(arm, control, family) for family in families for arm in ended if arm != control]
+    found = {(c.model, c.name): c.over_trainings for c in compare(scores, asked)}
 
     def less(name: str, arm: str) -> Cell:
-        effect = effects.get((arm, name))
+        effect = found.get((arm, name))
         if effect is None:
             return missing()
-        untested = f'{effect.observed:+.2f}, not tested ({effect.untested})'
-        shown = untested if effect.p is None else bounded(effect.observed, effect.ends, effect.p)
-        return Cell(shown, effect.observed)
+        why = f' ({effect.untested})' if effect.untested else ''
+        return Cell(f'{tested(effect)}{why}', effect.observed)
 
-    names = [name for family in families for name in family]
-    rows = list(dict.fromkeys(arm for arm, _ in effects))
+    names = dict.fromkeys(one.name for one in asked)
+    rows = list(dict.fromkeys(arm for arm, _ in found))
     columns = [Column('arm', lambda arm: arm), *each({n: n for n in names}, less)]
     note = (
         "Test scores, percent, [95 %]: arms and seeds in two ways, Student's t with the residual; p corrected after"
@@ -124,17 +119,6 @@ def tested(arms: Arms, control: str) -> Table:
     )
     absent = f'{control} has not been scored beside another arm.'
     return Table.of(f'The last models: scores less {control}', columns, rows, note=note, absent=absent)
-
-
-def _effects(arms: Arms, family: Mapping[str, Sequence[str]], control: str) -> dict[tuple[str, str], Effect]:
-    """(arm, name) -> the arm less the control in the mean of the sets of that name, corrected for the whole family."""
-    found: dict[tuple[str, str], Effect] = {}
-    for name, sets in family.items():
-        by_seed = {arm: scores for arm, seeds in arms.items() if (scores := _by_seed(seeds, sets))}
-        if control in by_seed:
-            fitted = TwoWay(by_seed)
-            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.contrast(a, control))}
-    return dict(zip(found, corrected(list(found.values())), strict=True))
 
 
 def _ended(m: Measures) -> bool:
@@ -187,9 +171,6 @@ def _teraflops(m: Measures) -> float | None:
     return None if spent is None else spent / TERA
 
 
-def _by_seed(seeds: Mapping[Any, Measures], sets: Sequence[str]) -> dict[Any, float]:
-    """The mean score over the sets, of the seeds that were scored on all of them."""
-    found = {seed: [_score(m, d) for d in sets] for seed, m in seeds.items()}
-    return {
-        seed: statistics.fmean(x for x in f1 if x is not None) for seed, f1 in found.items() if None not in f1
-    }
+def _by_seed(seeds: Mapping[Any, Measures], dataset: str) -> dict[tuple[Any], float]:
+    """The score on a set by the seed of training."""
+    return {(seed,): score for seed, m in seeds.items() if (score := _score(m, dataset)) is not None}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bioptimus_jax.finetune.verdict import ALPHA
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.arms import SEED
 from bioptimus_jax.lab.beside_scores import geometry_of_words, hidden_words, losses
@@ -18,10 +17,13 @@ from bioptimus_jax.lab.questions import (
     expected_of,
     pairs_of,
 )
-from bioptimus_jax.lab.significance import DIFFERS, MACRO, Compared, Pairs, compare
+from bioptimus_jax.lab.significance import Pairs, compare
 from bioptimus_jax.lab.trained import Trained, differing
 from bioptimus_jax.report import layout
+from bioptimus_jax.scoring.comparison import MACRO, Comparison
+from bioptimus_jax.scoring.student import ALPHA
 
+DIFFERS = '†'
 PAPER = 'Paper: arXiv 2308.08625, BERT-base, 1.8 billion words, seeds not stated.'
 
 
@@ -132,7 +134,7 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def _scores_note(
-    question: Question, set_up: ComparableGroup, compared: Sequence[Compared], best: Pairs
+    question: Question, set_up: ComparableGroup, compared: Sequence[Comparison], best: Pairs
 ) -> str:
     papers = PAPER if any(map(question.paper, question.expected)) else ''
     if not set_up.rows:
@@ -142,24 +144,23 @@ def _scores_note(
         ' its fine-tunings. Seeds: of pre-training; 1 × 5 is one, fine-tuned five times. Epoch and setting chosen on'
         ' devel. Best bold, second underlined. — : no run, or not scored.'
     )
-    single = [c for c in compared if c.dataset != MACRO]
-    if single:
+    if any(c.name != MACRO for c in compared):
         shown = {(row.label, reference.label) for row, reference in best}
-        references = {c.reference for c in single if (c.row, c.reference) in shown}
+        references = {c.reference for c in compared if c.pair in shown}
         against = references.pop() if len(references) == 1 else 'the row that it is compared with'
         note += f' {_tested(compared, against)}'
     return f'{note} {papers}'.strip()
 
 
-def _tested(compared: Sequence[Compared], against: str) -> str:
+def _tested(compared: Sequence[Comparison], against: str) -> str:
     """What the mark means, or that there is no test that could give one."""
-    tests = [c for c in compared if c.over_seeds.p is not None]
+    tests = [c for c in compared if c.over_trainings.p is not None]
     if not tests:
         return (
             'Not tested over pre-trainings: that needs two of a row and of what it is compared with, and differences'
             ' that are not all the same.'
         )
-    means = sum(c.dataset == MACRO for c in tests)
+    means = sum(c.name == MACRO for c in tests)
     families = [f'{means} differences of the {MACRO}'] if means else []
     families += [f'{len(tests) - means} differences on single sets'] if len(tests) > means else []
     return (
@@ -168,10 +169,10 @@ def _tested(compared: Sequence[Compared], against: str) -> str:
     )
 
 
-def _marks(compared: Sequence[Compared], pairs: Pairs) -> dict[tuple[str, str], str]:
+def _marks(compared: Sequence[Comparison], pairs: Pairs) -> dict[tuple[str, str], str]:
     """(row, set) -> mark, of these pairs."""
     shown = {(row.label, reference.label) for row, reference in pairs}
-    return {(c.row, c.dataset): c.mark for c in compared if (c.row, c.reference) in shown}
+    return {(c.model, c.name): DIFFERS for c in compared if c.over_trainings.sign and c.pair in shown}
 
 
 def _apart(letter: str, set_up: ComparableGroup, first: ComparableGroup | None) -> str:
@@ -229,10 +230,10 @@ def _every_rate(
 
 
 def _over_seeds(
-    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Compared], title: str
+    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Comparison], title: str
 ) -> layout.Table:
     """F1 of each row less that of its reference over pre-trainings: Student's interval, corrected p, each seed."""
-    freedom = sorted({c.over_seeds.freedom for c in compared if c.over_seeds.freedom})
+    freedom = sorted({c.over_trainings.freedom for c in compared if c.over_trainings.freedom})
     note = (
         'F1 of the row less that of the other. Would other pre-trainings differ in the same way? Brackets: 95 % of'
         " each, Student's t with the residual of arms and seeds in two ways"
@@ -244,7 +245,7 @@ def _over_seeds(
 
 
 def _on_items(
-    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Compared], title: str
+    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Comparison], title: str
 ) -> layout.Table:
     """The same of these trained models on other test items: paired bootstrap and randomisation."""
     note = (
@@ -259,42 +260,38 @@ def _on_items(
 def _compared(
     pairs: Pairs,
     datasets: Sequence[str],
-    compared: Sequence[Compared],
-    shown: Callable[[Compared], str],
+    compared: Sequence[Comparison],
+    shown: Callable[[Comparison], str],
     title: str,
     note: str,
 ) -> layout.Table:
     """A line for each pair that was compared; a mean over fewer than all of the sets says which."""
-    cells = {(c.row, c.reference, c.dataset): c for c in compared}
-    known = [d for d in (MACRO, *datasets) if any(c.dataset == d for c in compared)]
+    cells = {(*c.pair, c.name): c for c in compared}
+    known = [d for d in (MACRO, *datasets) if any(c.name == d for c in compared)]
     single = tuple(d for d in known if d in datasets)
 
     def cell(dataset: str, row: Row, reference: Row) -> layout.Cell:
         c = cells.get((row.label, reference.label, dataset))
         if c is None:
             return layout.missing()
-        over = f'; over {", ".join(c.over)}' if c.over not in ((), single) else ''
-        return layout.Cell(f'{shown(c)}{over}', c.over_seeds.observed)
+        fewer = len(c.sets) > 1 and c.sets != single
+        over = f'; over {", ".join(c.sets)}' if fewer else ''
+        return layout.Cell(f'{shown(c)}{over}', c.over_trainings.observed)
 
     columns = [
         layout.Column('model', lambda row, reference: row.label),
         layout.Column('less', lambda row, reference: reference.label),
         *layout.each({d: d for d in known}, cell),
     ]
-    tested = {(c.row, c.reference) for c in compared}
+    tested = {c.pair for c in compared}
     records = [(row, other) for row, other in pairs if (row.label, other.label) in tested]
     return layout.Table.of(title, columns, records, note=note)
 
 
-def _difference(c: Compared) -> str:
-    effect, seeds = c.over_seeds, ' '.join(f'{d:+.1f}' for d in c.by_seed)
-    if effect.p is None:
-        return f'{effect.observed:+.2f}, not tested; {seeds}'
-    return f'{layout.bounded(effect.observed, effect.ends, effect.p)}; {seeds}'
+def _difference(c: Comparison) -> str:
+    return f'{layout.tested(c.over_trainings)}; {" ".join(f"{d:+.1f}" for d in c.by_seed)}'
 
 
-def _item_difference(c: Compared) -> str:
+def _item_difference(c: Comparison) -> str:
     assert c.on_items is not None
-    assert c.p_on_items is not None
-    low, high = c.on_items.interval
-    return layout.bounded(100 * c.on_items.observed, (100 * low, 100 * high), c.p_on_items)
+    return layout.tested(c.on_items)

@@ -201,7 +201,7 @@ class Sweep:
         tables = [
             *arms.all_tables(grouped, self.control),
             last_models.last_models(grouped, voted),
-            *([last_models.tested(grouped, self.control)] if self.control else ()),
+            *([last_models.less_control(grouped, self.control)] if self.control else ()),
         ]
         self.tables = [table for table in tables if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:

@@ -9,26 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import (
-    Compared,
-    compare,
-    compared,
-    on_items,
-    pairing_of,
-    verdict,
-    winner_of,
-)
+from bioptimus_jax.finetune.verdict import compare_both, compared, on_items, paired_set, verdict, winner_of
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
 from bioptimus_jax.run.folder import stage_folder
-from bioptimus_jax.scoring.student import ONE_SEED, bracketed
+from bioptimus_jax.scoring.comparison import Comparison
+from bioptimus_jax.scoring.student import NO_RESIDUAL, ONE_SEED, OTHER_SEEDS, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
-ONLY_ONE = 'Only one seed: another fine-tuning might change this.'
-SAME = 'Every seed gives the same difference, so it is not tested over fine-tunings.'
+UNTESTED = {
+    ONE_SEED: 'Only one seed: another fine-tuning might change this.',
+    NO_RESIDUAL: 'Every seed gives the same difference, so it is not tested over fine-tunings.',
+    OTHER_SEEDS: 'No seed has all sets, so it is not tested over fine-tunings.',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,20 +60,20 @@ def overall(m: Measures) -> Verdict | None:
     )
     folders = [_finished(m, x) for x in (first, last)]
     try:
-        both = compare(*map(read_model, folders))
+        both = compare_both(*map(read_model, folders))
     except InputError as error:
         return Verdict(UNKNOWN, f'{last} against {named} is not tested: {error}.{more}')
-    said, word = verdict(both.effect, both.label, named, last), VERDICTS[winner_of(both.effect)]
-    of = f'mean over {both.sets}' if len(both.found) > 1 else both.found[0].pairing.dataset
-    if both.effect.p is None:
-        numbers = on_items(both.label, both.items, both.items.p)
-        moves = 'rises' if both.items.observed > 0 else 'changes'
+    effect, items = both.overall.over_trainings, both.overall.on_items
+    said, word = verdict(both.overall, both.label, named, last), VERDICTS[winner_of(effect)]
+    of = f'mean over {both.sets}' if len(both.found) > 1 else both.of_sets[0].pairing.dataset
+    if effect.p is None:
+        moves = 'rises' if items and items.observed > 0 else 'changes'
         said, of = (
-            f'from {named} to {last} the test score {moves} by {numbers}',
+            f'from {named} to {last} the test score {moves} by {on_items(both.label, both.overall)}',
             f'95 % interval over test items; {of}',
         )
-        word = 'not tested' if both.effect.freedom else ONE_SEED
-        more = f' {SAME if both.effect.freedom else ONLY_ONE}{more}'
+        word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
+        more = f' {UNTESTED[effect.untested]}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
@@ -116,7 +112,7 @@ def gain(m: Measures) -> Table:
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither accounts for other pre-trainings.'
     )
-    if any(one.effect.untested for one in tested.values()):
+    if any(one.over_trainings.untested for one in tested.values()):
         note += (
             ' With one seed, or where every seed gives the same difference, nothing says what another fine-tuning'
             ' would give: it is not tested.'
@@ -187,19 +183,19 @@ def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
 
 def _tested(
     sides: Mapping[tuple[str, ...], tuple[FinishedModel, FinishedModel]],
-) -> tuple[dict[tuple[str, ...], Compared], list[str]]:
+) -> tuple[dict[tuple[str, ...], Comparison], list[str]]:
     """The test of every row, a set first, that can be tested, corrected for their number; why others cannot."""
     pairings, problems = {}, []
     for row, (first, second) in sides.items():
         try:
-            pairings[row] = dataclasses.replace(pairing_of(row[0], first, second), dataset=', '.join(row))
+            pairing = paired_set(row[0], first, second).pairing
+            pairings[row] = dataclasses.replace(pairing, dataset=', '.join(row))
         except InputError as error:
             problems.append(f'{", ".join(row)} is not tested: {error}.')
-    found = compared(list(pairings.values())) if pairings else []
-    return dict(zip(pairings, found, strict=True)), problems
+    return dict(zip(pairings, compared(list(pairings.values())), strict=True)), problems
 
 
-def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
+def _verdicts(tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
     """Columns of the second side less the first, by rows."""
 
     def cell(title: str, *row: str) -> Cell | str:
@@ -219,26 +215,26 @@ def _signed(value: float) -> Cell:
     return missing() if math.isnan(value) else Cell(f'{value:+.2f}', value)
 
 
-def _p(one: Compared) -> Cell:
-    p = one.effect.p
+def _p(one: Comparison) -> Cell:
+    p = one.over_trainings.holm
     return fixed(p, 3 if p is None or p >= 0.001 else 4)
 
 
-def _verdict(one: Compared) -> str:
-    return one.effect.untested or VERDICTS[winner_of(one.effect)]
+def _verdict(one: Comparison) -> str:
+    return one.over_trainings.untested or VERDICTS[winner_of(one.over_trainings)]
 
 
-def _items(one: Compared) -> str:
-    low, high = one.items.interval
-    return bracketed(100 * low, 100 * high, '+.2f')
+def _items(one: Comparison) -> str:
+    assert one.on_items is not None  # pairings are of predictions
+    return bracketed(*one.on_items.ends, '+.2f')
 
 
-OF_A_TEST: Mapping[str, Callable[[Compared], Cell | str]] = {
-    '95 % from': lambda one: _signed(one.effect.ends[0]),
-    'to': lambda one: _signed(one.effect.ends[1]),
+OF_A_TEST: Mapping[str, Callable[[Comparison], Cell | str]] = {
+    '95 % from': lambda one: _signed(one.over_trainings.low),
+    'to': lambda one: _signed(one.over_trainings.high),
     'p': _p,
     'verdict': _verdict,
     'other items': _items,
-    'seeds': lambda one: count(len(one.pairing.seeds)),
+    'seeds': lambda one: count(len(one.by_seed)),
 }
 """What a row says of its test, by the titles of columns."""

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.scoring.student import bracketed, interval
+from bioptimus_jax.scoring.student import Effect, bracketed, interval
 from bioptimus_jax.storage.files import atomic
 
 NOT_RUN = '—'
@@ -90,10 +90,12 @@ def between(value: float, low: float, high: float, form: str) -> str:
     return f'{value:{form}} {bracketed(low, high, form)}'
 
 
-def bounded(value: float, ends: Sequence[float], p: float) -> str:
-    """A difference, its interval and its p: `+0.12 [+0.10, +0.14] p = 0.003`."""
-    low, high = ends
-    return f'{between(value, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'
+def tested(effect: Effect) -> str:
+    """A difference, its interval and its corrected p: `+0.12 [+0.10, +0.14] p = 0.003`, or `+0.12, not tested`."""
+    if effect.holm is None:
+        return f'{effect.observed:+.2f}, not tested'
+    p = f'p = {effect.holm:.2g}' if effect.holm >= 0.0001 else 'p < 0.0001'
+    return f'{between(effect.observed, *effect.ends, "+.2f")} {p}'
 
 
 def percents(values: Sequence[float] | None, decimals: int = 2) -> str:

@@ -10,39 +10,54 @@ import numpy as np
 from scipy import special
 
 CONFIDENCE = 0.95
+ALPHA = 0.05
 TIE = 1e-9
 """What is below it is 0: so much may be rounding."""
 NO_INTERVAL = 'no interval'
 ONE_SEED, NO_RESIDUAL = 'one seed', 'every seed gives the same difference'
+OTHER_SEEDS = 'no seed has all sets'
 """Why there is no test."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """One arm less another: the difference, half of its interval, two-sided p, degrees of freedom of the residual.
+    """One arm less another: the difference, the ends of its interval, two-sided p, degrees of freedom of the residual.
 
-    Where nothing says how far trainings differ it is not tested: `half` and `p` are None. So it is with one seed, and
-    where nothing is left beside the effects of arms and seeds: two seeds that both count 8 and 9 of ten texts right are
-    no certainty.
+    `holm`: p corrected for the family of tests that it is one of. `apart`: the mean of sets that share no seed.
+
+    Where nothing says how far trainings differ it is not tested: the ends are NaN and `p` is None. So it is with one
+    seed, and where nothing is left beside the effects of arms and seeds: two seeds that both count 8 and 9 of ten texts
+    right are no certainty.
     """
 
     observed: float
-    half: float | None = None
+    low: float = math.nan
+    high: float = math.nan
     p: float | None = None
     freedom: int = 0
+    holm: float | None = None
+    apart: bool = False
 
     @property
     def untested(self) -> str:
         """Why it is not tested, in words; '' where it is."""
         if self.p is not None:
             return ''
+        if self.apart:
+            return OTHER_SEEDS
         return NO_RESIDUAL if self.freedom else ONE_SEED
 
     @property
     def ends(self) -> tuple[float, float]:
         """Low and high end of its interval; NaN where it has none."""
-        half = math.nan if self.half is None else self.half
-        return self.observed - half, self.observed + half
+        return self.low, self.high
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the corrected p says that the two differ, else 0."""
+        if self.holm is None or self.holm >= ALPHA:
+            return 0
+        return 1 if self.observed > 0 else -1
 
 
 def half_interval(error: float, freedom: float) -> float:
@@ -99,8 +114,9 @@ class TwoWay:
         error = float(np.sqrt(self.variance * (weights_N**2).sum()))
         if not error:
             return Effect(observed, freedom=self.freedom)
+        half = half_interval(error, self.freedom)
         p = float(2 * special.stdtr(self.freedom, -abs(observed) / error))
-        return Effect(observed, half_interval(error, self.freedom), p, self.freedom)
+        return Effect(observed, observed - half, observed + half, p, self.freedom)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.pretrain.plan import Assumptions, Plan, make_plan
 from bioptimus_jax.scoring.metrics import divided
+from bioptimus_jax.scoring.resampling import percentile_interval, resampled
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.build import trained
@@ -55,7 +55,7 @@ class Way:
     def saved_interval(self, kept: 'Way') -> tuple[float, float]:
         """The interval of 95 % of that, over documents drawn with replacement."""
         totals_Rx1x2 = resampled(np.stack([self.pieces_D, kept.pieces_D], -1)[None])
-        return interval(1 - divided(*totals_Rx1x2[:, 0].T))
+        return percentile_interval(1 - divided(*totals_Rx1x2[:, 0].T))
 
 
 def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:

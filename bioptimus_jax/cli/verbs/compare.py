@@ -14,7 +14,6 @@ examples:
   bioptimus compare --models runs/small/finetune/0.4:standard runs/small/finetune/0.4:frozen
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.cli.command import Command, Verb, described, flag, json_flag, switch
@@ -39,44 +38,36 @@ def _call(command: Command) -> None:
 def document(a: str, b: str) -> dict[str, Any]:
     """What `compare_models` says, as data: scores by seed in percent, and differences, B less A."""
     from bioptimus_jax.finetune.finished import read_model
-    from bioptimus_jax.finetune.statistics import mean_score
-    from bioptimus_jax.finetune.verdict import compare, winner_of
+    from bioptimus_jax.finetune.verdict import compare_both, winner_of
 
-    def numbers(effect: Any, items: Any, p: float) -> dict[str, Any]:
-        other = difference(100 * items.observed, [100 * end for end in items.interval], p)
-        said = difference(effect.observed, effect.ends, effect.p)
+    def numbers(found: Any) -> dict[str, Any]:
+        effect = found.over_trainings
         not_tested = {'not_tested': effect.untested} if effect.untested else {}
-        return {**said, 'better': winner_of(effect), **not_tested, 'on_other_items': other}
+        better = {'better': winner_of(effect), **not_tested}
+        return {**difference(effect), **better, 'on_other_items': difference(found.on_items)}
 
-    def difference(observed: float, ends: Sequence[float], p: float | None) -> dict[str, Any]:
-        return {'difference': observed, 'low': ends[0], 'high': ends[1], 'p': p}
-
-    def by_seed(pairing: Any) -> dict[str, list[float]]:
-        sides = {'A': pairing.a_SxUxC, 'B': pairing.b_SxUxC}
-        return {
-            side: [100 * mean_score(pairing.metric, s[None]) for s in of_side]
-            for side, of_side in sides.items()
-        }
+    def difference(effect: Any) -> dict[str, Any]:
+        return {'difference': effect.observed, 'low': effect.low, 'high': effect.high, 'p': effect.holm}
 
     models = {'A': read_model(a), 'B': read_model(b)}
-    both = compare(*models.values())
+    both = compare_both(*models.values())
     sets = [
         {
             'set': one.pairing.dataset,
             'measure': one.pairing.metric.label,
             'seeds': one.pairing.seeds,
-            one.pairing.unit: one.pairing.a_SxUxC.shape[1],
-            **by_seed(one.pairing),
-            **numbers(one.effect, one.items, one.p_items),
-            'notes': one.pairing.notes,
+            one.pairing.unit: one.pairing.units,
+            **one.pairing.scores,
+            **numbers(found),
+            'notes': one.notes,
         }
-        for one in both.found
+        for one, found in zip(both.of_sets, both.found, strict=True)
     ]
     named = {
         side: {n: getattr(m, n) for n in ('folder', 'name', 'setting', 'left_out')}
         for side, m in models.items()
     }
-    over_all = {'measure': both.label, **numbers(both.effect, both.items, both.items.p)}
+    over_all = {'measure': both.label, **numbers(both.overall)}
     return {'models': named, 'sets': sets, 'all': over_all}
 
 

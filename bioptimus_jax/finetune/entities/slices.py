@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
-from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.finetune.summary import TokenStatistics
+from bioptimus_jax.scoring.resampling import percentile_interval, resampled
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.tags import Span, spans
 
@@ -182,7 +182,7 @@ def _measures(counts_SxUx3: np.ndarray, resamples: int, seed: int) -> dict[str, 
     for name in RATES:
         defined = not np.isnan(values[name])
         measured[name] = values[name] if defined else None
-        measured[f'{name}_interval'] = list(interval(drawn[name])) if defined else None
+        measured[f'{name}_interval'] = list(percentile_interval(drawn[name])) if defined else None
     return measured
 
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
+from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 
@@ -70,7 +70,7 @@ class Scored:
         if not all(name in self.draws_R for name in groups):
             return fixed(mean, 2)
         drawn_R = np.mean([self.draws_R[name] for name in groups], 0)
-        return Cell(between(mean, *interval(drawn_R), '.2f'), mean)
+        return Cell(between(mean, *percentile_interval(drawn_R), '.2f'), mean)
 
 
 def blurb(m: Measures) -> Table:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.statistics import interval
 from bioptimus_jax.finetune.texts.measures import pearson, spearman
 from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.report.frozen import ABSENT
@@ -20,6 +19,7 @@ from bioptimus_jax.report.layout import Cell, Column, Table, between, count, fix
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
 from bioptimus_jax.scoring.metrics import Metric, divided
+from bioptimus_jax.scoring.resampling import percentile_interval
 
 LEAST = 4
 """Models that a correlation needs."""
@@ -66,7 +66,7 @@ class Correlated:
             return missing()
         if len(set(self.arm_N.tolist())) < 2:
             return fixed(value, 2)
-        low, high = interval(how(self.x_N, self.y_N, self._drawn()))
+        low, high = percentile_interval(how(self.x_N, self.y_N, self._drawn()))
         return Cell(between(value, low, high, '.2f'), value)
 
     def within(self) -> Cell:
