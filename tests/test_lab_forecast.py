@@ -331,7 +331,7 @@ def test_settings_are_those_of_the_second_half_of_the_steps():
     assert curve.unit == pytest.approx(1.3, abs=0.3)
     # Paused at the end of the second phase: unfinished by the curriculum, and without one nothing is known.
     stops = {name: run.step_of(name) for name in run.phases}
-    seen = [e for e in run.evaluations if e['step'] <= stops['0.2']]
+    seen = [e for e in run.evaluations if e.step <= stops['0.2']]
     paused = dataclasses.replace(run, evaluations=seen, kept_steps={})
     assert curve_of('x', paused) is None
     planned = [{'name': name, 'stop': stop} for name, stop in stops.items()]

@@ -158,9 +158,9 @@ def test_other_words_are_not_compared(tmp_path):
 
 def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     m = read_measures(run)
-    better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
-    slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
-    other = dataclasses.replace(m, evaluations=better, training=slow)
+    better = [dataclasses.replace(e, frozen_loss=e.loss - 1) for e in m.evaluations]
+    slow = [dataclasses.replace(r, flops=10 * r.flops) for r in m.spent]
+    other = dataclasses.replace(m, evaluations=better, spent=slow)
     table = spending.arms({'one': [m], 'two': [other]})
     loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
     assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
@@ -181,7 +181,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
 def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
     m = read_measures(run)
     slow = dataclasses.replace(
-        m, evaluations=[{**e, 'frozen_loss': e['frozen_loss'] + 1} for e in m.evaluations]
+        m, evaluations=[dataclasses.replace(e, frozen_loss=e.loss + 1) for e in m.evaluations]
     )
     table = spending.arms({'one': [m, slow], 'two': [m]}, losses=(5, 4), f1=(80,))
     cells = {(r[0].text, r[1].text): [cell.text for cell in r[2:]] for r in table.rows}

@@ -15,6 +15,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
+from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.report import drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
@@ -597,12 +598,14 @@ def test_levels_are_round_and_reached_where_the_records_say(run):
 
 def test_flops_of_surgery_are_those_of_the_plan_and_what_is_not_on_record_is_left_empty(run, params_shape):
     m = read_measures(run)
-    older = [{k: v for k, v in r.items() if k not in ('flops', 'seconds', 'joules')} for r in m.training]
-    m = dataclasses.replace(m, training=older)
+    older = [dataclasses.replace(r, flops=None, seconds=None, joules=None) for r in m.spent]
+    m = dataclasses.replace(m, spent=older)
     row = row_of(efficiency.efficiency(m), '0.1')
     assert (row['FLOPs'], row['hours'], row['kWh'].text) == (missing(), missing(), 'not reported')
     write_json(run.workdir / 'surgery' / 'model' / 'config.json', params_shape)
-    found = efficiency.effort_at(dataclasses.replace(m, encoded=[{'pieces': 1000, 'attended': 40.0}]), 0)
+    found = efficiency.effort_at(
+        dataclasses.replace(m, encoded=[Encoded(step=0, name='new', pieces=1000, attended=40.0)]), 0
+    )
     (run.workdir / 'surgery' / 'model' / 'config.json').unlink()
     assert found.flops == pytest.approx(1000 * (8 * 16 * 16 + 4 * 16 * 32 + 4 * 40 * 16))
 
@@ -635,7 +638,7 @@ def test_entities_from_frozen_states_are_beside_the_losses_of_phases(run):
     of_model = {row[0].text: row[at].text for row in table.rows}
     assert [of_model[name] for name in PHASES] == ['32.00', '34.00', '36.00', '38.00']
     assert 'F1 from frozen states' in table.note
-    bare = [{k: v for k, v in e.items() if not k.startswith('entities/')} for e in m.evaluations]
+    bare = [dataclasses.replace(e, scores={}) for e in m.evaluations]
     without = dataclasses.replace(m, evaluations=bare)
     assert 'ncbi-disease, frozen' not in phases.phases(without).columns
     assert 'config.evaluation.entities' in phases.entities_while_training(without).absent

@@ -55,7 +55,7 @@ def run(tmp_path):
     )
     run.metrics.write('pretrain', 0, kind='start', tokens=0)
     for step, seconds in TRAINED:
-        speed = {'tokens_per_second': 1000.0, 'seconds': seconds}
+        speed = {'tokens_per_second': 1000.0, 'seconds': seconds, 'learning_rate': 1e-4}
         run.metrics.write('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
     run.metrics.write(
         'clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0}

@@ -556,7 +556,8 @@ def spent(folder):
     for name, pieces in (('new', 1000), ('shared', 700)):
         run.metrics.write('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
     for step in (5, 8, 10):
-        numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
+        numbers = {'loss': 1.0, 'learning_rate': 1e-4, 'tokens_per_second': 9.0, 'tokens': 130 * step}
+        numbers |= {'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
         run.metrics.write('pretrain', step, kind='train', phase='p0', **numbers)
 
 

@@ -15,6 +15,7 @@ from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.progress.console import clock, in_units, numbered
+from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Column, Table, missing
 from bioptimus_jax.run.folder import Run, stage_folder
 from bioptimus_jax.run.manifests import STARTED, read_record
@@ -86,7 +87,7 @@ def status_of(folder: Path) -> Status:
         _pretraining(run) if 'pretrain' in unfinished else None,
         _cells(run) if (folder / 'finetune').is_dir() else None,
         bytes_below(folder),
-        _last(folder / 'metrics.jsonl'),
+        _last(folder / FILE),
     )
 
 
@@ -105,21 +106,19 @@ def _stage(run: Run, name: str) -> dict[str, Any]:
 
 
 def _pretraining(run: Run) -> dict[str, Any] | None:
-    records = [r for r in run.metrics.of('pretrain') if r.get('kind') == 'train']
+    records = Training.among(run.metrics.of('pretrain'))
     if not records:
         return None
     last = records[-1]
     schedule = read_json(run.workdir / 'pretrain' / 'curriculum.json')
     steps = schedule[-1]['stop'] if schedule else None
     # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
-    before = records[-RATED - 1] if len(records) > RATED else {'step': 0, 'seconds': 0.0}
-    known = None not in (steps, last['seconds'], before['seconds'])
-    seconds = (last['seconds'] - before['seconds']) / (last['step'] - before['step']) if known else 0.0
-    return {
-        **{name: last[name] for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')},
-        'steps': steps,
-        'seconds_left': round((steps - last['step']) * seconds) if known else None,
-    }
+    before = records[-RATED - 1] if len(records) > RATED else Spent(step=0, tokens=0, seconds=0.0)
+    left = None
+    if steps is not None and last.seconds is not None and before.seconds is not None:
+        left = round((steps - last.step) * (last.seconds - before.seconds) / (last.step - before.step))
+    shown = {name: getattr(last, name) for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')}
+    return {**shown, 'steps': steps, 'seconds_left': left}
 
 
 def _cells(run: Run) -> dict[str, Any]:

@@ -401,7 +401,7 @@ def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
 
 def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
     every = ([m.phase_end(model) for model in models] for m in group.values())
-    return next(([float(end['step']) for end in ends if end] for ends in every if all(ends)), None)
+    return next(([float(end.step) for end in ends if end] for ends in every if all(ends)), None)
 
 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:

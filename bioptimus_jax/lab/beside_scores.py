@@ -35,9 +35,9 @@ def losses(set_up: SetUp, title: str) -> Table:
 
 def _losses_of(t: Trained) -> dict[str, float]:
     end = t.measures.phase_end(t.model) if t.own and t.config.vocab.kind != 'source' else None
-    if not end or end['frozen_loss'] is None:
+    if not end or end.frozen_loss is None:
         return {}
-    return {FROZEN: end['frozen_loss'], **losses_under(t.measures, t.model)}
+    return {FROZEN: end.frozen_loss, **losses_under(t.measures, t.model)}
 
 
 def hidden_words(set_up: SetUp, title: str) -> Table:

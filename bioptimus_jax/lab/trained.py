@@ -53,7 +53,7 @@ PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
 
 def losses_under(m: Measures, model: str) -> dict[str, float]:
     """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored."""
-    losses = (m.phase_end(model) or {}).get('losses', {})
+    losses = end.losses if (end := m.phase_end(model)) else {}
     return {setting_name(m.run.config.phase[name]): loss for name, loss in losses.items()}
 
 

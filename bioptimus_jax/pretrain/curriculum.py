@@ -22,13 +22,12 @@ from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Files of stage pretrain: where its phases are planned, and at which steps the ended ones did."""
-OF_SET = 'entities/'
-"""Prefix, in the record of an evaluation, of a set's name: its F1 from frozen states."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,21 +163,16 @@ def after_evaluation(
     return _consecutive(phases, schedule[-1].stop, ends)
 
 
-EARLY_STOP_METRICS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
-    'heldout': lambda evaluation: float(evaluation['frozen_loss']),
-    ENTITIES: lambda evaluation: 1 - float(np.mean(list(f1_of(evaluation).values()))),
+EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
+    'heldout': lambda evaluation: evaluation.loss,
+    ENTITIES: lambda evaluation: 1 - float(np.mean(list(evaluation.entity_f1.values()))),
 }
 """config.curriculum.pace -> what self-pacing goes by, of the record of an evaluation; the lower the better."""
 
 
-def pace_value(experiment: HasTraining, evaluation: Mapping[str, Any]) -> float:
+def pace_value(experiment: HasTraining, evaluation: Evaluation) -> float:
     """What self-pacing goes by in this run."""
     return EARLY_STOP_METRICS[experiment.curriculum.pace](evaluation)
-
-
-def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
-    """Set -> F1 of its entities from frozen states, by the record of an evaluation; empty where none is named."""
-    return {name.removeprefix(OF_SET): f1 for name, f1 in evaluation.items() if name.startswith(OF_SET)}
 
 
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:

@@ -18,6 +18,7 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
@@ -51,9 +52,10 @@ class Measures:
     """Records of one run, in the formats that the stages write; empty where a stage has not been run."""
 
     run: Run
-    training: Rows = dataclasses.field(default_factory=list)
-    evaluations: Rows = dataclasses.field(default_factory=list)
-    clock: Rows = dataclasses.field(default_factory=list)
+    training: list[Training] = dataclasses.field(default_factory=list)
+    spent: list[Spent] = dataclasses.field(default_factory=list)
+    evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
+    clock: list[Spans] = dataclasses.field(default_factory=list)
     finetuned: Rows = dataclasses.field(default_factory=list)
     cloze: Rows = _of('analyze', 'cloze.json', list)
     geometry: Rows = _of('analyze', 'geometry.json', list)
@@ -68,7 +70,7 @@ class Measures:
     entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
     difficulty: Rows = dataclasses.field(default_factory=list)
-    encoded: Rows = dataclasses.field(default_factory=list)
+    encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
     statistics: Rows = _of('finetune', 'statistics.json', list)
     slices: Rows = _of('finetune', 'slices.json', list)
     crossed: Rows = _of('finetune', 'crossed.json', list)
@@ -145,17 +147,22 @@ class Measures:
     def step_of(self, model: str) -> int | None:
         """The pre-training step at which a phase ended or a snapshot was kept, or None where it is not known."""
         end = self.phase_end(model)
-        return end['step'] if end else self.kept_steps.get(model)
+        return end.step if end else self.kept_steps.get(model)
+
+    @property
+    def lines(self) -> list[Training | Evaluation]:
+        """What pre-training has put on record."""
+        return [*self.training, *self.evaluations]
 
     @property
     def held_out(self) -> dict[int, float]:
         """Held-out losses by step, in nats a piece; some older records have the steps alone."""
-        return {e['step']: e['frozen_loss'] for e in self.evaluations if e['frozen_loss'] is not None}
+        return {e.step: e.frozen_loss for e in self.evaluations if e.frozen_loss is not None}
 
-    def phase_end(self, phase: str) -> dict[str, Any] | None:
+    def phase_end(self, phase: str) -> Evaluation | None:
         """The evaluation at the end of a phase ('initial': before the first step), or None."""
         for record in reversed(self.evaluations):
-            if record['phase'] == phase and (phase == PHASE_INITIAL or record.get('phase_end')):
+            if record.phase == phase and (phase == PHASE_INITIAL or record.phase_end):
                 return record
         return None
 
@@ -263,21 +270,23 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
     pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
+    training = Training.among(pretrain)
     folders = {stage: stage_folder(run, stage) for stage in READ}
     files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
     if not details:
         del files['points']
     return Measures(
         run=run,
-        training=[r for r in pretrain if r.get('kind') == 'train'],
-        evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        clock=stage_metrics(run, 'pretrain', goodput.STAGE),
+        training=training,
+        spent=[line.spent for line in training],
+        evaluations=Evaluation.among(pretrain),
+        clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
         tokens=_lines(folders['surgery'] / TOKENS) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
-        encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
+        encoded=Encoded.among(stage_metrics(run, 'surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
         gaps=gaps,

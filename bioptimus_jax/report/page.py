@@ -239,9 +239,9 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
     found = list(gains)
     first, ends = m.phase_end(PHASE_INITIAL), [e for p in m.phases if (e := m.phase_end(p))]
     if first and ends:
-        best = min(ends, key=lambda e: e['frozen_loss'])
-        fell = f'{first["frozen_loss"]:.2f} → {best["frozen_loss"]:.2f}'
-        found.append((fell, f'held-out loss, step 0 to {best["phase"]}'))
+        best = min(ends, key=lambda e: e.loss)
+        fell = f'{first.loss:.2f} → {best.loss:.2f}'
+        found.append((fell, f'held-out loss, step 0 to {best.phase}'))
     last = m.phases[-1] if m.phases else ''
     before, after = m.cloze_of(PHASE_INITIAL), m.cloze_of(last)
     if 'word_accuracy' in before and 'word_accuracy' in after:

@@ -14,6 +14,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
@@ -23,8 +25,6 @@ from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
 OF_A_MANIFEST = ('config', 'content', 'inputs', 'counts', 'seconds')
-OF_TRAINING = ('step', 'tokens', 'flops', 'seconds', 'joules', 'tokens_per_second', 'realised_rate')
-NOT_OF_AN_EVALUATION = ('stage', 'time', 'kind')
 NEEDED: dict[str, tuple[str, ...]] = {
     'cloze': ('model',),
     'finetuned': ('model', 'dataset', 'seed', 'devel', 'test'),
@@ -64,10 +64,8 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
         'finetuned': [_cell(m, cell) for cell in m.finetuned],
         'seconds': {s: found['seconds'] for s, found in manifests.items() if s in own},
         'phases': m.phases,
-        'evaluations': [
-            {key: value for key, value in e.items() if key not in NOT_OF_AN_EVALUATION} for e in m.evaluations
-        ],
-        'training': _training(m),
+        'evaluations': plain(m.evaluations),
+        'training': plain(_spent(m)),
         'kept_steps': m.kept_steps,
         'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
         'geometry': [_without_replicates(record) for record in m.geometry],
@@ -120,6 +118,10 @@ def _flaw(record: Mapping[str, Any]) -> str:
 def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
     """The measures of a checked record; `place` is where a run of that name would lie."""
     known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
+    del known['training']
+    known['spent'] = Spent.read_all(record['training'], f'{RECORDS}: {place.name}: training')
+    known['evaluations'] = Evaluation.read_all(record['evaluations'], f'{RECORDS}: {place.name}: evaluations')
+    known['encoded'] = EncodedFlops.read_all(record['encoded'], f'{RECORDS}: {place.name}: encoded')
     known |= {name: record[name] for name in OPTIONAL if name in record}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
@@ -134,12 +136,12 @@ def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
     return cell
 
 
-def _training(m: Measures) -> list[dict[str, Any]]:
+def _spent(m: Measures) -> list[Spent]:
     """What was spent up to each evaluation and each model that was kept, and what the objective told there."""
-    steps = sorted({e['step'] for e in m.evaluations} | set(m.kept_steps.values()))
-    last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
-    kept = {r['step']: r for r in last if r}.values()
-    return [{key: r[key] for key in (*OF_TRAINING, *told(m)) if key in r} for r in kept]
+    steps = sorted({e.step for e in m.evaluations} | set(m.kept_steps.values()))
+    last = (next((r for r in reversed(m.spent) if r.step <= step), None) for step in steps)
+    kept, names = {r.step: r for r in last if r}.values(), told(m)
+    return [dataclasses.replace(r, told={n: r.told[n] for n in names if n in r.told}) for r in kept]
 
 
 def _without_replicates(value: Any) -> Any:

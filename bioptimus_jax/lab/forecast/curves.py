@@ -10,6 +10,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.records.metrics import Spent
 from bioptimus_jax.report.measures import Measures
 
 PIECES_A_WORD = 'pieces a word'
@@ -77,8 +78,8 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     rates_T, settings = _path(m, ends)
     rows = m.rows_of('heldout')
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
-    last = m.training[-1] if m.training else {}
-    seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
+    last = m.spent[-1] if m.spent else Spent(step=0, tokens=0)
+    seconds = (last.seconds or 0.0) / max(last.step, 1)
     settings[PIECES_A_WORD] = unit
     return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, seconds)
 
