@@ -16,6 +16,7 @@ from toy_measures import cell, geometry_of, measured
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.scoring.student import interval
 
@@ -65,7 +66,7 @@ def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path
     def named(name, first, last, vocabulary='own'):
         made = measured(tmp_path / name, (9, 8))
         cloze = [of('initial', first), of(made.phases[-1], last)]
-        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': {'content': vocabulary}})
+        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': Manifest(content=vocabulary)})
 
     compared = {
         'plain': {'0': named('a', 12, 10), '1': named('b', 12, 9)},
@@ -85,7 +86,7 @@ def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path
 def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
     def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
         records = [Evaluation(step=x, phase='1', frozen_loss=y) for x, y in zip(steps, losses, strict=True)]
-        manifests = {'vocab': {'content': vocabulary}}
+        manifests = {'vocab': Manifest(content=vocabulary)}
         return dataclasses.replace(measured(tmp_path / name, ()), evaluations=records, manifests=manifests)
 
     compared = {

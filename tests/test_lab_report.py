@@ -169,7 +169,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     marks = [marks[flops] for r, marks in zip(table.rows, table.marks(), strict=True) if r in loss]
     assert marks == ['best', 'second']
     assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
-    elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
+    elsewhere = {**m.manifests, 'vocab': dataclasses.replace(m.manifests['vocab'], content='another')}
     table = spending.arms({'one': [m], 'two': [dataclasses.replace(other, manifests=elsewhere)]})
     assert not any('loss' in r[0].text for r in table.rows)
     assert 'vocabularies differ' in table.note

@@ -51,6 +51,7 @@ from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
@@ -134,7 +135,7 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     assert [rs[-1]['ended'] for rs in own] == [True, False, True, True, True]
     assert all(r['computed']['on'] == '8 cpu devices' for rs in own for r in rs if 'computed' in r)
     assert all('computed' in rs[0] for rs in own)
-    assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
+    assert run.manifest('pretrain').computed == own[-1][0]['computed']
     assert own[-1][0]['computed'] == {
         'on': '8 cpu devices',
         'mesh': 'data 1 x fsdp 1 x tensor 1',
@@ -448,7 +449,7 @@ def test_self_paced_phases_end_where_what_was_logged_is_flat(paced, prepared):
     run = Run(paced[0], self_paced(prepared, pace))
     of_record = {'heldout': lambda r: r['frozen_loss'], 'entities': lambda r: 1 - r['entities/vowels']}[pace]
     evaluations = [r for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
-    ends = run.manifest('pretrain')['counts']['phase_ends']
+    ends = run.manifest('pretrain').counts['phase_ends']
     start = 0
     for name in ('0.1', '0.2', '0.3'):
         losses = [of_record(r) for r in evaluations if start < r['step'] <= ends[name]]
@@ -541,7 +542,7 @@ def with_pooler(folder):
     save_file({**load_file(file), **made}, file, {'format': 'pt'})
     manifest = read_json(folder / 'manifest.json')
     manifest['files']['model/model.safetensors'] = {'bytes': file.stat().st_size, 'sha256': sha256(file)}
-    write_manifest(folder, manifest)
+    write_manifest(folder, Manifest.read(manifest, 'test'))
     return made
 
 
@@ -555,7 +556,7 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     folder = workdir / 'pretrain'
     assert read_json(folder / 'phases.json') == kept
     assert sorted(int(p.name) for p in (folder / 'checkpoints').iterdir()) == list(kept.values())
-    assert run.manifest('pretrain')['counts']['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
+    assert run.manifest('pretrain').counts['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
     execute(run, STAGES['export'])
     for name in kept:
         architecture, params, fresh = load_folder(workdir / 'export' / name)
@@ -686,7 +687,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     # Again, longer: nothing is measured anew, and the order stays.
     longer = Run(workdir, experiment(prepared, **{**changes, 'phase.0.3.duration': 2}), quiet=True)
     pretrained(longer)
-    assert longer.manifest('pretrain')['counts']['phase_ends'] == {'0.2': 1, '0.4': 2, '0.1': 3, '0.3': 5}
+    assert longer.manifest('pretrain').counts['phase_ends'] == {'0.2': 1, '0.4': 2, '0.1': 3, '0.3': 5}
 
 
 def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(prepared, tmp_path):
@@ -1091,15 +1092,15 @@ def test_every_row_is_seen_once_an_epoch(prepared):
 
 def test_rows_keep_every_token_and_do_not_depend_on_workers(prepared, tmp_path):
     run = Run(prepared / 'run', experiment(prepared))
-    counts = run.manifest('rows')['counts']['train']
+    counts = run.manifest('rows').counts['train']
     assert counts['tokens_dropped'] == 0
-    assert counts['documents'] == run.manifest('corpus')['counts'].get('train', counts['documents'])
+    assert counts['documents'] == run.manifest('corpus').counts.get('train', counts['documents'])
     other = copy_of(prepared, tmp_path)
     shutil.rmtree(other / 'rows')
     changed = experiment(prepared, runtime__workers=2, rows__block_documents=4096)
     execute(Run(other, changed, quiet=True), STAGES['rows'])
     again = Run(other, changed).manifest('rows')
-    assert again['content'] == run.manifest('rows')['content']
+    assert again.content == run.manifest('rows').content
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tmp_path):

@@ -475,7 +475,7 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
         manifest = run.manifest(stage)
         files = listed(run.workdir / stage, run.checksums())
         lines = digest(run.metrics.of(stage))
-        write_manifest(run.workdir / stage, {**manifest, 'files': files, 'metrics': lines})
+        write_manifest(run.workdir / stage, dataclasses.replace(manifest, files=files, metrics=lines))
         assert not read_measures(run).gaps
         path = run.workdir / stage / name
         content = path.read_bytes()
@@ -577,7 +577,7 @@ def test_effort_is_summed_from_the_records_with_contexts_and_surgery(run):
 
 def test_contexts_are_charged_to_the_surgery_that_read_them(run):
     m = read_measures(run)
-    without = {**m.manifests, 'surgery': {**m.manifests['surgery'], 'inputs': {'vocab': 'x'}}}
+    without = {**m.manifests, 'surgery': dataclasses.replace(m.manifests['surgery'], inputs={'vocab': 'x'})}
     start = row_of(efficiency.efficiency(dataclasses.replace(m, manifests=without)), 'initial (step 0)')
     assert start['hours'].value == pytest.approx(65 / 3600)
 

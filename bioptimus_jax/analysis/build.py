@@ -26,6 +26,7 @@ from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
 from bioptimus_jax.storage.files import read_jsonl, read_sealed, write_json, write_sealed
@@ -56,8 +57,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
     e = run.config
-    export = run.manifest('export') or {}
-    exported_phases = export.get('counts', {}).get('phases', ())
+    export = run.manifest('export') or Manifest()
+    exported_phases = export.counts.get('phases', ())
     run.computes('analyze', str(present()), mesh='one device', **PLAIN.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
@@ -75,7 +76,7 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.console.progress('hidden words, words in context, entities', total, 'texts')
-    exported = export.get('content')
+    exported = export.content
 
     def analysed(candidate: Candidate) -> dict[str, Any]:
         run.console.check_stop()

@@ -46,7 +46,7 @@ def grouped(runs: Mapping[str, OfRun]) -> dict[str, dict[str, OfRun]]:
 def alone(runs: Sequence[Measures]) -> Arms:
     """Each run an arm, called after its initialisation, with the folder where several have the same."""
     # What the run itself was made with: `compare` reads all of them under one configuration.
-    made_with = [m.manifests.get('surgery', {}).get('config', {}) for m in runs]
+    made_with = [m.manifest_of('surgery').settings for m in runs]
     names = [
         made.get('surgery.strategy', m.run.config.surgery.strategy)
         for m, made in zip(runs, made_with, strict=True)

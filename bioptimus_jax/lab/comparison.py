@@ -145,7 +145,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
         Column('learning rate', setting(rate, NOT_RUN)),
         *each(
             {'corpus': 'corpus', 'vocab': 'vocabulary'},
-            lambda stage, m: m.manifests.get(stage, {}).get('content', NOT_RUN)[:DIGITS],
+            lambda stage, m: (m.content_of(stage) or NOT_RUN)[:DIGITS],
         ),
         Column(
             'models scored', lambda m: ', '.join(dict.fromkeys(r['model'] for r in m.finetuned)) or 'none'

@@ -18,9 +18,10 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
 from bioptimus_jax.surgery.account import TOKENS
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
@@ -79,8 +80,8 @@ class Measures:
     search: dict[str, Any] = _of('finetune', search.FILE, dict)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
     curriculum: Rows = _of('pretrain', CURRICULUM, list, 'name', 'stop')
-    manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    begun: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    manifests: dict[str, Manifest] = dataclasses.field(default_factory=dict)
+    begun: dict[str, Claim] = dataclasses.field(default_factory=dict)
     """The configuration of every stage that has begun and not ended."""
     gaps: str = ''
     """What finished stages have written and is not there any more, in words."""
@@ -96,13 +97,17 @@ class Measures:
         different = [self.comparison.get(tokens) for tokens in ('new', 'lost')]
         return self.run.config.vocab.kind == 'source' or different == [0, 0]
 
+    def manifest_of(self, stage: str) -> Manifest:
+        """The manifest of a stage, an empty one where it is not finished."""
+        return self.manifests.get(stage, Manifest())
+
     def content_of(self, stage: str) -> str | None:
         """The digest of what a stage wrote."""
-        return self.manifests.get(stage, {}).get('content')
+        return self.manifest_of(stage).content
 
     def rows_of(self, split: str = 'train') -> dict[str, Any]:
         """What stage rows counted of a split; {} where it has not been run."""
-        return (self.manifests.get('rows') or {}).get('counts', {}).get(split, {})
+        return self.manifest_of('rows').counts.get(split, {})
 
     @property
     def phases(self) -> list[str]:
@@ -294,9 +299,9 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     )
 
 
-def _begun(run: Run) -> dict[str, dict[str, Any]]:
-    claims = {s: read_record(run.workdir / s, STARTED) for s in run.config.stages if not run.manifest(s)}
-    return {stage: {'config': claim.get('config', {})} for stage, claim in claims.items() if claim}
+def _begun(run: Run) -> dict[str, Claim]:
+    claims = {s: read_claim(run.workdir / s) for s in run.config.stages if not run.manifest(s)}
+    return {stage: claim for stage, claim in claims.items() if claim}
 
 
 def _gaps(run: Run) -> str:

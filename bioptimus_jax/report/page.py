@@ -251,7 +251,7 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         if top := gain.best_on_devel(m, dataset, m.models):
             test, label = statistics.fmean(m.scores(top, dataset)), m.task(dataset).metric.label
             found.append((f'{test:.1f}', f'test {label} on {dataset}, best on devel: {m.label(top)}'))
-    seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
+    seconds = sum(manifest.seconds or 0 for manifest in m.manifests.values())
     return [*found, (clock(seconds), 'for all finished stages')] if seconds else found
 
 

@@ -14,6 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.cells import units_of
@@ -39,25 +40,26 @@ OPTIONAL = {
     'begun': dict,
 }
 """Measures of a record where a run has them."""
+RESTORE = 'restore the file'
 OF_OPTIONAL = {'curriculum': ('name', 'stop')}
 
 
 class Recorded(Run):
     """A run of which the record is left. It has a name, a configuration and manifests, and no folder."""
 
-    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, dict[str, Any]]):
+    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, Manifest]):
         self.workdir, self.config, self.manifests = place, experiment, manifests
         self.leads, self.mirror = True, None
         self.console, self.metrics = Console(quiet=True), MetricsLog(place)
 
-    def manifest(self, stage: str) -> dict[str, Any] | None:
+    def manifest(self, stage: str) -> Manifest | None:
         return self.manifests.get(stage)
 
 
 def record_of(name: str, m: Measures) -> dict[str, Any]:
     """What `measures_of` needs, and the seconds of the stages that the run made itself."""
-    manifests = {s: {key: x[key] for key in OF_A_MANIFEST if key in x} for s, x in m.manifests.items()}
-    own = [s for s, of_stage in m.manifests.items() if 'seconds' in of_stage and not of_stage.get('folder')]
+    manifests = {s: _kept(x.json()) for s, x in m.manifests.items()}
+    own = [s for s, of_stage in m.manifests.items() if of_stage.seconds is not None and not of_stage.folder]
     return {
         'arm': name,
         'cloze': m.cloze,
@@ -70,8 +72,17 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
         'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
         'geometry': [_without_replicates(record) for record in m.geometry],
         'manifests': manifests,
-        **{name: value for name in OPTIONAL if (value := getattr(m, name))},
+        **{name: value for name in OPTIONAL if name != 'begun' and (value := getattr(m, name))},
+        **(
+            {'begun': {s: {'config': plain(claim.settings)} for s, claim in m.begun.items()}}
+            if m.begun
+            else {}
+        ),
     }
+
+
+def _kept(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: manifest[key] for key in OF_A_MANIFEST if key in manifest}
 
 
 def named(runs: Sequence[Measures]) -> dict[str, Measures]:
@@ -115,6 +126,11 @@ def _flaw(record: Mapping[str, Any]) -> str:
     return ''
 
 
+def manifests_of(value: Mapping[str, Any], place: Path) -> dict[str, Manifest]:
+    """What a record keeps of the manifests of a run, by stage."""
+    return {stage: Manifest.read(x, f'{place}: manifests: {stage}', RESTORE) for stage, x in value.items()}
+
+
 def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
     """The measures of a checked record; `place` is where a run of that name would lie."""
     known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
@@ -125,7 +141,12 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     known |= {name: record[name] for name in OPTIONAL if name in record}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
-    known['run'] = Recorded(place, experiment, record['manifests'])
+    known['manifests'] = manifests_of(record['manifests'], place)
+    if 'begun' in record:
+        known['begun'] = {
+            s: Claim.read(x, f'{place}: begun: {s}', RESTORE) for s, x in record['begun'].items()
+        }
+    known['run'] = Recorded(place, experiment, known['manifests'])
     return Measures(**known)
 
 

@@ -11,6 +11,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
@@ -58,7 +59,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     documents = open_documents(run.folder('corpus'), 'train')
     kind = TOKENIZERS.load(run.config.vocab.tokenizer)
     like = source if source is not None and source.kind is kind else None
-    words = (run.manifest('corpus') or {})['counts']['words']['train']
+    words = (run.manifest('corpus') or Manifest()).counts['words']['train']
     share = share_counted(run.config.vocab.sample_words, words)
     domain, general = count_corpora(run.console, run.config, documents, share, like or subwords)
     run.console.say(

@@ -13,7 +13,7 @@ NOT_RUN = 'stage corpus has not been run.'
 
 def documents(m: Measures) -> Table:
     """What was read, what was left out and why, and what is left."""
-    counts = m.manifests.get('corpus', {}).get('counts', {})
+    counts = m.manifest_of('corpus').counts
     records: list[tuple[str, int | None, int | None]] = []
     if 'read' in counts:
         records = [('read', counts['read'], None)]

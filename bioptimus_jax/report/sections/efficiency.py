@@ -146,12 +146,8 @@ def first_at(points: Points, level: float) -> tuple[int, float, str]:
 
 def _before(m: Measures) -> Effort:
     """Surgery, and contexts where it read them. Reading sentences is no training: no words, no tokens."""
-    stages = (
-        ('contexts', 'surgery')
-        if 'contexts' in m.manifests.get('surgery', {}).get('inputs', {})
-        else ('surgery',)
-    )
-    seconds = [m.manifests[s]['seconds'] for s in stages if s in m.manifests]
+    stages = ('contexts', 'surgery') if 'contexts' in m.manifest_of('surgery').inputs else ('surgery',)
+    seconds = [x for s in stages if (x := m.manifest_of(s).seconds) is not None]
     flops: float | None = 0.0
     if read := [r for r in m.encoded if isinstance(r, Encoded)]:
         with contextlib.suppress(InputError):  # the model of surgery may have been removed
