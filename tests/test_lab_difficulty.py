@@ -121,24 +121,24 @@ def test_perplexity_by_hand():
     assert one['weight'] == [5]
     assert one['loss'] == pytest.approx([math.log(8 * 32 * 1 * 2 * 4)])
     found = perplexity.of_setting(one)
-    assert found['perplexity']['samples'] == pytest.approx([2048 ** (1 / 5)])
-    assert found['masked']['samples'] == pytest.approx([4])  # the root of 8 times 2
-    assert found['replaced']['mean'] == pytest.approx(32)
-    assert found['kept']['mean'] == pytest.approx(2)
-    assert found['positions'] == {'perplexity': 5, 'masked': 2, 'replaced': 1, 'kept': 2}
+    assert found.perplexity.samples == pytest.approx([2048 ** (1 / 5)])
+    assert found.masked.samples == pytest.approx([4])  # the root of 8 times 2
+    assert found.replaced.mean == pytest.approx(32)
+    assert found.kept.mean == pytest.approx(2)
+    assert found.positions == {'perplexity': 5, 'masked': 2, 'replaced': 1, 'kept': 2}
     # The upper row in the second sample, the lower in the first.
     found = perplexity.of_setting(perplexity.sums_of(losses, masked, np.array([1, 0]), 2))
-    assert found['perplexity']['samples'] == pytest.approx([8 ** (1 / 2), 256 ** (1 / 3)])
-    assert found['masked']['samples'] == pytest.approx([2, 8])
-    assert found['replaced'] is None  # none in the first sample
-    assert found['positions'] == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
+    assert found.perplexity.samples == pytest.approx([8 ** (1 / 2), 256 ** (1 / 3)])
+    assert found.masked.samples == pytest.approx([2, 8])
+    assert found.replaced is None  # none in the first sample
+    assert found.positions == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
     # Logarithms ln 4 apart: their mean ± 12.7062 (t with one degree of freedom) times half of that, taken back.
     made = perplexity.summary([2.0, 8.0])
-    assert made['mean'] == pytest.approx(4)
-    assert made['interval'] == pytest.approx([4 * 2**-12.7062, 4 * 2**12.7062], rel=1e-4)
-    assert perplexity.summary([3.0])['interval'] is None
+    assert made.mean == pytest.approx(4)
+    assert made.interval == pytest.approx([4 * 2**-12.7062, 4 * 2**12.7062], rel=1e-4)
+    assert perplexity.summary([3.0]).interval is None
     # Samples that differ as much as those of two texts: 360 ± 1,783 is no interval of a perplexity.
-    wide = perplexity.summary([220.0, 500.7])['interval']
+    wide = perplexity.summary([220.0, 500.7]).interval
     assert 0 < wide[0] < 220
     assert wide[1] > 500.7
 
@@ -147,30 +147,30 @@ def test_a_setting_without_such_positions_has_no_perplexity_of_them():
     sums = {'loss': 2.0, 'weight': 2.0, 'masked_loss': 2.0, 'masked_weight': 2.0}
     sums |= {'replaced_loss': 0.0, 'replaced_weight': 0.0, 'kept_loss': 0.0, 'kept_weight': 0.0}
     found = perplexity.of_setting({name: np.array([value]) for name, value in sums.items()})
-    assert found['masked']['mean'] == pytest.approx(math.e)
-    assert found['replaced'] is None
-    assert found['kept'] is None
+    assert found.masked.mean == pytest.approx(math.e)
+    assert found.replaced is None
+    assert found.kept is None
 
 
 def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path, monkeypatch):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
-    ours = difficulty.measure(run, [str(place / 'bert')])['models'][0]
+    ours = difficulty.measure(run, [str(place / 'bert')]).models[0]
     monkeypatch.setattr(difficulty, '_computed_here', lambda folder: False)
-    theirs = difficulty.measure(run, [str(place / 'bert')])['models'][0]
-    assert (ours['computed_by'], theirs['computed_by']) == ('jax', 'transformers')
-    assert (ours['model'], ours['rows']) == ('bert', theirs['rows'])
-    assert ours['pieces'] == theirs['pieces']
-    for name, measured in ours['settings'].items():
-        assert theirs['settings'][name]['positions'] == measured['positions']
+    theirs = difficulty.measure(run, [str(place / 'bert')]).models[0]
+    assert (ours.computed_by, theirs.computed_by) == ('jax', 'transformers')
+    assert (ours.model, ours.rows) == ('bert', theirs.rows)
+    assert ours.pieces == theirs.pieces
+    for name, measured in ours.settings.items():
+        assert theirs.settings[name].positions == measured.positions
         for kind in perplexity.KINDS:
-            if measured[kind] is None:
-                assert theirs['settings'][name][kind] is None
+            if measured.of(kind) is None:
+                assert theirs.settings[name].of(kind) is None
                 continue
-            assert theirs['settings'][name][kind]['samples'] == pytest.approx(
-                measured[kind]['samples'], rel=1e-4
+            assert theirs.settings[name].of(kind).samples == pytest.approx(
+                measured.of(kind).samples, rel=1e-4
             )
     # Weights are far from even, so that agreement says something.
-    assert abs(ours['settings']['0.1']['masked']['mean'] / len(TOKENS) - 1) > 0.2
+    assert abs(ours.settings['0.1'].masked.mean / len(TOKENS) - 1) > 0.2
 
 
 def test_a_roberta_is_masked_in_its_own_words(place):

@@ -52,6 +52,7 @@ from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
@@ -518,7 +519,7 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
 def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepared, tmp_path):
     workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
     if killed == 'decided':
-        ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
+        ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.ended]
         assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
     pretrained(Run(workdir, self_paced(prepared, paced[2]), quiet=True))
     assert_same_course(workdir, paced)
@@ -627,19 +628,19 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
         for kind in expected[0]:
             values = [s[kind] for s in expected]
             # A token that is drawn in its own place stands as it was, and counts as replaced here.
-            assert found[name][kind]['samples'] == pytest.approx(
+            assert found[name].of(kind).samples == pytest.approx(
                 values, rel=1e-4 if kind == 'masked' else 5e-3
             )
-            assert found[name][kind]['mean'] == pytest.approx(np.exp(np.mean(np.log(values))), rel=5e-3)
-        low, high = found[name]['perplexity']['interval']
+            assert found[name].of(kind).mean == pytest.approx(np.exp(np.mean(np.log(values))), rel=5e-3)
+        low, high = found[name].perplexity.interval
         error = np.std([np.log(s['perplexity']) for s in expected], ddof=1) / np.sqrt(3)
         # t with two degrees of freedom, of the logarithms
         assert np.log(high / low) == pytest.approx(2 * 4.302653 * error, rel=1e-2)
-    assert found['0.4']['replaced'] is None
-    assert found['0.4']['kept'] is None
-    assert len(set(found['0.1']['perplexity']['samples'])) == 3
+    assert found['0.4'].replaced is None
+    assert found['0.4'].kept is None
+    assert len(set(found['0.1'].perplexity.samples)) == 3
     facts = read_json(tmp_path / 'difficulty.json')
-    assert facts['settings'] == found
+    assert facts['settings'] == plain(found)
     assert facts['texts'] == [difficulty.HELDOUT]
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
@@ -667,7 +668,8 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     def ranked(sums):
         measured, (hidden, every) = measure(sums), next(given)
         named = {'masked': hidden, 'perplexity': every}
-        return measured | {kind: {**measured[kind], 'mean': mean} for kind, mean in named.items()}
+        changed = {kind: dataclasses.replace(measured.of(kind), mean=mean) for kind, mean in named.items()}
+        return dataclasses.replace(measured, **changed)
 
     monkeypatch.setattr(perplexity, 'of_setting', ranked)
     run = Run(workdir, experiment(prepared, **changes))
@@ -675,7 +677,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     run.console.say = lines.append
     pretrained(run)
     wanted = ['0.2', '0.4', '0.1', '0.3']
-    assert [r['name'] for r in curriculum.read_record(workdir / 'pretrain')] == wanted
+    assert [r.name for r in curriculum.read_record(workdir / 'pretrain')] == wanted
     assert (
         'pretrain: phases easy_to_hard, perplexity at [MASK] in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)'
         in lines
@@ -714,7 +716,7 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     found = difficulty.perplexities(run.console, e, run.folder, tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
-        assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
+        assert measured.perplexity.mean == pytest.approx(len(tokens), rel=0.05)
     facts = read_json(tmp_path / 'difficulty.json')
     assert (facts['documents'], facts['samples']) == (2, 2)
     letters_and_stops = 30 * len('astercone.') + 30 * len('distance.')

@@ -59,17 +59,17 @@ def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
 
 def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default():
     changes = functools.partial(differences, default=functools.partial(default_of, Experiment))
-    old = {'config': {'evaluation.seed': 1729}, 'inputs': {}}
-    new = {**old['config'], 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
-    assert changes(old, {'config': new, 'inputs': {}}) == ["config.phases: ['0.1', '0.2… -> ['0.1']"]
+    old = Claim(config={'evaluation.seed': 1729})
+    new = {**old.config, 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
+    assert changes(old, Claim(config=new)) == ["config.phases: ['0.1', '0.2… -> ['0.1']"]
     new |= {'evaluation.snapshots_per_phase': 4, 'phase.late.rate': 0.2}
-    found = changes(old, {'config': new, 'inputs': {}})
+    found = changes(old, Claim(config=new))
     assert [change.split(':')[0] for change in found] == [
         'config.evaluation.snapshots_per_phase',
         'config.phase.late.rate',
         'config.phases',
     ]
-    assert changes({'config': new, 'inputs': {}}, old)  # a key that is gone
+    assert changes(Claim(config=new), old)  # a key that is gone
 
 
 def test_inputs_count_by_content_not_by_name(tmp_path):

@@ -325,11 +325,16 @@ def measured_difficulty():
     models = [
         {
             'model': model,
+            'folder': model,
+            'computed_by': 'jax',
+            'rows': 300,
+            'pieces': 9000,
             'settings': {name: setting(40 + shift + 5 * i, name == '0.4') for i, name in enumerate(PHASES)},
         }
         for shift, model in enumerate(('initial', '0.4'))
     ]
-    return {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'phases': phases, 'models': models}
+    facts = {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'measure': 'masked', 'phases': phases}
+    return {**facts, 'models': models, 'seconds': 9.0}
 
 
 def measured_words(shift):

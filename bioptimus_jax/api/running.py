@@ -168,7 +168,7 @@ def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
     """The phase that was trained last: the order may have been computed."""
     from bioptimus_jax.pretrain.curriculum import read_record  # late: imports jax
 
-    trained = [record['name'] for record in read_record(run / 'pretrain')]
+    trained = [placed.name for placed in read_record(run / 'pretrain')]
     return (trained or list(phases))[-1]
 
 

@@ -25,6 +25,7 @@ from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, object
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.run.folder import Run, stage_folder, stage_metrics
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
@@ -316,24 +317,24 @@ def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
     placed, ends = curriculum.read_record(folder), curriculum.recorded_phases(folder)
     if not placed:
         return ''
-    own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
+    own = ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
     lines = [
         '## Curriculum\n',
         '| phase | objective | masked | rate | [MASK]-random-same | steps until | held-out loss |',
         '|---|---|---|--:|--:|--:|--:|',
     ]
-    losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
+    losses = {e.step: e.loss for e in Evaluation.among(records)}
     if 0 in losses:
         lines.append(f'| step 0 | | | | | 0 | {losses[0]:.3f} |')
     objectives = []
     for phase in placed:
-        if phase['start'] >= own or phase['name'] not in run.config.phase:
+        if phase.start >= own or phase.name not in run.config.phase:
             continue
-        stop, objective = min(phase['stop'], own), run.config.objective_in(phase['name'])
+        stop, objective = min(phase.stop, own), run.config.objective_in(phase.name)
         objectives.append(objective)
-        masking = masking_of(run.config, phase['name']) or ('—', '—', '—')
+        masking = masking_of(run.config, phase.name) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
-        lines.append(f'| {phase["name"]} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
+        lines.append(f'| {phase.name} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
     told = '. '.join(words_of(run.config, objective) for objective in dict.fromkeys(objectives))
     lines.append(f'\nObjective {told}.' if told else '')
     lines.append(f'Held-out loss: {heldout_loss_of(run.config)}, on documents never trained on.\n')

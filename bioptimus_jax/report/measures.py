@@ -7,7 +7,7 @@ import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune import search
@@ -18,8 +18,10 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
+from bioptimus_jax.records.record import REMEDY, Record
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
@@ -39,13 +41,21 @@ READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
-Records = TypeVar('Records', list, dict)
 Rows = list[dict[str, Any]]
 
 
-def _of(stage: str, file: str, kind: type, *needed: str) -> Any:
-    """A field that is read from a file of a stage, of which each record has the keys `needed`."""
-    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, *needed)})
+def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> Any:
+    """A field that is read from a file of a stage, a list or an object; its entries are of that kind of record."""
+    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of)})
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredDifficulty:
+    """The perplexities of a model by phase, and what they were measured on."""
+
+    on: Facts
+    model: str
+    settings: Mapping[str, OfSetting]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +80,7 @@ class Measures:
     frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
     entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
-    difficulty: Rows = dataclasses.field(default_factory=list)
+    difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
     encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
     statistics: Rows = _of('finetune', 'statistics.json', list)
     slices: Rows = _of('finetune', 'slices.json', list)
@@ -79,7 +89,7 @@ class Measures:
     labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
     search: dict[str, Any] = _of('finetune', search.FILE, dict)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
-    curriculum: Rows = _of('pretrain', CURRICULUM, list, 'name', 'stop')
+    curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
     manifests: dict[str, Manifest] = dataclasses.field(default_factory=dict)
     begun: dict[str, Claim] = dataclasses.field(default_factory=dict)
     """The configuration of every stage that has begun and not ended."""
@@ -114,7 +124,7 @@ class Measures:
         """Phases in the order of training, which the run may have computed; before it begins, in the order given."""
         if not self.trains:
             return []
-        given, trained = self.run.config.phases, [r['name'] for r in self.curriculum]
+        given, trained = self.run.config.phases, [r.name for r in self.curriculum]
         return [n for n in trained if n in given] + [n for n in given if n not in trained]
 
     @property
@@ -289,13 +299,13 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         finetuned=_cells(folders['finetune']),
         tokens=_lines(folders['surgery'] / TOKENS) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
-        probe=_read(run.workdir / PROBE, dict, 'variants'),
+        probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
         encoded=Encoded.among(stage_metrics(run, 'surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
         gaps=gaps,
-        **{name: _read(folders[stage] / file, *read) for name, (stage, file, *read) in files.items()},
+        **{name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()},
     )
 
 
@@ -333,15 +343,17 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return leaves
 
 
-def _difficulty(run: Run) -> Rows:
+def _difficulty(run: Run) -> list[MeasuredDifficulty]:
     """A record for every model that was measured: by the verb, and for the order of the curriculum."""
-    asked = _read(run.workdir / DIFFICULTY, dict, 'models')
-    of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict, 'settings', 'probe')
-    shared = {name: value for name, value in asked.items() if name != 'models'}
-    records = [{**shared, **r} for r in asked.get('models', ())]
-    # Records of older versions have no kinds of positions.
-    known = of_order and all(isinstance(s['positions'], dict) for s in of_order['settings'].values())
-    return records + ([{'model': of_order['probe'], **of_order}] if known else [])
+    found, path = [], run.workdir / DIFFICULTY
+    if (value := read_json(path)) is not None:
+        asked = Difficulty.read(value, str(path), 'run `bioptimus difficulty` again')
+        found = [MeasuredDifficulty(asked, r.model, r.settings) for r in asked.models]
+    path = stage_folder(run, 'pretrain') / DIFFICULTY
+    if (value := read_json(path)) is not None:
+        order = OrderDifficulty.read(value, str(path), REMEDY)
+        found.append(MeasuredDifficulty(order, order.probe, order.settings))
+    return found
 
 
 def _cells(folder: Path) -> Rows:
@@ -351,7 +363,7 @@ def _cells(folder: Path) -> Rows:
         return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]
     cells = []
     for file in sorted(folder.glob(CELLS)):
-        record = _read(file, dict, 'devel', 'test')
+        record = _read(file, dict, None, 'devel', 'test')
         if asked is None or asked.get(file.parent) == record.get('print'):
             model, dataset, setting, seed = file.parts[-5:-1]
             place = {'model': model, 'dataset': dataset, 'setting': setting}
@@ -359,15 +371,17 @@ def _cells(folder: Path) -> Rows:
     return cells
 
 
-def _read(path: Path, kind: type[Records], *needed: str) -> Records:
+def _read(path: Path, kind: type, of: type[Record] | None = None, *needed: str) -> Any:
     """The records of a file, or none of them where it does not exist. Raises InputError."""
     value = read_json(path)
     if value is None:
         return kind()
+    if of:
+        return of.read_all(value, str(path)) if kind is list else of.read(value, str(path))
     records = value if isinstance(value, list) else [value]
     fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
     if not fits or any(key not in record for record in records for key in needed):
-        raise InputError(f'{path}: is damaged (other JSON than was written); rerun the stage that made it')
+        raise InputError(f'{path}: is damaged (other JSON than was written); {REMEDY}')
     return value
 
 

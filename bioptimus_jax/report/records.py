@@ -14,6 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
 from bioptimus_jax.records.record import plain
@@ -41,7 +42,6 @@ OPTIONAL = {
 }
 """Measures of a record where a run has them."""
 RESTORE = 'restore the file'
-OF_OPTIONAL = {'curriculum': ('name', 'stop')}
 
 
 class Recorded(Run):
@@ -72,7 +72,7 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
         'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
         'geometry': [_without_replicates(record) for record in m.geometry],
         'manifests': manifests,
-        **{name: value for name in OPTIONAL if name != 'begun' and (value := getattr(m, name))},
+        **{name: value for name in OPTIONAL if name != 'begun' and (value := plain(getattr(m, name)))},
         **(
             {'begun': {s: {'config': plain(claim.settings)} for s, claim in m.begun.items()}}
             if m.begun
@@ -118,7 +118,7 @@ def _flaw(record: Mapping[str, Any]) -> str:
             return f'{name} is missing, or not of type {kind.__name__}'
     if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
         return 'arm is not a name'
-    for name, keys in (NEEDED | OF_OPTIONAL).items():
+    for name, keys in NEEDED.items():
         for entry in record.get(name, ()):
             lacking = [key for key in keys if not isinstance(entry, dict) or key not in entry]
             if lacking:
@@ -139,6 +139,7 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     known['evaluations'] = Evaluation.read_all(record['evaluations'], f'{RECORDS}: {place.name}: evaluations')
     known['encoded'] = EncodedFlops.read_all(record['encoded'], f'{RECORDS}: {place.name}: encoded')
     known |= {name: record[name] for name in OPTIONAL if name in record}
+    known['curriculum'] = PlacedPhase.read_all(record.get('curriculum', []), f'{place}: curriculum', RESTORE)
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
     known['manifests'] = manifests_of(record['manifests'], place)

@@ -95,7 +95,7 @@ def _ends(m: Measures) -> Mapping[str, int]:
     Older records have no curriculum.
     """
     if m.curriculum:
-        return {r['name']: int(r['stop']) for r in m.curriculum}
+        return {r.name: r.stop for r in m.curriculum}
     ended = {name: step for name in m.phases if (step := m.step_of(name)) is not None}
     return ended if len(ended) == len(m.phases) else {}
 
