@@ -16,6 +16,7 @@ from toy_measures import cell, geometry_of, measured
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.scoring.student import interval
@@ -61,7 +62,7 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
 def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path):
     def of(model, nats):
         rare = {'words': 3, 'nats_per_word': nats, 'frequency_nats': 9.5}
-        return {'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}
+        return HiddenWords.read({'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}, 'cloze')
 
     def named(name, first, last, vocabulary='own'):
         made = measured(tmp_path / name, (9, 8))

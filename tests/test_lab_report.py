@@ -115,7 +115,7 @@ def test_geometry_shows_every_phase_and_its_change(run):
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
     ]
-    cosine = m.geometry[0]['words']['embeddings']['cosine']
+    cosine = m.geometry[0].words['embeddings']['cosine']
     shown = table.rows[0][list(table.columns).index('cosine')]
     assert shown.value == cosine['value']
     assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'

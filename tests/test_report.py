@@ -646,9 +646,9 @@ def test_entities_from_frozen_states_are_beside_the_losses_of_phases(run):
 
 def test_entities_are_counted_in_pieces(run):
     m = read_measures(run)
-    measured = m.entities['datasets']['drugs']['source']
-    assert vocabulary.pieces_per_mention(measured) == pytest.approx(2.0 * 900 / 500)
-    assert vocabulary.pieces_per_mention({'words': 9, 'pieces_per_word': 2.0}) is None
+    measured = m.entities.datasets['drugs']['source']
+    assert measured.pieces_per_mention == pytest.approx(2.0 * 900 / 500)
+    assert dataclasses.replace(measured, mentions=0).pieces_per_mention is None
     both = vocabulary.frequency_classes(m)
     assert re.search(r'different words, %: .* 90.01 \(below 1\)', both.alt)  # 1,000 of 1,111 words
     assert '>general corpus<' in both.svg

@@ -28,6 +28,7 @@ from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer import subwords, training
@@ -339,16 +340,16 @@ def test_comparison_by_hand() -> None:
     own = wordpiece.make([*specials, 'kinase', 'a', '##b', '.'], True)
     source = wordpiece.make([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
     report = compare.compare(own, source, ['Kinase ab kinase.', 'kinase zz'])
-    assert (report['size'], report['source_size']) == (9, 11)
-    assert (report['kept'], report['new'], report['lost']) == (8, 1, 3)
+    assert (report.size, report.source_size) == (9, 11)
+    assert (report.kept, report.new, report.lost) == (8, 1, 3)
     # words: kinase ab kinase . kinase zz; pieces 1+2+1+1+1+1 against 2+2+2+1+2+1
-    assert report['vocabulary']['words'] == 6
-    assert report['vocabulary']['pieces_per_word'] == round(7 / 6, 4)
-    assert report['source']['pieces_per_word'] == round(10 / 6, 4)
-    assert report['vocabulary']['pieces_per_word_between_spaces'] == round(7 / 5, 4)
-    assert report['vocabulary']['unknown_words'] == round(1 / 6, 6)
-    assert report['vocabulary']['one_piece_words'] == round(4 / 6, 4)
-    assert report['examples'] == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
+    assert report.vocabulary.words == 6
+    assert report.vocabulary.pieces_per_word == round(7 / 6, 4)
+    assert report.source.pieces_per_word == round(10 / 6, 4)
+    assert report.vocabulary.pieces_per_word_between_spaces == round(7 / 5, 4)
+    assert report.vocabulary.unknown_words == round(1 / 6, 6)
+    assert report.vocabulary.one_piece_words == round(4 / 6, 4)
+    assert plain(report.examples) == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
     assert compare.new_tokens(own, source) == ['kinase']
     assert compare.new_tokens(own, None) == []
 

@@ -378,7 +378,14 @@ def write_vocabulary(run):
         owner: {'words': 900, 'pieces_per_word': rate, 'unknown_words': 0.0, 'one_piece_words': 1 / rate}
         for owner, rate in (('vocabulary', 1.25), ('source', 2.0))
     }
-    comparison = {**owners, 'kept': 12000, 'new': 18522, 'lost': 18000}
+    comparison = {
+        'size': 30522,
+        'documents_measured': 9,
+        **owners,
+        'kept': 12000,
+        'new': 18522,
+        'lost': 18000,
+    }
     write_json(run.workdir / 'vocab' / 'comparison.json', comparison)
     mentions = {'mentions': 500, 'different': 400, 'one_piece_mentions': 0.3}
     sets = {name: {owner: owners[owner] | mentions for owner in owners} for name in ('drugs', 'ncbi-disease')}

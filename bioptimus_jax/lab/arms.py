@@ -15,6 +15,7 @@ from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
@@ -220,24 +221,23 @@ def new_tokens(arms: Arms, control: str) -> Table:
     base, when = arms.get(control, {}), {'step 0': 0, 'the end': -1}
 
     def nats(name: str, at: int, m: Measures) -> float:
-        found = m.cloze_of((PHASE_INITIAL, *m.phases)[at]).get('new_tokens', {}).get(name, {})
-        return found.get('nats_per_word', np.nan)
+        found = m.cloze_of((PHASE_INITIAL, *m.phases)[at])
+        value = found.by_class[name].nats_per_word if found and name in found.by_class else None
+        return np.nan if value is None else value
 
     def less(arm: str, name: str, at: str) -> Cell:
         pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
         return over_seeds(_finite(own - m for own, m in pairs), sign='+')
 
-    kinds: dict[str, Any] = next(
-        (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
-    )
+    kinds = next((r.by_class for m in base.values() for r in m.cloze if r.by_class), {})
     vocabularies = {m.content_of('vocab') for m in base.values()}
     others = [
         a for a in arms if a != control and {m.content_of('vocab') for m in arms[a].values()} <= vocabularies
     ]
     columns = [
         Column('word in the corpus, per million', lambda name, at: name),
-        Column('hidden words', lambda name, at: count(kinds[name]['words'])),
-        Column('frequency alone', lambda name, at: fixed(kinds[name]['frequency_nats'])),
+        Column('hidden words', lambda name, at: count(kinds[name].words)),
+        Column('frequency alone', lambda name, at: fixed(kinds[name].frequency_nats)),
         Column('at', lambda name, at: at),
         Column(
             f'{control}, nats / word',
@@ -250,7 +250,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
     )
     absent = f'stage analyze of {control} has not been run, or by an older version.'
-    records = product((name for name in kinds if kinds[name]['words']), when)
+    records = product((name for name in kinds if kinds[name].words), when)
     return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
 
 
@@ -352,9 +352,9 @@ def differences(arms: Arms, control: str) -> Figure:
     return Figure('differences', title, caption, alt, svg)
 
 
-def other_words(records: Iterable[dict[str, Any]]) -> str:
+def other_words(records: Iterable[HiddenWords | None]) -> str:
     """A warning where models were scored on different words, else ''."""
-    several = len({r['mask'] for r in records if 'mask' in r}) > 1
+    several = len({r.mask for r in records if r and r.mask}) > 1
     return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
 
 

@@ -156,7 +156,8 @@ def _loss_under(m: Measures, setting: str) -> float | None:
 
 
 def _nats(m: Measures) -> float | None:
-    return m.hidden_words_of(m.phases[-1]).get('nats_per_word')
+    hidden = m.hidden_words_of(m.phases[-1])
+    return hidden.nats_per_word if hidden else None
 
 
 def _score(m: Measures, dataset: str) -> float | None:

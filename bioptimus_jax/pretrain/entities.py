@@ -51,7 +51,7 @@ class WithEntities:
         found = [0.0] * len(self.names)
         if self.sets:
             on_device = jax.device_put(model, jax.local_devices()[0])
-            found = [r['f1'] for r in self.sets.records('', self.subwords, architecture, on_device)]
+            found = [r.f1 for r in self.sets.records('', self.subwords, architecture, on_device)]
         for name, f1 in zip(self.names, of_first(found), strict=True):
             yield f'{ENTITY_SET}{name}', f1
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 from bioptimus_jax.records.record import Record, left_out
 
@@ -75,14 +75,11 @@ class Facts(Record):
 class OrderDifficulty(Facts):
     """pretrain/difficulty.json: by phase, for the model `probe`, from so many `rows` and `pieces` of text."""
 
+    FIRST: ClassVar[tuple[str, ...]] = ('probe',)
     probe: str
     rows: int
     pieces: int
     settings: Mapping[str, OfSetting]
-
-    def json(self) -> dict[str, Any]:
-        """The JSON object, which begins with the probe."""
-        return {'probe': self.probe, **super().json()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,6 +57,8 @@ class Record:
     """
 
     VERSION: ClassVar[int] = 1
+    FIRST: ClassVar[tuple[str, ...]] = ()
+    """Keys that are written before those of the class that a record extends."""
 
     @classmethod
     def read(cls, value: Any, where: str, remedy: str = REMEDY) -> Self:
@@ -144,7 +146,7 @@ def _planned(kind: type[Record]) -> _Plan:
     rest = next((f.name for f in fields if 'others' in f.metadata), '')
     missing = dataclasses.MISSING
     return _Plan(
-        tuple(f.name for f in fields),
+        tuple(dict.fromkeys((*kind.FIRST, *(f.name for f in fields)))),
         {f.name: _check(hints[f.name]) for f in fields if f.name != rest},
         frozenset(f.name for f in fields if f.default is missing and f.default_factory is missing),
         frozenset(f.name for f in fields if 'left_out' in f.metadata),

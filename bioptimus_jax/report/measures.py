@@ -18,10 +18,12 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.record import REMEDY, Record
+from bioptimus_jax.records.vocabulary import Comparison, Entities
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
@@ -49,6 +51,11 @@ def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> An
     return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of)})
 
 
+def _one(stage: str, file: str, of: type[Record]) -> Any:
+    """A field that is read from a file of a stage, one record; None where there is no file."""
+    return dataclasses.field(default=None, metadata={'of': (stage, file, None, of)})
+
+
 @dataclasses.dataclass(frozen=True)
 class MeasuredDifficulty:
     """The perplexities of a model by phase, and what they were measured on."""
@@ -68,17 +75,17 @@ class Measures:
     evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
     clock: list[Spans] = dataclasses.field(default_factory=list)
     finetuned: Rows = dataclasses.field(default_factory=list)
-    cloze: Rows = _of('analyze', 'cloze.json', list)
-    geometry: Rows = _of('analyze', 'geometry.json', list)
+    cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
+    geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
     points: dict[str, Any] = _of('analyze', 'points.json', dict)
-    frozen: Rows = _of('analyze', 'frozen.json', list)
-    snapshots: Rows = _of('analyze', 'snapshots.json', list)
-    new_tokens: Rows = _of('analyze', 'new_tokens.json', list)
+    frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
+    snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
+    new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
     tokens: Rows = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
-    comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)
+    comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
     frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
-    entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
+    entities: Entities | None = _one('analyze', 'entities.json', Entities)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
     difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
     encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
@@ -104,8 +111,9 @@ class Measures:
     @property
     def keeps_vocabulary(self) -> bool:
         """Whether the pieces are those of the source: as configured, or as stage vocab found."""
-        different = [self.comparison.get(tokens) for tokens in ('new', 'lost')]
-        return self.run.config.vocab.kind == 'source' or different == [0, 0]
+        found = self.comparison
+        same = found is not None and (found.new, found.lost) == (0, 0)
+        return self.run.config.vocab.kind == 'source' or same
 
     def manifest_of(self, stage: str) -> Manifest:
         """The manifest of a stage, an empty one where it is not finished."""
@@ -130,7 +138,11 @@ class Measures:
     @property
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
-        seen = [r['model'] for r in (*self.finetuned, *self.cloze, *self.geometry)]
+        seen = [
+            *(r['model'] for r in self.finetuned),
+            *(r.model for r in self.cloze),
+            *(r.model for r in self.geometry),
+        ]
         return self.in_order([*seen, *[PHASE_INITIAL] * self.trains, *self.phases])
 
     def in_order(self, models: Iterable[str]) -> list[str]:
@@ -246,16 +258,16 @@ class Measures:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
 
-    def cloze_of(self, model: str) -> dict[str, Any]:
-        return next((r for r in self.cloze if r['model'] == model), {})
+    def cloze_of(self, model: str) -> HiddenWords | None:
+        return next((r for r in self.cloze if r.model == model), None)
 
-    def hidden_words_of(self, model: str) -> dict[str, Any]:
+    def hidden_words_of(self, model: str) -> HiddenWords | None:
         """Hidden words of a model, snapshots too; see `cloze_of`."""
-        return next((r for r in (*self.cloze, *self.snapshots) if r['model'] == model), {})
+        return next((r for r in (*self.cloze, *self.snapshots) if r.model == model), None)
 
     def frozen_f1(self, model: str, dataset: str) -> float | None:
         """The F1, in percent, of entities from the frozen states of a model; None where it was not measured."""
-        found = (r['f1'] for r in self.frozen if (r['model'], r['set']) == (model, dataset))
+        found = (r.f1 for r in self.frozen if (r.model, r.set) == (model, dataset))
         return next((100 * f1 for f1 in found), None)
 
 
@@ -371,15 +383,15 @@ def _cells(folder: Path) -> Rows:
     return cells
 
 
-def _read(path: Path, kind: type, of: type[Record] | None = None, *needed: str) -> Any:
+def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed: str) -> Any:
     """The records of a file, or none of them where it does not exist. Raises InputError."""
     value = read_json(path)
     if value is None:
-        return kind()
+        return kind and kind()
     if of:
         return of.read_all(value, str(path)) if kind is list else of.read(value, str(path))
     records = value if isinstance(value, list) else [value]
-    fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
+    fits = isinstance(value, kind or object) and all(isinstance(record, dict) for record in records)
     if not fits or any(key not in record for record in records for key in needed):
         raise InputError(f'{path}: is damaged (other JSON than was written); {REMEDY}')
     return value

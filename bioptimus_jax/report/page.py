@@ -244,8 +244,9 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         found.append((fell, f'held-out loss, step 0 to {best.phase}'))
     last = m.phases[-1] if m.phases else ''
     before, after = m.cloze_of(PHASE_INITIAL), m.cloze_of(last)
-    if 'word_accuracy' in before and 'word_accuracy' in after:
-        change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
+    right = [r.word_accuracy for r in (before, after) if r and r.word_accuracy is not None]
+    if len(right) == 2:
+        change = f'{right[0]:.1%} → {right[1]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in () if gains else m.datasets[:3]:
         if top := gain.best_on_devel(m, dataset, m.models):

@@ -14,10 +14,11 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, Shape
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
-from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.record import Record, plain
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
@@ -42,6 +43,12 @@ OPTIONAL = {
 }
 """Measures of a record where a run has them."""
 RESTORE = 'restore the file'
+LISTS: Mapping[str, type[Record]] = {
+    'cloze': HiddenWords,
+    'geometry': Shape,
+    'frozen': FrozenScore,
+    'snapshots': HiddenWords,
+}
 
 
 class Recorded(Run):
@@ -62,7 +69,7 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
     own = [s for s, of_stage in m.manifests.items() if of_stage.seconds is not None and not of_stage.folder]
     return {
         'arm': name,
-        'cloze': m.cloze,
+        'cloze': plain(m.cloze),
         'finetuned': [_cell(m, cell) for cell in m.finetuned],
         'seconds': {s: found['seconds'] for s, found in manifests.items() if s in own},
         'phases': m.phases,
@@ -70,7 +77,7 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
         'training': plain(_spent(m)),
         'kept_steps': m.kept_steps,
         'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
-        'geometry': [_without_replicates(record) for record in m.geometry],
+        'geometry': [_without_replicates(plain(record)) for record in m.geometry],
         'manifests': manifests,
         **{name: value for name in OPTIONAL if name != 'begun' and (value := plain(getattr(m, name)))},
         **(
@@ -139,6 +146,8 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     known['evaluations'] = Evaluation.read_all(record['evaluations'], f'{RECORDS}: {place.name}: evaluations')
     known['encoded'] = EncodedFlops.read_all(record['encoded'], f'{RECORDS}: {place.name}: encoded')
     known |= {name: record[name] for name in OPTIONAL if name in record}
+    for name, kind in LISTS.items():
+        known[name] = kind.read_all(record.get(name, []), f'{place}: {name}', RESTORE)
     known['curriculum'] = PlacedPhase.read_all(record.get('curriculum', []), f'{place}: curriculum', RESTORE)
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))

@@ -1,5 +1,6 @@
 """Stage `vocab`: the run's tokenizer: trained on the corpus, given, or the source's, kept or with tokens appended."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -195,21 +196,18 @@ def _write_comparison(
     new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
     report = compare(subwords, source, [documents[i].text for i in range(0, len(documents), step)])
-    if unreached:
-        report['unreached'] = unreached
-    write_json(folder / 'comparison.json', report)
-    pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
-    if source is not None:
-        pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {numbered(len(new), "new token")}'
+    report = dataclasses.replace(report, unreached=tuple(unreached) or None)
+    write_json(folder / 'comparison.json', report.json())
+    pieces = f'{report.vocabulary.pieces_per_word:.2f} pieces a word'
+    if source is not None and report.source is not None:
+        pieces += f' (source: {report.source.pieces_per_word:.2f}), {numbered(len(new), "new token")}'
         if source.kind is not subwords.kind:
             say(
                 "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
             )
     say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {pieces}')
-    return {
-        'size': len(subwords.tokens),
-        **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},
-    }
+    shared = {'kept': report.kept, 'new': report.new, 'lost': report.lost} if source is not None else {}
+    return {'size': len(subwords.tokens), **shared}
 
 
 def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) -> list[str]:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -59,18 +60,18 @@ def contexts(m: Measures) -> Table:
 
 def named(m: Measures) -> Table:
     """Hidden words that are one token: nats a word of every model, new tokens by frequency."""
-    records = [r for r in m.cloze if r.get('new_tokens')]
-    classes = records[0]['new_tokens'] if records else {}
+    records = [r for r in m.cloze if r.by_class]
+    classes = records[0].by_class if records else {}
 
-    def nats(r: dict[str, Any], name: str, _: Any) -> Cell:
-        return fixed(r['new_tokens'][name].get('nats_per_word'))
+    def nats(r: HiddenWords, name: str, _: Any) -> Cell:
+        return fixed(r.by_class[name].nats_per_word)
 
     columns = [
         Column('word in the corpus, per million', lambda name, _: name),
-        Column('hidden words', lambda _, of_class: count(of_class['words'])),
-        Column('tokens', lambda _, of_class: count(of_class['tokens'])),
-        Column('frequency alone', lambda _, of_class: fixed(of_class['frequency_nats'])),
-        *(Column(m.label(r['model']), functools.partial(nats, r)) for r in records),
+        Column('hidden words', lambda _, of_class: count(of_class.words)),
+        Column('tokens', lambda _, of_class: count(of_class.tokens)),
+        Column('frequency alone', lambda _, of_class: fixed(of_class.frequency_nats)),
+        *(Column(m.label(r.model), functools.partial(nats, r)) for r in records),
     ]
     note = (
         'Words that are one token of the vocabulary, new ones by how often the word is in the corpus; nats a word. The'
@@ -83,15 +84,15 @@ def named(m: Measures) -> Table:
 
 def behind(m: Measures) -> Table:
     """New tokens that cost the last model as much as their frequency alone, or more."""
-    models = m.new_tokens[0]['nats_per_word'] if m.new_tokens else {}
+    models = m.new_tokens[0].nats_per_word if m.new_tokens else {}
     columns = [
-        Column('new token', lambda t: t['token']),
-        Column('hidden words', lambda t: count(t['words'])),
-        *each({name: m.label(name) for name in models}, lambda name, t: fixed(t['nats_per_word'][name], 2)),
-        Column('frequency alone', lambda t: fixed(t['frequency'], 2)),
-        Column('behind it', lambda t: fixed(t['behind'], 2)),
+        Column('new token', lambda t: t.token),
+        Column('hidden words', lambda t: count(t.words)),
+        *each({name: m.label(name) for name in models}, lambda name, t: fixed(t.nats_per_word[name], 2)),
+        Column('frequency alone', lambda t: fixed(t.frequency, 2)),
+        Column('behind it', lambda t: fixed(t.behind, 2)),
     ]
-    bad = [t for t in m.new_tokens if t['behind'] >= 0]
+    bad = [t for t in m.new_tokens if t.behind >= 0]
     note = (
         f'{len(bad):,} of {len(m.new_tokens):,} new tokens that are hidden words cost the last model as many nats as'
         f' their frequency alone, or more; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names all'

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bioptimus_jax.records.vocabulary import Pieces
 from bioptimus_jax.report.drawing import Figure, Point, curves, spanned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
@@ -50,47 +51,47 @@ def frequency_cross(m: Measures) -> Table:
 
 def pieces(m: Measures) -> Table:
     """How finely each vocabulary cuts the corpus and the entities of each NER set."""
-    texts = {'corpus': m.comparison} if m.comparison else {}
-    texts |= {f'{name}, entities': by_owner for name, by_owner in m.entities.get('datasets', {}).items()}
-    records = [(text, o, owners[o]) for text, owners in texts.items() for o in OWNERS if o in owners]
+    texts: dict[str, Mapping[str, Pieces | None]] = {}
+    if found := m.comparison:
+        texts['corpus'] = {'source': found.source, 'vocabulary': found.vocabulary}
+    if m.entities:
+        texts |= {f'{name}, entities': by_owner for name, by_owner in m.entities.datasets.items()}
+    records = [(text, o, cut) for text, owners in texts.items() for o in OWNERS if (cut := owners.get(o))]
 
-    def share(key: str, text: str, owner: str, r: Mapping[str, Any]) -> Cell:
-        return percent(r.get(key))
+    def share(key: str, text: str, owner: str, r: Pieces) -> Cell:
+        return percent(getattr(r, key, None))
 
     columns = [
         Column('text', lambda text, owner, r: text),
         Column('vocabulary', lambda text, owner, r: OWNERS[owner]),
-        *each({x: x for x in ('mentions', 'words')}, lambda key, text, owner, r: count(r.get(key))),
-        Column('pieces / word', lambda text, owner, r: fixed(r['pieces_per_word'], 2), 'low'),
-        Column('unknown words', lambda text, owner, r: percent(r['unknown_words'], 2), 'low'),
+        *each(
+            {x: x for x in ('mentions', 'words')}, lambda key, text, owner, r: count(getattr(r, key, None))
+        ),
+        Column('pieces / word', lambda text, owner, r: fixed(r.pieces_per_word, 2), 'low'),
+        Column('unknown words', lambda text, owner, r: percent(r.unknown_words, 2), 'low'),
         *each({'one_piece_words': 'one-piece words'}, share, 'high'),
         *each({'one_piece_mentions': 'one-piece entities'}, share, 'high'),
-        Column('pieces / entity', lambda text, owner, r: fixed(pieces_per_mention(r), 2), 'low'),
+        Column(
+            'pieces / entity', lambda text, owner, r: fixed(getattr(r, 'pieces_per_mention', None), 2), 'low'
+        ),
     ]
     note = 'Entities: all mentions of the training splits. Words are those of the tokenizers.'
-    if 'kept' in m.comparison:
-        kept, new, lost = (m.comparison[k] for k in ('kept', 'new', 'lost'))
-        note += f' Tokens shared with the source: {kept:,}; new: {new:,}; only in the source: {lost:,}.'
+    if found and found.source:
+        note += f' Tokens shared with the source: {found.kept:,}; new: {found.new:,};'
+        note += f' only in the source: {found.lost:,}.'
     absent = 'stage vocab has not been run.'
     return Table.of('Text in pieces', columns, records, rank_within='text', note=note, absent=absent)
-
-
-def pieces_per_mention(measured: Mapping[str, Any]) -> float | None:
-    """Mean pieces of an entity, None of text that is not a list of entities."""
-    if not measured.get('mentions'):
-        return None
-    return measured['pieces_per_word'] * measured['words'] / measured['mentions']
 
 
 def whole_entities(m: Measures) -> Table:
     """Entities that the source cuts into many pieces and this run's vocabulary keeps whole."""
     columns = [
-        Column('entity', lambda x: x['entity']),
-        Column('mentions', lambda x: count(x['count'])),
-        Column('pieces in the source', lambda x: ' '.join(x['source'])),
+        Column('entity', lambda x: x.entity),
+        Column('mentions', lambda x: count(x.count)),
+        Column('pieces in the source', lambda x: ' '.join(x.source)),
     ]
     none = 'no entity of the NER sets is one piece here and three or more in the source.'
-    examples = m.entities.get('examples', ())[:12]
+    examples = m.entities.examples[:12] if m.entities else ()
     absent = none if m.entities else NOT_CUT
     return Table.of('Entities that became one token', columns, examples, absent=absent)
 
