@@ -14,6 +14,7 @@ from toy_families import SMALL, noisy
 from toy_measures import PHASES
 
 from bioptimus_jax.analysis.config import Analysis
+from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.records.manifests import Claim
 from bioptimus_jax.run.fingerprint import result_keys
@@ -192,7 +193,8 @@ def test_sentences_are_chosen_by_their_words_and_documents_stay_whole():
 
 def test_a_folder_from_before_the_key_is_up_to_date():
     asked = Claim(config={'analysis.frozen_sentences': Analysis().frozen_sentences})
-    assert not differences(Claim(config={}), asked)
+    default = functools.partial(default_of, Experiment)
+    assert not differences(Claim(config={}), asked, default)
     assert differences(asked, Claim(config={'analysis.frozen_sentences': 1000}))
     # Which layers are read is a difference only where any are.
     without, reading = (

@@ -284,7 +284,15 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
         | {'positions': {'perplexity': 10, 'masked': 10, 'replaced': 0, 'kept': 0}}
         for name, every, hidden in (('0.1', (8, 10), (4, 9)), ('0.2', (6, 8), (6, 13.5)))
     }
-    record = {'probe': 'initial', 'texts': ['news'], 'documents': 5, 'samples': 2, 'settings': settings}
+    record = {
+        'probe': 'initial',
+        'texts': ['news'],
+        'documents': 5,
+        'samples': 2,
+        'measure': 'all',
+        'phases': {},
+    }
+    record |= {'rows': 9, 'pieces': 99, 'settings': settings}
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', record)
     run = Run(tmp_path / 'run', Experiment(), quiet=True)
     table = shown.difficulty(read_measures(run))
@@ -292,7 +300,7 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     # Roots of 4 · 9 and 8 · 10; exp of ln 6 ± 12.7062 times half of ln 9/4, and so on. Never below 0.
     assert first[:5] == ['initial (step 0)', '0.1', '', '6 [0.03473, 1037]', '8.944 [2.167, 36.92]']
     assert second[3:5] == ['9 [0.05209, 1555]', '6.928 [1.114, 43.09]']
-    # The record is of a run that went by all selected positions; 0.1 is the harder one by them.
+    # The record is of a run that goes by all selected positions; 0.1 is the harder one by them.
     assert [first[8], second[8]] == ['2', '1']
     # exp of the mean of ln 8/6 and ln 10/8, and of that ± 12.7062 times half their distance
     assert [first[9], second[9]] == ['1.291 [0.857, 1.945]', '—']
@@ -305,7 +313,4 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     assert 'at [MASK], as config.curriculum.order does' in by_hidden.note
     figure = shown.masking_difficulty(read_measures(run))
     assert '[MASK]: initial (step 0) 6 (0.1), 9 (0.2)' in figure.alt
-    old = {name: {**s, 'positions': 10} for name, s in settings.items()}  # of a version without kinds
-    write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'settings': old})
-    assert 'bioptimus difficulty' in shown.difficulty(read_measures(run)).text()
     assert json.loads(json.dumps(table.csv()))

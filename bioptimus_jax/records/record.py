@@ -67,17 +67,12 @@ class Record:
         Raises InputError, which names `where`, the key and the `remedy`, for another value, a key that is missing or
         has a value of another type, and another version. Unknown keys are passed over.
         """
-        try:
-            return cls._checked(value)
-        except _Wrong as error:
-            raise InputError(f'{where}: is damaged ({error}); {remedy}') from None
+        return _read(cls._checked, value, where, remedy)
 
     @classmethod
     def read_all(cls, values: Any, where: str, remedy: str = REMEDY) -> list[Self]:
         """The records of a JSON list. Raises InputError as `read` does, with the number of the entry."""
-        if not isinstance(values, list):
-            raise InputError(f'{where}: is damaged (no list of records); {remedy}')
-        return [cls.read(value, f'{where}: entry {number}', remedy) for number, value in enumerate(values, 1)]
+        return list(_read(_check(tuple[cls, ...]), values, where, remedy))  # type: ignore[valid-type]
 
     @classmethod
     def _checked(cls, value: Any) -> Self:
@@ -107,6 +102,13 @@ class Record:
             elif not (value is None and name in plan.left_out):
                 found[name] = plain(value)
         return found
+
+
+def _read(check: Check, value: Any, where: str, remedy: str) -> Any:
+    try:
+        return check(value)
+    except _Wrong as error:
+        raise InputError(f'{where}: is damaged ({error}); {remedy}') from None
 
 
 def plain(value: Any) -> Any:
@@ -169,7 +171,9 @@ def _check(hint: Any) -> Check:
         return lambda value: None if value is None else inner(value)
     if origin is tuple and of[1:] == (...,):
         inner = _check(of[0])
-        return lambda value: tuple(_at(n, inner, x) for n, x in enumerate(_kind(value, list, 'a list'), 1))
+        return lambda value: tuple(
+            _at(f'entry {n}', inner, x) for n, x in enumerate(_kind(value, list, 'a list'), 1)
+        )
     if origin is collections.abc.Mapping and of[0] is str:
         inner = _check(of[1])
         return lambda value: {n: _at(n, inner, x) for n, x in _kind(value, dict, 'an object').items()}
@@ -189,8 +193,8 @@ def _kind(value: Any, kind: Any, said: str) -> Any:
     return value
 
 
-def _at(name: str | int, check: Check, value: Any) -> Any:
+def _at(name: str, check: Check, value: Any) -> Any:
     try:
         return check(value)
     except _Wrong as error:
-        raise _Wrong(f'{name}: {error}' if ': ' in str(error) else f'{name} is {error}') from None
+        raise _Wrong(f'{name}: {error}') from None

@@ -143,7 +143,7 @@ def geometric(values: Sequence[float]) -> tuple[float, float, float]:
 def _measured_by(m: Measures) -> str:
     by = {r.on.measure: None for r in m.difficulty}
     named = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}
-    which = ' or, of older runs, '.join(named[x] for x in by)
+    which = ' or '.join(named[x] for x in by)
     return f'by perplexity {which}, as config.curriculum.order does'
 
 
