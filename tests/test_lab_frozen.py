@@ -14,7 +14,7 @@ from bioptimus_jax.lab.sections import followed as tables
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report import frozen
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.records import check, measures_of, record_of
+from bioptimus_jax.report.records import measures_of, read_record, record_of
 from bioptimus_jax.storage.files import write_json
 
 MODELS = ('initial', *PHASES)
@@ -114,7 +114,9 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
     assert sum(p.before.get(tables.NATS) == -4.5 for p in found) == 4
     kept = {
         arm: {
-            seed: measures_of(check(record_of('a', m), 'here'), tmp_path / f'{arm}-{seed}', m.run.config)
+            seed: measures_of(
+                read_record(record_of('a', m).json(), 'here'), tmp_path / f'{arm}-{seed}', m.run.config
+            )
             for seed, m in seeds.items()
         }
         for arm, seeds in arms.items()

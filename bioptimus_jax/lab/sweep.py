@@ -194,7 +194,7 @@ class Sweep:
     def _write(self, made: Sequence[Arm]) -> None:
         """results.jsonl and votes.jsonl, records; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
-        write_jsonl(self.workdir / RECORDS, [record_of(name, m) for name, m in measured.items()])
+        write_jsonl(self.workdir / RECORDS, [record_of(name, m).json() for name, m in measured.items()])
         grouped = arms.grouped(measured)
         voted = last_models.votes(grouped)
         write_jsonl(self.workdir / last_models.VOTES, voted)

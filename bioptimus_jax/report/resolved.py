@@ -68,10 +68,9 @@ def _recorded(file: Path) -> list[Measures]:
     """Measures of every line of a file of records. Raises InputError that names the line."""
     found = []
     for number, line in numbered_jsonl(file, 'restore the file'):
-        record = records.check(line, f'{file}, line {number}')
-        known = {**record.get('begun', {}), **record['manifests']}
-        place = file / record['arm']
-        manifests = records.manifests_of({stage: known[stage] for stage in STAGES if stage in known}, place)
+        record = records.read_record(line, f'{file}, line {number}')
+        place = file / record.arm
+        manifests = {stage: record.stages[stage] for stage in STAGES if stage in record.stages}
         found.append(records.measures_of(record, place, _experiment(manifests, place)))
     if not found:
         raise InputError(f'{file}: holds no record; give {records.RECORDS} of a sweep')
