@@ -314,7 +314,7 @@ def run(tmp_path_factory):
     frequency.write(workdir / 'vocab', {'the': 40, 'drug': 20, 'aspirin': 20, 'helps': 15}, {}, 1.0)
     old = set(SMALL)
     kinds = [{'token': t, 'kind': 'copied' if t in old else 'synthesised'} for t in vocabulary_of(LARGE)]
-    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
+    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', [{'id': 0, 'norm': 1.0, **kind} for kind in kinds])
     for stage in ('corpus', 'vocab', 'surgery', 'export'):
         write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
     counts = {'phases': ['0.1@50', '0.1', '0.2']}

@@ -16,6 +16,7 @@ from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.records.metrics import Encoded
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
@@ -159,7 +160,7 @@ def test_losses_of_the_source_compare_where_its_vocabulary_is_kept(run):
     m.finetuned.append({'setting': STANDARD, **ner_cell('source', 'drugs', 0, 0)})
     source = Experiment(vocab=dataclasses.replace(Experiment().vocab, kind='source'))
     kept = dataclasses.replace(m, run=Run(run.workdir, source, quiet=True))
-    nothing_new = dataclasses.replace(m, comparison={'new': 0, 'lost': 0})
+    nothing_new = dataclasses.replace(m, comparison=dataclasses.replace(m.comparison, new=0, lost=0))
     notes = [phases.phases(one).note for one in (m, kept, nothing_new)]
     assert ['another vocabulary' in note for note in notes] == [True, False, False]
 
@@ -226,7 +227,11 @@ def test_vocabulary_without_general_text_source_or_sets(tmp_path):
     write_json(run.workdir / 'vocab' / 'frequency.json', {k: frequency[k] for k in ('per_million', 'domain')})
     write_json(
         run.workdir / 'vocab' / 'comparison.json',
-        {'vocabulary': {'words': 9, 'pieces_per_word': 1, 'unknown_words': 0, 'one_piece_words': 1}},
+        {
+            'size': 9,
+            'documents_measured': 1,
+            'vocabulary': {'words': 9, 'pieces_per_word': 1, 'unknown_words': 0, 'one_piece_words': 1},
+        },
     )
     (run.workdir / 'analyze' / 'entities.json').unlink()
     m = read_measures(run)
@@ -461,7 +466,7 @@ def test_a_record_goes_on_behind_what_other_programs_take_for_the_end_of_a_line(
     tokens = read_jsonl(file)
     tokens[0]['token'] = 'a\u2028b\u0085c'
     write_jsonl(file, tokens)
-    assert read_measures(run).tokens == tokens
+    assert plain(read_measures(run).tokens) == tokens
 
 
 def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_path):

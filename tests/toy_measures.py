@@ -219,6 +219,7 @@ def fabricate(workdir, finished=True):
                 'fallback': '' if i % 3 else 'no context',
             }
         )
+    tokens = [{'token': t.pop('token'), 'id': i, **t} for i, t in enumerate(tokens)]
     write_jsonl(run.workdir / 'surgery' / 'tokens.jsonl', tokens)
     write_json(
         run.workdir / 'corpus' / 'manifest.json',

@@ -29,9 +29,10 @@ from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.records.analysis import HiddenWords, Shape
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.surgery import COPIED, TokenRow
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
-from bioptimus_jax.storage.files import read_jsonl, read_sealed, write_json, write_sealed
+from bioptimus_jax.storage.files import read_sealed, write_json, write_sealed
 from bioptimus_jax.surgery.account import TOKENS
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import lists
@@ -65,10 +66,10 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
-    tokens = read_jsonl(run.folder('surgery') / TOKENS)
+    tokens = TokenRow.read_lines(run.folder('surgery') / TOKENS)
     new = NewTokens.of(
         next(c.speller for c in candidates if c.name == INITIAL),
-        frozenset(r['token'] for r in tokens if r['kind'] != 'copied'),
+        frozenset(r.token for r in tokens if r.kind != COPIED),
         e.analysis.tokens,
         run.folder('vocab'),
     )

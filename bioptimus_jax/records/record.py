@@ -12,9 +12,11 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.storage.files import numbered_jsonl
 
 REMEDY = 'rerun the stage that made it'
 VERSION = 'version'
@@ -73,6 +75,13 @@ class Record:
     def read_all(cls, values: Any, where: str, remedy: str = REMEDY) -> list[Self]:
         """The records of a JSON list. Raises InputError as `read` does, with the number of the entry."""
         return list(_read(_check(tuple[cls, ...]), values, where, remedy))  # type: ignore[valid-type]
+
+    @classmethod
+    def read_lines(cls, path: Path, remedy: str = REMEDY) -> list[Self]:
+        """The records of a file of JSON lines. Raises InputError with the number of the line, FileNotFoundError."""
+        return [
+            cls.read(line, f'{path}, line {number}', remedy) for number, line in numbered_jsonl(path, remedy)
+        ]
 
     @classmethod
     def _checked(cls, value: Any) -> Self:

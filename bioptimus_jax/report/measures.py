@@ -23,6 +23,7 @@ from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, Order
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.record import REMEDY, Record
+from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
@@ -81,7 +82,7 @@ class Measures:
     frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
-    tokens: Rows = dataclasses.field(default_factory=list)
+    tokens: list[TokenRow] = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
     comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
     frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
@@ -309,7 +310,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=Evaluation.among(pretrain),
         clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
-        tokens=_lines(folders['surgery'] / TOKENS) if details else [],
+        tokens=_tokens(folders['surgery'] / TOKENS) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
@@ -395,6 +396,10 @@ def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed
     if not fits or any(key not in record for record in records for key in needed):
         raise InputError(f'{path}: is damaged (other JSON than was written); {REMEDY}')
     return value
+
+
+def _tokens(path: Path) -> list[TokenRow]:
+    return TokenRow.read_lines(path) if path.exists() else []
 
 
 def _lines(path: Path) -> Rows:

@@ -18,17 +18,17 @@ NOT_RUN = 'stage surgery has not been run.'
 
 def surgery_examples(m: Measures) -> Table:
     """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
-    new = [t for t in m.tokens if t.get('spelling')]
+    new = [t for t in m.tokens if t.spelling]
     begins = TOKENIZERS.load(m.run.config.vocab.tokenizer).begins
-    telling = [t for t in new if len(t['token']) > 5 and begins(t['token'])] or new
+    telling = [t for t in new if len(t.token) > 5 and begins(t.token)] or new
     columns = [
-        Column('new token', lambda t: t['token']),
-        Column('spelling in the source', lambda t: _joined(t['spelling'], ' ')),
-        Column('contexts', lambda t: count(t.get('contexts'))),
-        Column('norm', lambda t: fixed(t.get('norm'), 2)),
-        Column('cosine to averaged', lambda t: fixed(t.get('cosine'))),
-        Column('nearest rows', lambda t: _joined(t.get('neighbours') or [], ', ')),
-        Column('fallback', lambda t: t.get('fallback') or ''),
+        Column('new token', lambda t: t.token),
+        Column('spelling in the source', lambda t: _joined(t.spelling, ' ')),
+        Column('contexts', lambda t: count(t.contexts)),
+        Column('norm', lambda t: fixed(t.norm, 2)),
+        Column('cosine to averaged', lambda t: fixed(t.cosine)),
+        Column('nearest rows', lambda t: _joined(t.neighbours or (), ', ')),
+        Column('fallback', lambda t: t.fallback or ''),
     ]
     absent = 'the vocabulary has no token that the source lacks.' if m.tokens else NOT_RUN
     chosen = telling[:: max(1, len(telling) // EXAMPLES)][:EXAMPLES]
@@ -38,7 +38,7 @@ def surgery_examples(m: Measures) -> Table:
 def contexts(m: Measures) -> Table:
     """How many sentences were found for the new tokens."""
     most = m.run.config.contexts.per_token
-    found = [t['contexts'] for t in m.tokens if 'contexts' in t]
+    found = [t.contexts for t in m.tokens if t.contexts is not None]
     groups = {
         'none': sum(n == 0 for n in found),
         f'1 to {most - 1}': sum(0 < n < most for n in found),
