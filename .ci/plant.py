@@ -128,15 +128,15 @@ PLANTS = {
     'parts-fit-loosely': Plant('rows/packing.py', '(-lengths[i], i)', '(lengths[i], i)', ('rows',)),
     'optimiser-not-reset': Plant(
         'pretrain/step.py',
-        "begun_with = reset_where(starts_anew, state['optimizer'])",
+        "begun_with = reset_where(starts_anew, state['optimizer'], optimizer.init(params))",
         "begun_with = state['optimizer']",
         ('pretrain', 'curriculum'),
         'reset or restart or anew or skip',
     ),
     'average-of-old-weights': Plant(
         'pretrain/step.py',
-        'jax.tree.map(average, state[AVERAGE], moved)',
-        'jax.tree.map(average, state[AVERAGE], params)',
+        "scored(settings, state[AVERAGE], optimizer_state, after['params'])",
+        'scored(settings, state[AVERAGE], optimizer_state, params)',
         ('causal',),
         'micro_batches',
     ),
@@ -208,7 +208,7 @@ PLANTS = {
         ('finetune_statistics',),
     ),
     'one-sided-interval': Plant(
-        'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'arms')
+        'scoring/student.py', '(1 + CONFIDENCE) / 2', 'CONFIDENCE', ('statistics_peers', 'lab_arms')
     ),
     'neighbours-become-one': Plant(
         'sets/tags.py',

@@ -20,7 +20,7 @@ from typing import Any
 
 from protocol import publish
 
-from bioptimus_jax.corpus.audit import Auditor, Sentence, reduced
+from bioptimus_jax.corpus.audit import AuditedSentence, Auditor, reduced
 from bioptimus_jax.corpus.config import Audit
 
 LABELS = {'bc5-chem': 'bc5cdr', 'bc5-disease': 'bc5cdr', 'ncbi-disease': 'ncbi-disease', 'jnlpba': 'jnlpba'}
@@ -79,7 +79,7 @@ def plain_letters(text: str) -> str:
     return ''.join(c for c in unicodedata.normalize('NFKD', text).casefold() if c.isalnum())
 
 
-def described(sentence: Sentence) -> str:
+def described(sentence: AuditedSentence) -> str:
     return f'{sentence.dataset}/{sentence.split}: {sentence.text}'
 
 

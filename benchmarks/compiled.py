@@ -36,7 +36,7 @@ from workload import FAMILIES, SIZES, Shape, prepare, sized
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import REMAT
 from bioptimus_jax.pretrain import sharding
-from bioptimus_jax.pretrain.backends import KERNELS, PLAIN, Sharded, remat_of, scans
+from bioptimus_jax.pretrain.backends import KERNELS, PLAIN_ATTENTION, Sharded, remat_of, scans
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
 
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument(
         '--rows', type=int, default=0, help='rows of a batch, in one part (default: those of the size)'
     )
-    parser.add_argument('--attention', default='cudnn_packed', choices=(PLAIN, *KERNELS))
+    parser.add_argument('--attention', default='cudnn_packed', choices=(PLAIN_ATTENTION, *KERNELS))
     parser.add_argument('--remat', default='auto', choices=('auto', *REMAT), help='config.runtime.remat')
     parser.add_argument('--scan-layers', default='auto', choices=('auto', 'yes', 'no'), help='likewise')
     parser.add_argument('--option', action='append', default=[], help="XLA's, as xla_gpu_autotune_level=0")
@@ -112,7 +112,7 @@ def compile_step(shape: Shape, wanted: dict[str, str], options: dict[str, Any]) 
         objective, table, batches, here, params = parts(shape, Path(name))
         batch = batches.at(0)
     mesh = Mesh(np.array([card]).reshape(here.devices.shape), here.axis_names)
-    chosen = attend if wanted['attention'] == PLAIN else Sharded(KERNELS[wanted['attention']], mesh)
+    chosen = attend if wanted['attention'] == PLAIN_ATTENTION else Sharded(KERNELS[wanted['attention']], mesh)
     runtime = dataclasses.replace(objective.config.runtime, **wanted)
     compute = dataclasses.replace(
         objective.compute,

@@ -29,7 +29,7 @@ from protocol import ON_CPU, interleave, publish, ratio, serve, start
 from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
@@ -265,7 +265,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     batch = {name: value[:2] for name, value in batches.at(0).items()}
     rows = example_at(objective, batch, table, jnp.int32(0)).rows
     masked, segments, positions, *_ = rows
-    plain = dataclasses.replace(objective, compute=PLAIN)
+    plain = dataclasses.replace(objective, compute=PLAIN_COMPUTE)
 
     @jax.jit
     def ours(params: Any) -> Any:

@@ -25,7 +25,7 @@ import surgery_steps as steps
 from protocol import ON_CPU, interleave, publish, ratio, serve, start
 
 from bioptimus_jax.pretrain.throughput import peak_flops
-from bioptimus_jax.surgery.layout import Layout
+from bioptimus_jax.surgery.layout import BatchLayout
 
 PEERS = (steps.PLAIN, steps.BATCHED)
 TOLERANCES = {'cpu': 1e-4}
@@ -114,7 +114,7 @@ def compare(
 def check_layout(folder: Path) -> None:
     """Every context is laid out once, and every piece of it."""
     reading, shards = steps.load_reading(folder), jax.local_device_count()
-    layout = Layout(reading, steps.batch_pieces(), 512, shards)
+    layout = BatchLayout(reading, steps.batch_pieces(), 512, shards)
     batches = [layout.batch(number) for number in range(len(layout))]
     assert sum(batch.windows for batch in batches) == len(reading.windows)
     assert sum(int((batch.segments_BxL > 0).sum()) for batch in batches) == sum(map(len, reading.windows))

@@ -22,7 +22,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.surgery import source
-from bioptimus_jax.surgery.reading import Occurrences, Reading, read_contexts
+from bioptimus_jax.surgery.reading import Occurrences, StateReading, read_contexts
 from bioptimus_jax.text.splitting import split_sentences
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.kinds import wordpiece
@@ -143,10 +143,10 @@ def load_source(folder: Path) -> Loaded:
     return loaded
 
 
-def load_reading(folder: Path) -> Reading:
+def load_reading(folder: Path) -> StateReading:
     stored = dict(np.load(folder / 'reading.npz', allow_pickle=False))
     pieces, lengths = stored.pop('pieces'), stored.pop('lengths')
-    return Reading(np.split(pieces, np.cumsum(lengths)[:-1]), **stored)
+    return StateReading(np.split(pieces, np.cumsum(lengths)[:-1]), **stored)
 
 
 def our_step(folder: Path) -> tuple[Step, dict[str, Any]]:

@@ -56,8 +56,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
 LONGEST_FIRST = """
     docs pretrain launch remote_runs objectives plan model rtd plugin_family plugin_initialisation plugin_task causal
-    paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads kernels
-    plugin_tokenizer export surgery sweep finetune page initialisations finetune_stability search vocab words results
+    lab_paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads kernels
+    plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab words
+    lab_results
 """.split()
 
 

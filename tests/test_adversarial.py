@@ -114,7 +114,7 @@ def test_loss_noise_and_gradients_equal_torch(projection, monkeypatch):
 
 
 def test_the_noisy_side_gives_the_embeddings_no_gradient():
-    """Of the first divergence alone; the second one reaches them through the clean pass."""
+    """The first divergence alone is meant; the second one reaches them through the clean pass."""
     objective = made(**STRONG)
     rows = example_of(objective).rows
 
@@ -155,7 +155,7 @@ def test_the_controls_leave_out_what_they_say():
 
 
 def test_where_the_inner_gradient_is_not_finite_masked_lm_alone_counts():
-    """In all rows, as if the mean were over no slots; then in one."""
+    """The gradient is not finite in all rows, as if the mean were over no slots; then in one."""
     objective = made(**STRONG)
     example = example_of(objective)
     example = example._replace(rows=example.rows._replace(divisor_B=jnp.zeros(ROWS)))

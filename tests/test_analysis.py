@@ -435,7 +435,7 @@ def test_a_cut_off_analysis_goes_on_where_it_was(run, tmp_path, monkeypatch):
 
 
 def test_after_longer_pre_training_the_models_are_analysed_again(run, tmp_path, monkeypatch):
-    """Also those that an attempt of before had finished."""
+    """Models that an earlier attempt had finished are among them."""
     workdir = shutil.copytree(run.workdir, tmp_path / 'run')
     shutil.rmtree(workdir / 'analyze')
     e = dataclasses.replace(run.config, stages=('analyze',))

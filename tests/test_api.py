@@ -30,6 +30,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
+from bioptimus_jax.pretrain.unit_weights import TokenWeights
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 from bioptimus_jax.surgery import spelling
@@ -184,7 +185,7 @@ def test_without_sentences_rows_come_from_spelling(bert):
     model, tokenizer = objects(bert)
     known = subwords.load(bert)
     predict = spelling.fitted(
-        spelling.written(known, known.drawn_N),
+        spelling.with_borders(known, known.drawn_N),
         model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
     )
     made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
@@ -234,7 +235,7 @@ ADAPTED = {
 
 
 def test_a_folder_keeps_its_class_head_pooler_and_type(encoder, tmp_path):
-    """As the object in its place does; the last class of each, where config.json says neither class nor type."""
+    """The object in its place keeps them too; the last class of each, where config.json says neither class nor type."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(encoder)
     *classes, bare = ADAPTED[encoder.name.rstrip('0123456789')]
     for name in (*classes, bare):
@@ -331,7 +332,8 @@ def test_tokens_that_were_added_to_a_given_tokenizer_are_cut_as_it_cuts_them(nam
 
 
 def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
-    """Its accents stay, those of the model's tokenizer go; and one whose settings a WordPiece of ours cannot have."""
+    """A tokenizer that keeps accents where the model's drops them; and one whose settings a WordPiece of ours cannot
+    have."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
     with pytest.raises(bx.ConfigError, match=r"cuts 'Naïve COX-2 .*' into other words than"):
         bx.replace_vocabulary(*read, tokenizer)
@@ -367,7 +369,7 @@ def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
 
 
 def test_entries_that_no_text_reaches_are_listed(read, tmp_path):
-    """Of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
+    """Entries of an uncased vocab.txt: capitals, accents, a space, more than 100 letters."""
     model, tokenizer = read
     dead = ['BRCA1', 'naïve', 'a b', 'a' * 120]
     entries = [*tokenizer.convert_ids_to_tokens(range(len(tokenizer))), *dead, 'brca']
@@ -397,7 +399,8 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
         order, corruption, replacement, budget = jax.random.split(key, 4)
         uniform = [jax.random.uniform(k, (LENGTH,)) for k in (jax.random.fold_in(key, 4), order, corruption)]
         drawn = jax.random.randint(replacement, (LENGTH,), 0, len(WORDS.drawn_N))
-        return jax.random.uniform(budget), *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
+        rate = jax.random.uniform(jax.random.fold_in(key, 5))
+        return jax.random.uniform(budget), rate, *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
 
     return masker.mask(tokens, starts, maskable, setting, keys), jax.vmap(draws)(keys)
 
@@ -405,6 +408,10 @@ def masked_on_a_device(tokens, starts, maskable, setting, seed):
 JOINING = {
     'spans': Strategy(lambda words_L, draws_L: words_L & (draws_L >= 0.7), words=3),
     'stretches': Strategy(lambda words_L, draws_L: draws_L >= 0.7, pieces=4),
+    'weighed': Strategy(
+        lambda words_L, draws_L: words_L, words=1, weights=TokenWeights({'w3': 0, 'w5': 9, '##c7': 4})
+    ),
+    'diffusion': Strategy(lambda words_L, draws_L: words_L, words=1, rate=lambda rate, draw: rate * draw),
 }
 
 
@@ -422,7 +429,9 @@ def test_the_rule_of_the_collator_is_that_of_pre_training(phase, monkeypatch):
     lengths = limits(setting.masking, LONGEST)
     for row in range(ROWS):
         draws = Draws(*(array[row] for array in drawn))
-        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws)
+        weighing = weights.of(WORDS) if (weights := MASKINGS[setting.masking].weights) else None
+        given = tokens[row], starts[row], maskable[row], setting, lengths, WORDS, draws, weighing
+        inputs, taken = mask_row(*given)
         slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
         assert sorted(slots) == np.flatnonzero(taken).tolist()
         np.testing.assert_array_equal(inputs, theirs.inputs_L[row])
@@ -504,7 +513,7 @@ def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path)
 
 
 def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(tmp_path):
-    """In two processes with two workers each, with evaluation between the steps."""
+    """Two processes with two workers each, with evaluation between the steps."""
     model = save_encoder(tmp_path / 'model', layers=1)
     with socket.create_server(('localhost', 0)) as server:
         port = server.getsockname()[1]
@@ -842,7 +851,7 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
 
 
 def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
-    """By the program, whose line and exit code come back."""
+    """The program refuses it, and its line and exit code come back."""
     model, tokenizer = read
     with pytest.raises(
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'

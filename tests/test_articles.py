@@ -401,7 +401,7 @@ def test_the_version_of_an_article_is_said_by_itself_or_its_doi_or_its_file(tmp_
 
 
 def test_the_highest_version_of_an_article_stands_in_any_order(tmp_path):
-    """In files, in one archive, and as PMC numbers its own."""
+    """Articles in files, in one archive, and numbered as PMC numbers its own."""
     texts = {n: article(ids=doi('10.1101/1'), body=f'<p>Text {n}.</p>') for n in (2, 10, 9)}
     for number, text in texts.items():
         (tmp_path / f'1v{number}.full.xml').write_text(text, 'utf-8')
@@ -623,7 +623,7 @@ def not_read_in(within: tuple[str, ...]) -> str:
 
 
 def test_every_word_of_a_body_is_read_once_or_left_out_for_a_reason(tmp_path):
-    """Over random trees of what articles are made of, in which no two blocks have white space between them.
+    """Random trees of what articles are made of, in which no two blocks have white space between them.
 
     What is left out is in the table of docs/method/corpus.md, and counted; nothing else may be, and no two words may
     touch.
@@ -655,7 +655,7 @@ def test_every_word_of_a_body_is_read_once_or_left_out_for_a_reason(tmp_path):
 def test_archives_are_read_as_the_standard_library_reads_them(
     tmp_path_factory, draw: random.Random, form: int
 ):
-    """Of any format, with names and contents of many lengths, folders, links and other files in between."""
+    """Archives of any format, with names and contents of many lengths, folders, links and other files in between."""
     path = tmp_path_factory.mktemp('tar') / draw.choice(['x.tar', 'x.tar.gz'])
     with tarfile.open(path, 'w:gz' if path.suffix == '.gz' else 'w', format=form) as made:
         for number in range(draw.randint(1, 8)):

@@ -26,7 +26,7 @@ DEFAULT = ('machine', 'base-512', 'profile')
 
 
 SECONDS = ('scoring',)
-"""Those whose quick mode takes seconds; that of the others `make benchmarks` runs. gpu.py has tests of its own."""
+"""Benchmarks whose quick mode takes seconds; that of the others `make benchmarks` runs. gpu.py has tests of its own."""
 MINUTES = ('audit', 'corpus', 'damages', 'faults', 'input', 'ner', 'objectives', 'operations', 'pretrain')
 MINUTES += ('sentences', 'signals', 'surgery', 'texts')
 
@@ -209,7 +209,7 @@ ENTRY %main (p: f32[2]) -> f32[2] {
 
 
 def test_costs_are_those_of_one_card_by_their_place_in_the_model(gpu):
-    """Of a trace as a GPU's has it: kernels in streams, the same again in sums beside them, and the host."""
+    """A trace as a GPU's has it: kernels in streams, the same again in sums beside them, and the host."""
     from gpu_parts import origins, seconds_of_operations
 
     known = origins(PROGRAM)
@@ -287,7 +287,7 @@ ENTRY %main (a: bf16[4,8], b: f32[8]) -> (bf16[4,8], f32[8]) {
 
 
 def test_the_bytes_of_a_compiled_step_are_those_of_its_main_part(monkeypatch):
-    """By hand: 64 bytes read and 64 written in each of two layers; a product reads 96 and writes 80."""
+    """Counted by hand: 64 bytes read and 64 written in each of two layers; a product reads 96 and writes 80."""
     for name in ('JAX_PLATFORMS', 'JAX_SKIP_CUDA_CONSTRAINTS_CHECK'):
         monkeypatch.setenv(name, 'cpu')  # it sets them, for itself alone
     monkeypatch.syspath_prepend(BENCHMARKS)

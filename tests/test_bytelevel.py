@@ -165,7 +165,7 @@ ODDLY = {
 @pytest.mark.parametrize('spelled', ODDLY)
 @pytest.mark.parametrize('name', ['roberta', 'modern'])
 def test_one_tokenizer_may_be_spelled_in_several_ways(tmp_path: Path, name: str, spelled: str) -> None:
-    """Without the type of its model, as old libraries wrote it, or with settings that decide nothing."""
+    """A tokenizer without the type of its model, as old libraries wrote it, or with settings that decide nothing."""
     folder = made_folder(name, tmp_path / name)
     known = subwords.load(folder)
     state = json.loads((folder / 'tokenizer.json').read_text('utf-8'))

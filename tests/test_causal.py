@@ -201,7 +201,7 @@ def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp
 
 
 def test_evaluations_and_exports_take_the_running_average(prepared, tmp_path, monkeypatch):
-    """Of weights that are far from it; neither may fall back on the weights themselves."""
+    """The weights are far from it; neither may fall back on the weights themselves."""
     run = Run(copy_of(prepared, tmp_path), experiment(prepared, **CHANGES), quiet=True)
     saved, scored, save, watched = {}, [], Checkpoints.save, loop.with_entities
 

@@ -1,6 +1,7 @@
 """The program: help, exit codes, and one clear line for everything that is wrong."""
 
 import gzip
+import itertools
 import json
 import os
 import re
@@ -16,12 +17,13 @@ from toy_commands import call
 from bioptimus_jax.cli import command, verbs
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.cli.command import all_verbs, keys_of, positive_whole
-from bioptimus_jax.config.fields import meant, walk
+from bioptimus_jax.config.fields import meant, walk, walk_entries
 from bioptimus_jax.errors import USAGE, ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.devices import device_named
+from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.progress.console import numbered
 
 CONFIG = """
@@ -145,7 +147,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (
             ['run', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.masking=word'],
-            "'word' is not one of tokens, words; did you mean words?",
+            f"'word' is not one of {', '.join(MASKINGS)}; did you mean words?",
         ),
         (
             ['run', '--config={plain}', '--workdir={tmp}/run', '--config.vocab.tokenizer=wordpice'],
@@ -248,7 +250,8 @@ def test_a_name_that_is_near_to_none_is_not_guessed():
 
 
 def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_have(capsys):
-    known = {name: (value, metadata) for name, value, metadata in walk(Experiment())}
+    every = itertools.chain(walk(Experiment()), walk_entries(Experiment()))
+    known = {name: (value, metadata) for name, value, metadata in every}
     for name, verb in all_verbs().items():
         with pytest.raises(SystemExit):
             cli.main([name, '--help'])
@@ -395,7 +398,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.mark.skipif(not shutil.which('bash'), reason='there is no bash here')
 def test_bash_completes_verbs_flags_configs_keys_and_values(tmp_path, capsys):
-    """As bash calls it: a = is a word of its own, and what is before it is not given back."""
+    """bash calls it so: a = is a word of its own, and what is before it is not given back."""
     assert cli.main(['completion', 'bash']) == 0
     (tmp_path / 'script').write_text(capsys.readouterr().out)
 
@@ -447,7 +450,8 @@ def test_scripts_of_other_shells_work_in_them(shell, tmp_path, capsys):
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
-    """As behind `| head`: nothing is said, and the exit code is the one that a shell gives others in such a pipe."""
+    """The reader is one such as `head`: nothing is said, and the exit code is the one that a shell gives others in such
+    a pipe."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'plan', '--config=bioptimus']

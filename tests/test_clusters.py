@@ -164,7 +164,7 @@ def test_a_slice_of_tpus_is_read(launcher, monkeypatch):
 def test_an_mpi_that_names_no_address_is_named_with_what_to_give(
     around, variables, said, launcher, monkeypatch
 ):
-    """Also inside of a job, whose step would be taken for the group."""
+    """It is named inside of a job too, whose step would be taken for the group."""
     launcher({**around, **variables})
     with pytest.raises(ConfigError, match=said.replace('$', r'\$')) as refused:
         clusters.member('auto')

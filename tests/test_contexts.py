@@ -115,7 +115,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def brute_force(
     documents: list[Document], known: Subwords, new: list[str], seed: int = 0
 ) -> dict[str, list[str]]:
-    """Per token the texts of its bottom-k, found the slow way by another route."""
+    """Token -> the texts of its bottom-k, found the slow way by another route."""
     best: dict[str, dict[str, int]] = {token: {} for token in new}
     for document in documents:
         for number, sentence in enumerate(split_sentences(document.text)):

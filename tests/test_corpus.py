@@ -291,7 +291,7 @@ def test_audit_finds_sentences_whatever_the_tokenisation(ner_sets):
         LEAK.upper().replace('POINTES', 'Pointes:').replace('LOW DOSE', 'low-\ndose').replace('DOBU', 'dobú')
     )
     hidden = f'Before. {hidden[:-2]}; after'
-    expected = [audit.Sentence(name, 'test', LEAK) for name in ('chem', 'disease')]
+    expected = [audit.AuditedSentence(name, 'test', LEAK) for name in ('chem', 'disease')]
     assert auditor.matches(audit.reduced(hidden)) == expected
     assert auditor.matches(audit.reduced(hidden.replace('low', 'high'))) == []
     assert auditor.matches(audit.reduced(hidden * 2)) == expected

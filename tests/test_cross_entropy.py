@@ -31,7 +31,7 @@ def problem(rows, slots, filled, seed=0, dtype=jnp.float32):
 
 @jax.jit
 def plain(states, table, bias, targets, weights):
-    """By jax.nn, all slots at once."""
+    """The same by jax.nn, all slots at once."""
     logits = jnp.einsum('bmd,vd->bmv', states.astype(jnp.float32), table) + bias[None, None]
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], axis=-1)[..., 0]
     return (losses * weights).sum(), losses, targets == logits.argmax(-1)

@@ -90,7 +90,8 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
 
 
 def test_a_stable_phase_and_one_that_falls_by_the_root():
-    """As ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked for."""
+    """Phases as ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked
+    for."""
     falls = {'phase__0__1__fall': 'constant', 'phase__0__2__fall': 'sqrt', 'phase__0__2__schedule': 'restart'}
     others = {f'phase__0__{n}__schedule': 'restart' for n in (3, 4)}
     e = experiment(
@@ -309,13 +310,13 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     e = self_paced()
     moved = curriculum.after_evaluation(curriculum.make_schedule(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
     curriculum.write_record(tmp_path, moved)
-    record = curriculum.read_record(tmp_path)
+    record = curriculum.read_phases(tmp_path)
     assert record[0] == PlacedPhase('0.1', 0, 20, ended=True)
     assert record[1] == PlacedPhase('0.2', 20, 60)
     assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})
     assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170
-    assert curriculum.read_record(tmp_path / 'nowhere') == []
+    assert curriculum.read_phases(tmp_path / 'nowhere') == []
 
 
 def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone():

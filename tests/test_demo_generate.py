@@ -176,7 +176,7 @@ def test_templates_expand_without_a_leftover():
 
 
 def test_text_and_labels_of_one_sentence():
-    sentence: grammar.Sentence = [(('renal', 'cell', 'carcinoma'), 'disease'), (('(', 'rare', ')', '.'), '')]
+    sentence: grammar.Phrases = [(('renal', 'cell', 'carcinoma'), 'disease'), (('(', 'rare', ')', '.'), '')]
     assert grammar.text(sentence) == 'Renal cell carcinoma (rare).'
     assert grammar.iob2(sentence, 'disease', 'X')[:4] == [
         ('renal', 'B-X'),

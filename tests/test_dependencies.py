@@ -119,7 +119,7 @@ def test_every_licence_goes_with_ours():
 @pytest.mark.slow
 @pytest.mark.parametrize('extra', ACCELERATORS)
 def test_an_extra_for_accelerators_resolves_beside_the_libraries_of_pytorch(extra, tmp_path):
-    """By pip itself, which looks things up and installs nothing; skips without a registry."""
+    """pip itself resolves it, looks things up and installs nothing; skips without a registry."""
     wanted = [
         str(r) for r in requirements(extra) if r.name in ('flax', 'jax', 'nvidia-ml-py', 'optax', 'torch')
     ]

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.architecture import OutputLayer
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors, write_folder
@@ -42,7 +42,7 @@ def words():
 
 @pytest.fixture(scope='module')
 def teacher(tmp_path_factory, words):
-    """Its folder, and its weights."""
+    """The teacher's folder, and its weights."""
     vocab, folder = (tmp_path_factory.mktemp(name) for name in ('vocab', 'teacher'))
     (vocab / 'vocab.txt').write_text('\n'.join(words.tokens))
     model = noisy(TEACHER.padded_with(words.pad))
@@ -144,7 +144,7 @@ def test_the_divergence_by_hand():
         layers = (
             OutputLayer(one, jnp.zeros((3, 1)), x) for x in (bias, jnp.array([2 * math.log(3), 0, lowest]))
         )
-        return in_chunks(Divergence(2.0), tuple(layers), (), jnp.ones((1, 1)), PLAIN)[0]
+        return in_chunks(Divergence(2.0), tuple(layers), (), jnp.ones((1, 1)), PLAIN_COMPUTE)[0]
 
     value, gradient = jax.value_and_grad(loss)(jnp.array([0, 0, lowest]))
     assert float(value) == pytest.approx(0.523248, abs=1e-5)
@@ -192,7 +192,7 @@ def test_what_cannot_be_is_one_line_before_anything_begins(changes, error, refus
 
 
 def test_a_teacher_of_another_vocabulary_is_refused_by_its_tokens(tiny, tmp_path):
-    """Of the same size: known ahead where the vocabulary is, else when training begins."""
+    """A teacher of the same size: known ahead where the vocabulary is, else when training begins."""
     other = shutil.copytree(tiny / 'teacher', tmp_path / 'other')
     tokens = (tiny / 'run' / 'vocab' / 'vocab.txt').read_text().split('\n')
     tokens[20], tokens[21] = tokens[21], tokens[20]

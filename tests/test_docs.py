@@ -79,15 +79,15 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
 
 
 def run_page(page: Path, folder: Path, programs: Path) -> None:
-    """Write the page's files, run its commands in order, compare what they print."""
-    printed = None
+    """Write the page's files, run its commands in order, as one shell would, compare what they print."""
+    printed, exported = None, dict[str, str]()
     for block in blocks_of(page.read_text('utf-8')):
         where = f'{page.relative_to(ROOT)}:{block.line}'
         if block.language == 'sh':
             done = subprocess.run(
                 ['bash', '-euo', 'pipefail', '-c', block.text],
                 cwd=folder,
-                env=environment(folder, programs),
+                env=environment(folder, programs) | exported,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -95,6 +95,7 @@ def run_page(page: Path, folder: Path, programs: Path) -> None:
                 timeout=600,
             )
             printed = done.stdout
+            exported.update(re.findall(r'^export (\w+)=(\S*)$', block.text, re.M))
             assert not done.returncode, (
                 f'{where}: exit code {done.returncode}\n{block.text}\n{printed[-3000:]}'
             )
@@ -208,7 +209,7 @@ def tutorial(tmp_path_factory, programs) -> Path:
 
 
 def test_the_tutorial_ends_with_a_model(tutorial):
-    """Its commands are run by the fixture."""
+    """The fixture has run the tutorial's commands."""
     for phase in ('0.1', '0.2', '0.3', '0.4'):
         assert (tutorial / 'runs' / 'first' / 'export' / phase / 'model.safetensors').is_file()
     run = tutorial / 'runs' / 'first'
@@ -251,21 +252,6 @@ def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
         case _:
             folder.mkdir()
     run_page(page, folder, programs)
-
-
-CHANGES = [page for page in RUN if any(b.language == 'diff' for b in blocks_of(page.read_text('utf-8')))]
-
-
-@pytest.mark.parametrize('page', CHANGES, ids=lambda page: page.stem)
-def test_changes_that_a_page_shows_fit_the_code(page, tmp_path):
-    shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'bioptimus_jax')
-    (change,) = [block for block in blocks_of(page.read_text('utf-8')) if block.language == 'diff']
-    (tmp_path / change.title).write_text(change.text + '\n', 'utf-8')
-    applied = ['git', 'apply', change.title]
-    assert subprocess.run(applied, cwd=tmp_path, capture_output=True).returncode == 0
-    assert subprocess.run(
-        applied, cwd=tmp_path, capture_output=True
-    ).returncode  # there is something to change
 
 
 def test_a_page_says_first_what_comes_of_it_and_how_long_it_takes():
@@ -389,7 +375,7 @@ def test_the_walks_through_the_house_name_files_that_are_there_in_ten_steps_each
 
 
 def test_what_shows_the_whole_program_speaks_of_texts_as_of_entities():
-    """Its figure, its help and its first page; the tasks are those that there are."""
+    """The program's figure, its help and its first page; the tasks are those that there are."""
     figure, first = ((DOCS / name).read_text('utf-8') for name in ('data-flow.svg', 'index.md'))
     for text in (figure, first, ' '.join(PROGRAM_HELP.split())):
         assert re.search(r'entities\W[^.]*(classes|relations|texts)', text)

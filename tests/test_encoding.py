@@ -12,8 +12,8 @@ from bioptimus_jax.errors import Stopped
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery import reading, source
-from bioptimus_jax.surgery.layout import ROW_LENGTHS, Layout
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.layout import ROW_LENGTHS, BatchLayout
+from bioptimus_jax.surgery.reading import StateReading
 from bioptimus_jax.tokenizer.kinds import wordpiece
 
 VOCABULARY = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', *'abcdefgh', *(f'##{c}' for c in 'abcdefgh')]
@@ -28,7 +28,7 @@ def make_source(layers: int = 2, positions: int = 160) -> Loaded:
     return Loaded(Path('source'), architecture, parameters, tokenizer, [])
 
 
-def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> Reading:
+def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> StateReading:
     """Windows of any length, pieces of every window for random targets, some of them for several."""
     draw = np.random.default_rng(seed)
     lengths = draw.integers(3, longest + 1, windows)
@@ -37,7 +37,7 @@ def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> R
     draw.shuffle(window)
     position = draw.integers(1, lengths[window] - 1) if windows else np.zeros(0, np.int64)
     target = draw.integers(0, targets, len(window))
-    return Reading(made, window, position, target, draw.random(len(window)), np.ones(targets, np.int64))
+    return StateReading(made, window, position, target, draw.random(len(window)), np.ones(targets, np.int64))
 
 
 def states_alone(made: Loaded, tokens) -> np.ndarray:
@@ -53,7 +53,7 @@ def states_alone(made: Loaded, tokens) -> np.ndarray:
 _encode = jax.jit(Bert.encode, static_argnums=0)
 
 
-def reference(made: Loaded, read: Reading) -> np.ndarray:
+def reference(made: Loaded, read: StateReading) -> np.ndarray:
     sums = np.zeros((len(read.contexts), made.architecture.hidden))
     states = [states_alone(made, window) for window in read.windows]
     for entry in range(len(read.window)):
@@ -72,7 +72,7 @@ def reference(made: Loaded, read: Reading) -> np.ndarray:
 )
 def test_every_piece_lies_where_it_is_looked_for(seed, windows, longest, batch_pieces, shards):
     read = random_reading(seed, windows, longest)
-    layout = Layout(read, batch_pieces, longest, shards)
+    layout = BatchLayout(read, batch_pieces, longest, shards)
     found, entries, shapes = [], [], set()
     for number in range(len(layout)):
         assert layout.windows_before(number) == len(found)
@@ -106,7 +106,7 @@ def test_every_piece_lies_where_it_is_looked_for(seed, windows, longest, batch_p
 
 def test_short_windows_share_rows():
     read = random_reading(0, 2000, 60)
-    layout = Layout(read, 2048, 512, 1)
+    layout = BatchLayout(read, 2048, 512, 1)
     places = sum(layout.batch(number).tokens_BxL.size for number in range(len(layout)))
     assert sum(map(len, read.windows)) > 0.95 * places
 
@@ -166,7 +166,7 @@ def test_one_device_and_eight_give_the_same_sums(monkeypatch):
 def test_bfloat16_is_near_float32():
     made, read = make_source(), random_reading(4, 40, 100)
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ('rows',))
-    layout = Layout(read, 1024, 160, mesh.size)
+    layout = BatchLayout(read, 1024, 160, mesh.size)
     states = {
         dtype: [s.astype(float) for _, s in source._encoded(made, dtype, mesh, layout, 0)]
         for dtype in ('float32', 'bfloat16')

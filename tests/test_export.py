@@ -86,7 +86,7 @@ def written(folder, params, tokenizer_folder):
 
 
 def check(folder, params, tokenizer_folder, texts=TEXTS):
-    return gate.check(folder, ARCHITECTURE, params, tokenizer_folder, texts)
+    return gate.check_export(folder, ARCHITECTURE, params, tokenizer_folder, texts)
 
 
 def edit_json(path, **changes):
@@ -97,7 +97,7 @@ def edit_json(path, **changes):
 @pytest.mark.parametrize('texts', [TEXTS, []])
 def test_gate_passes_and_measures(tmp_path, model, tokenizer_folder, texts):
     tensors.write_folder(tmp_path, *model, tokenizer_folder)
-    measured = gate.check(tmp_path, *model, tokenizer_folder, texts)
+    measured = gate.check_export(tmp_path, *model, tokenizer_folder, texts)
     assert measured['hidden'] < 1e-4
     assert measured['logits'] < 1e-4
     assert measured['texts'] == (2 if texts else 3)
@@ -184,7 +184,7 @@ def test_one_wrong_weight_is_caught(tmp_path, model, tokenizer_folder):
         wrong = {**state, name: np.ascontiguousarray(state[name].T)}
         safetensors.numpy.save_file(wrong, tmp_path / 'model.safetensors', {'format': 'pt'})
         with pytest.raises(gate.GateError, match=r'hidden differ from transformers'):
-            gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+            gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_bias_in_another_order_is_caught(tmp_path, params, tokenizer_folder):
@@ -208,11 +208,11 @@ def test_missing_and_unexpected_tensors_are_caught(tmp_path, model, tokenizer_fo
     lost = state.pop(name)
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(gate.GateError, match=f'missing keys on reload: {re.escape(name)}'):
-        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
     state |= {name: lost, f'{model.architecture.prefix}more': lost}
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(gate.GateError, match='unexpected keys on reload'):
-        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_another_type_or_class_is_caught(tmp_path, params, tokenizer_folder):
@@ -380,7 +380,7 @@ def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
 
 
 def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_path):
-    """Of one that does, a rate that moves; and that what is exported is an average."""
+    """They tell a rate that moves, of a phase that masks; and that what is exported is an average."""
     changes = {
         'phase.0.1.objective': 'causal',
         'phase.0.2.rate': '0.3',

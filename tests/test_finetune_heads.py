@@ -19,7 +19,7 @@ from bioptimus_jax.finetune.batches import drawn, parts
 from bioptimus_jax.finetune.config import HEADS
 from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, word_labels
 from bioptimus_jax.finetune.entities.batches import collate
-from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
+from bioptimus_jax.finetune.entities.crf import Chain, ChainWords, may_follow
 from bioptimus_jax.finetune.entities.segments import LENGTHS, Segments
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.loading import save_model
@@ -88,7 +88,7 @@ def test_likelihood_and_gradient_are_those_of_all_paths(seed):
     emissions, gold, mask, opens, closes = case
     emissions.requires_grad_()
     inputs = [emissions, *chain.parameters()]
-    given = chain.log_likelihood(Words(emissions, mask, opens, closes), gold)
+    given = chain.log_likelihood(ChainWords(emissions, mask, opens, closes), gold)
     expected = []
     for b, size in enumerate(mask.sum(1).tolist()):
         scores = all_paths(chain, emissions[b], size, opens[b], closes[b])[1]
@@ -112,7 +112,7 @@ def test_best_path_is_the_best_of_those_that_the_scheme_allows(scheme):
         chain = random_chain(generator, scheme)
         labels = labels_of(('X',), scheme)
         emissions, _, mask, opens, closes = random_case(generator, len(labels), (4, 1, 3, 4))
-        found = chain.best_labels(Words(emissions, mask, opens, closes))
+        found = chain.best_labels(ChainWords(emissions, mask, opens, closes))
         for b, size in enumerate(mask.sum(1).tolist()):
             paths, scores = all_paths(chain, emissions[b], size, opens[b], closes[b])
             allowed = [
@@ -147,7 +147,7 @@ def test_a_window_that_cuts_a_mention_may_begin_and_end_inside_it():
     inside = torch.zeros(1, 3, len(labels))
     inside[:, :, labels.index('I-X')] = 9
     mask, yes, no = torch.ones(1, 3, dtype=torch.bool), torch.tensor([True]), torch.tensor([False])
-    read = lambda *ends: [labels[i] for i in chain.best_labels(Words(inside, mask, *ends))[0].tolist()]  # noqa: E731
+    read = lambda *ends: [labels[i] for i in chain.best_labels(ChainWords(inside, mask, *ends))[0].tolist()]  # noqa: E731
     assert read(no, no) == ['I-X', 'I-X', 'I-X']
     assert read(yes, no) == ['B-X', 'I-X', 'I-X']
     assert read(yes, yes) == ['B-X', 'I-X', 'L-X']
@@ -158,7 +158,7 @@ def test_an_untrained_chain_is_the_cross_entropy_word_by_word():
     chain = Chain(labels_of(('X',), 'bio'), 'bio')
     emissions, gold, mask, opens, closes = random_case(generator, 3, (5, 2, 1))
     expected = torch.nn.functional.cross_entropy(emissions[mask], gold[mask], reduction='sum')
-    given = -chain.double().log_likelihood(Words(emissions, mask, opens, closes), gold).sum()
+    given = -chain.double().log_likelihood(ChainWords(emissions, mask, opens, closes), gold).sum()
     torch.testing.assert_close(given, expected)
 
 
@@ -202,7 +202,7 @@ def test_spans_are_scored_and_chosen_among_all_ways_to_cut(seed):
             ids[b, begin:end] = labels.index(f'I-{"XY"[kind]}')
             ids[b, begin] = labels.index(f'B-{"XY"[kind]}')
     emissions.requires_grad_()
-    words = Words(emissions, mask, opens, closes)
+    words = ChainWords(emissions, mask, opens, closes)
     given, expected, best = segments.log_likelihood(words, ids), [], segments.best_labels(words)
     for b, (size, ways) in enumerate(zip(sizes, cuts, strict=True)):
         scores = torch.stack([score_of_cut(segments, emissions[b, :size], cut) for cut in ways])
@@ -223,7 +223,7 @@ def test_a_mention_longer_than_any_length_and_one_that_nothing_begins_have_a_sco
     segments, size = Segments(labels), LENGTHS + 5
     torch.nn.init.normal_(segments.lengths_NxK)
     emissions = torch.randn(1, size, segments.scores, generator=torch.Generator().manual_seed(0))
-    words = Words(emissions, torch.ones(1, size, dtype=torch.bool), *torch.ones(2, 1, dtype=torch.bool))
+    words = ChainWords(emissions, torch.ones(1, size, dtype=torch.bool), *torch.ones(2, 1, dtype=torch.bool))
     ids = torch.full((1, size), labels.index('I-X'))  # its B- is in another window
     own = score_of_cut(segments, emissions[0], [(0, size, 0)])
     expected = own - segments.log_partition(words)[0]

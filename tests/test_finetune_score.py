@@ -85,7 +85,7 @@ def random_taggings(seed, number):
 
 
 def largest_matching(left, right):
-    """By trying every assignment."""
+    """The largest matching, by trying every assignment."""
     if not left:
         return 0
     kind, start, end = left[0]
@@ -110,7 +110,8 @@ def test_thousand_random_taggings_agree_with_conllevals_rules_and_a_strict_score
 
 
 def test_thousand_random_taggings_agree_with_nervaluate():
-    """Its `ent_type` lets a prediction of another type use up a gold mention, so it may find fewer than relaxed."""
+    """nervaluate's `ent_type` lets a prediction of another type use up a gold mention, so it may find fewer than
+    relaxed."""
     for gold, predicted in random_taggings(1, 1000):
         theirs = Evaluator(gold, predicted, tags=list(TYPES), loader='list').evaluate()['overall']
         typed, without_types = score(gold, predicted), score(gold, predicted, typed=False)

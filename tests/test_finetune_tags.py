@@ -15,7 +15,7 @@ from bioptimus_jax.sets.tags import (
     CLOSED,
     LEARNED,
     Scheme,
-    broken,
+    count_broken,
     decode,
     encode,
     recognise,
@@ -92,7 +92,7 @@ def test_the_same_mentions_in_every_scheme(name, typed):
     assert scheme == Scheme(name, typed)
     assert str(scheme) == (name if typed else f'{name} without types')
     assert to_iob2(given_tags, scheme) == tuple(expected)
-    assert broken(given_tags, scheme) == 0
+    assert count_broken(given_tags, scheme) == 0
     if typed:
         assert spans(expected) == EXAMPLE
         assert written(EXAMPLE, 7, name) == given_tags
@@ -140,8 +140,8 @@ def test_files_of_every_scheme_keep_their_mentions(sentence, name):
     found, words = sentence
     given_tags = written(found, words, name)
     result = to_iob2(given_tags, Scheme(name))
-    assert broken(given_tags, Scheme(name)) == 0
-    assert broken(result, Scheme('IOB2')) == 0
+    assert count_broken(given_tags, Scheme(name)) == 0
+    assert count_broken(result, Scheme('IOB2')) == 0
     if name != 'IO':
         assert spans(result) == found
         assert result == tags.from_spans(found, words)
@@ -167,7 +167,7 @@ def test_spans_are_those_of_seqeval_by_default(sequence):
     assert spans(sequence) == by_default(sequence)
     valid = tags.from_spans(spans(sequence), len(sequence))
     assert spans(valid) == spans(sequence)
-    assert (broken(sequence, Scheme('IOB2')) == 0) == (tuple(sequence) == valid)
+    assert (count_broken(sequence, Scheme('IOB2')) == 0) == (tuple(sequence) == valid)
     assert by_seqeval(valid, readers.IOB2) == sorted(spans(sequence))
 
 
@@ -193,9 +193,9 @@ def test_any_prediction_is_decoded(bioul, bio, io):
     assert decode(bio, 'bio') == tuple(bio)
     as_iobes = [tag.replace('L-', 'E-', 1).replace('U-', 'S-', 1) if tag[0] in 'LU' else tag for tag in bioul]
     assert spans(decode(bioul, 'bioul')) == by_default(as_iobes)
-    assert broken(decode(bioul, 'bioul'), Scheme('IOB2')) == 0
+    assert count_broken(decode(bioul, 'bioul'), Scheme('IOB2')) == 0
     assert spans(decode(io, 'io')) == by_default(io)
-    assert broken(decode(io, 'io'), Scheme('IOB2')) == 0
+    assert count_broken(decode(io, 'io'), Scheme('IOB2')) == 0
     # strictly valid mentions, as seqeval's own reader has them, are all found
     assert set(by_seqeval(bioul, readers.BILOU)) <= set(spans(decode(bioul, 'bioul')))
 
@@ -205,7 +205,7 @@ def test_any_prediction_is_decoded(bioul, bio, io):
 def test_broken_is_zero_for_valid_tags_only(name, data):
     sequence = data.draw(sequences(CLOSED[name]))
     valid = tuple(written(spans(to_iob2(sequence, Scheme(name))), len(sequence), name)) == tuple(sequence)
-    assert (broken(sequence, Scheme(name)) == 0) == valid
+    assert (count_broken(sequence, Scheme(name)) == 0) == valid
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_broken_is_zero_for_valid_tags_only(name, data):
 )
 def test_decoding_of_broken_tags_by_hand(predicted, expected, count):
     assert decode(predicted.split(), 'bioul') == tuple(expected.split())
-    assert broken(predicted.split(), Scheme('BILOU')) == count
+    assert count_broken(predicted.split(), Scheme('BILOU')) == count
 
 
 @given(

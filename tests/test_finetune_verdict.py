@@ -110,7 +110,7 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     ],
 )
 def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_path, sets, capsys):
-    """Of the source, or step 0 where it was not scored, and the last phase that was; to the digit."""
+    """The source, or step 0 where it was not scored, against the last phase that was; to the digit."""
     for model, rate in errors.items():
         write_model(tmp_path / 'run' / 'finetune' / model, sets, seeds, rate, name=model)
     m = read_measures(Run(tmp_path / 'run', Experiment(), quiet=True))
@@ -125,7 +125,7 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     numbers = re.search(r'-?[\d.]+ F1 \[.*?\], p = [\d.]+', lines[at if len(seeds) > 1 else at + 1])
     assert numbers[0] in found.sentence
     assert ('The source was not scored' in found.sentence) == ('source' not in errors)
-    assert ('not tested over fine-tunings' in found.sentence) == (len(seeds) == 1)
+    assert ('Only one seed: another fine-tuning might change this.' in found.sentence) == (len(seeds) == 1)
     last = list(errors)[-1]
     winner = {'better': last, 'worse': 'the source'}.get(word)
     assert winner is None or found.sentence.startswith(f'Over fine-tunings {winner} is better than ')

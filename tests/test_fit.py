@@ -169,7 +169,7 @@ def test_naming_is_the_loss_of_transformers_with_the_rows_in_its_table(name):
 
 
 def test_both_gradients_reach_new_rows_alone_and_are_of_one_size():
-    """At weight w the second term is w times the first one; its gradient is that of the logarithm of its own loss."""
+    """The second term at weight w is w times the first one; its gradient is that of the logarithm of its own loss."""
     source = make_source(OLD, layers=2)
     batch = {**taught_by(source)._asdict(), 'drawn': np.array([True, True, False])}
     slot_D, rows_NxD = source.table()[source.subwords.mask], np.full((3, 16), 0.1, np.float32)

@@ -421,7 +421,7 @@ def test_fuzz_values_of_an_array_are_those_of_the_whole(tmp_path_factory, values
 
 
 def test_articles_one_after_the_other_and_a_broken_one_among_them(tmp_path):
-    """As answers of efetch from PMC are saved: sets, or articles alone."""
+    """Answers of efetch from PMC as they are saved: sets, or articles alone."""
     three = [jats(f'<p>Paragraph {n}.</p>', pmc=str(n)) for n in (1, 2, 3)]
     wanted = ['PMC1', 'PMC2', 'PMC3']
     for name, whole in (

@@ -257,7 +257,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
     tensors.write_folder(tmp_path, architecture, params, tmp_path)
     found = contexts.occurrences(texts(), {*RARE, *FREQUENT}, [speller], 2, 40)
     names = tuple(sorted(found))
-    chosen = contexts.Words(
+    chosen = contexts.WordPairs(
         names, tuple(w in FREQUENT for w in names), (9,) * len(names),
         tuple(contexts._passages(names, found)), 2, 'heldout',
     )  # fmt: skip
@@ -355,13 +355,13 @@ def test_stage_measures_the_same_words_in_every_model(run):
     assert records[0]['words']['high']['new'] == 0
     assert (records[1]['words']['low']['new'], records[1]['words']['high']['new']) == (0, 1)
     for r in records:
-        for kind in word_geometry.KINDS:
+        for kind in word_geometry.VECTOR_KINDS:
             assert all(m['low'] <= m['value'] <= m['high'] for m in r['words'][kind].values())
             assert {len(m['replicates']) for m in r['words'][kind].values()} == {15}
     points = json.loads((folder / 'points.json').read_text())
     assert points['high'] == [False, True] * 10
     assert [m['model'] for m in points['models']] == ['source', 'initial', '0.1', '0.2']
-    assert {np.shape(m[kind]) for m in points['models'] for kind in word_geometry.KINDS} == {(20, 2)}
+    assert {np.shape(m[kind]) for m in points['models'] for kind in word_geometry.VECTOR_KINDS} == {(20, 2)}
 
 
 def test_no_words_are_no_error(run, tmp_path):

@@ -173,7 +173,9 @@ def fragments(source: str) -> list[tuple[int, str]]:
 
 def test_docstrings_and_help_begin_as_whole_phrases():
     files = [
-        file for room in ('bioptimus_jax', 'benchmarks', 'configs') for file in (ROOT / room).rglob('*.py')
+        file
+        for room in ('bioptimus_jax', 'benchmarks', 'configs', 'tests')
+        for file in (ROOT / room).rglob('*.py')
     ]
     wrong = {
         f'{file.relative_to(ROOT)}:{line}: {said}'

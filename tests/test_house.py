@@ -4,17 +4,17 @@ import ast
 import collections
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from toy_configs import shipped_configs
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import Plugins, Table
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import load, override
 from bioptimus_jax.experiment.schema import Experiment
@@ -29,7 +29,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # the lab, which is above all.
 ROOMS = tuple(
     'errors storage config records progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery '
-    'scoring pretrain export finetune analysis experiment ext inference report start api demo cli __main__ lab'.split()
+    'scoring pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""
@@ -144,7 +144,7 @@ def test_every_room_has_a_floor_and_few_files_are_loose():
     places = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py'}
     assert places == LOOSE
     rooms = {path.name for path in PACKAGE.iterdir() if (path / '__init__.py').is_file()}
-    assert rooms | places - {'__init__'} == set(ROOMS)
+    assert set(ROOMS) - {'lab'} <= rooms | places - {'__init__'} <= set(ROOMS)  # the lab may be deleted
 
 
 def test_what_is_imported_of_ours_is_there():
@@ -345,7 +345,7 @@ def test_no_other_file_asks_which_variation_it_is(key):
 
 
 def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
-    for name in OBJECTIVES:
+    for name in OBJECTIVES.own:
         naming = {
             str(file.relative_to(PACKAGE))
             for file in PACKAGE.rglob('*.py')
@@ -390,6 +390,61 @@ def test_importing_the_command_line_is_light():
     )
     result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == '[]', result.stderr
+
+
+WITHOUT_THE_LAB = """
+import contextlib, io
+from pathlib import Path
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.cli.command import all_verbs
+from toy_measures import TOKENS, make
+from bioptimus_jax.storage.files import read_jsonl, write_json, write_jsonl
+
+for verb in all_verbs():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        assert not cli.main([verb, '--help'])
+run = make(Path('run'), [TOKENS], {'initial': {'x': 80}, 0: {'x': 90}})
+cells = [{**cell, 'gold_scored': 1, 'history': []} for cell in read_jsonl(run / 'finetune' / 'results.jsonl')]
+write_jsonl(run / 'finetune' / 'results.jsonl', cells)
+for cell in cells:
+    write_json(run / 'finetune' / cell['model'] / 'x' / 'standard' / 'seed-0' / 'scores.json', cell)
+assert not cli.main(['report', '--config=a.py', '--workdir=run', '--replace'])
+assert not cli.main(['compare', '--models', 'run/finetune/initial', 'run/finetune/p0'])
+print(*sorted(all_verbs()))
+"""
+
+
+def test_every_verb_of_the_tool_works_without_the_lab(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns('lab', '__pycache__'))
+    (tmp_path / 'a.py').write_text('from bioptimus_jax.ext import defaults as get_config\n')
+    path = os.pathsep.join([str(tmp_path), str(ROOT / 'tests')])
+    result = subprocess.run(
+        [sys.executable, '-c', WITHOUT_THE_LAB],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': path},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    page = (tmp_path / 'run' / 'report' / 'index.html').read_text('utf-8')
+    assert 'id="fine-tuning"' in page
+    assert 'Beside other papers' not in page
+    verbs = result.stdout.splitlines()[-1].split()
+    assert {'run', 'compare', 'report', 'surgery'} <= set(verbs)
+    assert not {'sweep', 'forecast', 'advise', 'difficulty'} & set(verbs)
+
+
+def test_no_test_of_the_tool_needs_the_lab():
+    """The lab's tests are tests/test_lab_*.py, so the tool's are `pytest --ignore-glob='*/test_lab_*'`."""
+    needing = [
+        file.name
+        for file in (ROOT / 'tests').glob('*.py')
+        if not file.name.startswith('test_lab_')
+        for node in ast.parse(file.read_text('utf-8')).body
+        if any(within(name, f'{PACKAGE.name}.lab') for name in imports_of(ast.unparse(node), file.stem))
+        and isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert not needing
 
 
 @pytest.mark.parametrize('name', shipped_configs())
@@ -509,10 +564,8 @@ def test_scripts_are_executable_shell():
 def test_every_variation_that_decides_results_is_named_as_shipped_or_its_code_is_compared():
     tables = {}
     for dotted, _, metadata in walk(Experiment()):
-        if isinstance(table := metadata.get('one_of'), Plugins | Mapping) and not dotted.startswith(
-            'runtime.'
-        ):
-            tables[dotted.rpartition('.')[2]] = set(table)
+        if isinstance(table := metadata.get('one_of'), Plugins | Table) and not dotted.startswith('runtime.'):
+            tables[dotted.rpartition('.')[2]] = set(table.own)
     assert tables == {key: set(names) for key, names in SHIPPED.items()}, (
         'name a variation that is to be shipped in bioptimus_jax/run/shipped.py; of any other runs compare the code'
     )

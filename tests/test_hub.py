@@ -246,7 +246,7 @@ def shown(capsys, *arguments):
 
 
 def refusals(model, hub, capsys):
-    """Of a folder that is not as its stage left it; nothing is asked of the hub."""
+    """Refusals of a folder that is not as its stage left it; nothing is asked of the hub."""
     stage, secret = model.parents[4], 'hf_' + 'x' * 34
     hub.asked.clear()
 

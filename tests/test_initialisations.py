@@ -19,7 +19,7 @@ from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 
 def seen(layers: tuple[int, ...], tokens, positions, slots) -> np.ndarray:
@@ -50,12 +50,12 @@ def sums(source_, read, layers, label):
     return source.sum_states(source_, read, 64, layers=() if last else layers)
 
 
-def found(*occurrences: tuple[str, str, int, int, int]) -> Contexts:
+def found(*occurrences: tuple[str, str, int, int, int]) -> TokenContexts:
     """Contexts of (token, sentence, start, end, rank)."""
     sentences = sorted({o[1] for o in occurrences})
     columns = [np.array([o[i] for o in occurrences]) for i in (2, 3, 4)]
     numbers = np.array([sentences.index(o[1]) for o in occurrences])
-    return Contexts(sentences, [o[0] for o in occurrences], numbers, *columns)
+    return TokenContexts(sentences, [o[0] for o in occurrences], numbers, *columns)
 
 
 def papers(**changes):
@@ -469,4 +469,4 @@ def test_defaults_that_do_not_concern_a_strategy_are_no_error():
         settings.surgery.strategy = strategy
         if initialisation.keeps_vocabulary:
             settings.vocab.kind = 'source'
-        assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy)
+        assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy).resolved

@@ -33,7 +33,7 @@ INTERPRETED = {
     name: functools.partial(kernel, **OPTIONS.get(name, {'interpret': True}))
     for name, kernel in backends.KERNELS.items()
 }
-"""On a CPU. Of cuDNN what is given to it is tested here, and computed by another implementation of the same."""
+"""The kernels on a CPU. What is given to cuDNN is tested here, and computed by another implementation of the same."""
 CUDNN = 'jax._src.cudnn.fused_attention_stablehlo'
 # Rows of three blocks in every pass of every kernel; a head size that is no power of two.
 LENGTHS = {'pallas_gpu': 96, 'cudnn': 96, 'cudnn_packed': 96, 'splash': 384}
@@ -91,7 +91,7 @@ def without_cudnn(monkeypatch):
 
 
 def lengths_of(segments):
-    """Of documents that are numbered from 1 on."""
+    """Lengths of documents that are numbered from 1 on."""
     return (segments[:, :, None] == jnp.arange(1, 97)[None, None]).sum(1, dtype=jnp.int32)
 
 
@@ -133,7 +133,8 @@ def all_pairs(query, key, value, ranges):
     ],
 )
 def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, causal, layout):
-    """In blocks where keys are fewer than the 96 of a row, which is not a whole number of blocks of 20."""
+    """The work is done in blocks where keys are fewer than the 96 of a row, which is not a whole number of blocks of
+    20."""
     assert attended_keys(96, window) == keys
     inputs, segments = arrays('pallas_gpu'), segments_of('pallas_gpu', LAYOUTS[layout])
     ours = with_gradients(attend, window, causal)(*inputs, segments)
@@ -147,7 +148,7 @@ def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, 
 
 @pytest.mark.parametrize(('window', 'causal'), [(40, False), (7, False), (40, True), (7, True)])
 def test_nothing_leaks_into_a_window(window, causal):
-    """Of one position's output, to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
+    """One position's output stays to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
     query, key, value, _ = arrays('pallas_gpu')
     segments = segments_of('pallas_gpu', [[40, 40]] * 2)
     for place, seen in ((3, (0, min(40, 4 + window))), (45, (max(40, 45 - window), min(80, 46 + window)))):
@@ -162,7 +163,7 @@ def test_nothing_leaks_into_a_window(window, causal):
 
 @pytest.mark.parametrize(('name', 'dtype', 'window', 'causal'), ATTENTIONS)
 def test_outputs_and_gradients_equal_the_plain_ones(name, dtype, window, causal):
-    """In bfloat16 a kernel may be five roundings from float32: with jaxlib 0.10 they are 3, from 0.11 on 4."""
+    """A kernel in bfloat16 may be five roundings from float32: with jaxlib 0.10 they are 3, from 0.11 on 4."""
     inputs = arrays(name, dtype)
     for layout, documents in LAYOUTS.items():
         segments = segments_of(name, documents)
@@ -193,7 +194,7 @@ def test_nothing_leaks_between_segments(name):
 
 @pytest.mark.parametrize('name', INTERPRETED)
 def test_nothing_leaks_from_behind_a_position(name):
-    """Of the last third of a document and of another one, to the last bit."""
+    """The last third of a document and another one change no bit."""
     inputs = arrays(name)
     segments = segments_of(name, [[90], [30, 60]])
     place = jnp.arange(LENGTHS[name])[None] / LENGTHS[name]
@@ -222,7 +223,7 @@ def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
 
 
 def test_packed_documents_are_cut_where_they_begin():
-    """By hand: an empty entry is not a part, padding is the last part, and nothing follows it."""
+    """Cut by hand: an empty entry is not a part, padding is the last part, and nothing follows it."""
     lengths, offsets = parts_of_rows(jnp.array([[3, 2, 0], [8, 0, 0], [0, 0, 0]]), 8)
     np.testing.assert_array_equal(lengths, [[3, 2, -1, 3], [8, -1, -1, -1], [-1, -1, -1, 8]])
     np.testing.assert_array_equal(offsets, [[0, 3, -1, 5, -1], [0, -1, -1, -1, -1], [-1, -1, -1, 0, -1]])

@@ -108,7 +108,7 @@ def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tm
 
 
 def test_ends_are_compared_whatever_the_last_phase_is_called(sweep):
-    """As `decay` after `causal` beside `decay` after `constant`; F1 of seed 0 and 1: 50, 60 against 40, 44."""
+    """Arms with `decay` after `causal` beside `decay` after `constant`; F1 of seed 0 and 1: 50, 60 against 40, 44."""
     for arm, f1 in (('better', (50, 60)), ('random_rows', (40, 44))):
         for (seed, m), score in zip(sweep[arm].items(), f1, strict=True):
             m.finetuned.append(cell('300', 'bc5-chem', 'standard', int(seed), f1=score / 100))

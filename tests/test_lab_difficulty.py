@@ -162,7 +162,7 @@ def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path,
     assert ours.pieces == theirs.pieces
     for name, measured in ours.settings.items():
         assert theirs.settings[name].positions == measured.positions
-        for kind in perplexity.KINDS:
+        for kind in perplexity.CORRUPTIONS:
             if measured.of(kind) is None:
                 assert theirs.settings[name].of(kind) is None
                 continue

@@ -321,7 +321,7 @@ def test_a_curve_alone_is_extrapolated_by_its_own_law():
 
 
 def test_settings_are_those_of_the_second_half_of_the_steps():
-    """Of a committed record: four phases, words at 20 % and all [MASK] in the second half."""
+    """A committed record has four phases, words at 20 % and all [MASK] in the second half."""
     [run] = read_runs([Path(__file__).parents[1] / 'docs/results/families.jsonl'])[:1]
     curve = curve_of('x', run)
     assert len(curve.rates_T) == run.step_of('0.4') == curve.steps_N[-1]

@@ -363,7 +363,7 @@ def test_relaxed_scores_are_beside_relaxed_ones(tmp_path):
 
 
 def test_without_their_sets_tables_are_absent_with_a_reason(tmp_path):
-    """Of models: none has a set of theirs; of ways: one way alone was tried."""
+    """Tables of models: none has a set of theirs; tables of ways: one way alone was tried."""
     cases = ([], 'stage finetune has not been run'), ([cell('a', 'mine', 50.0)], 'none of its sets')
     for cells, reason in cases:
         m = measures(tmp_path, cells)

@@ -288,7 +288,7 @@ def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
 def test_what_is_under_way_when_the_hours_are_over_saves_and_the_finished_arms_are_written(
     shipped, tmp_path, capsys, monkeypatch
 ):
-    """Of three arms one ends, one is at work when its time is over, and one has not begun."""
+    """One of three arms ends, one is at work when its time is over, and one has not begun."""
     (tmp_path / 'sitecustomize.py').write_text(SLOW)
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join([str(tmp_path), *sys.path]))
     folder = tmp_path / 'sweep'
@@ -343,7 +343,8 @@ stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), bu
 
 
 def test_a_stage_without_jax_begins_in_the_same_process_without_what_jax_held(shipped, tmp_path):
-    """As if a stage before it had begun jax on GPUs: the program takes its own place, and goes on with that stage."""
+    """It is as if a stage before it had begun jax on GPUs: the program takes its own place, and goes on with that
+    stage."""
     (tmp_path / 'sitecustomize.py').write_text(APART)
     environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
     command = [
@@ -407,8 +408,8 @@ def waiting(tmp_path, monkeypatch):
 
 
 def test_arms_on_a_cluster_outlive_a_worker_and_go_on_after_a_stop(waiting, shipped, tmp_path, cluster):
-    """As in one process. The arm of a worker that is killed saves, and is begun again; a sweep that is stopped waits
-    until all arms have saved."""
+    """Results are those of one process. The arm of a worker that is killed saves, and is begun again; a sweep that is
+    stopped waits until all arms have saved."""
     only = 'plain,seed-1'
     alone, here = (Sweep(f'{shipped}:slow', tmp_path / name, [], only) for name in ('alone', 'together'))
     here._share(here.arms)  # quickly: other tests have these stages on a cluster

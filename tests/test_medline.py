@@ -283,7 +283,7 @@ BRACKETS = [
 def test_superscripts_that_would_make_another_number_stand_in_brackets(
     tmp_path, markup, none, numbers, every
 ):
-    """In PubMed and in articles, as `corpus.script_brackets` says; by default as most of PubMed's abstracts have it."""
+    """PubMed and articles do as `corpus.script_brackets` says; by default as most of PubMed's abstracts have it."""
     pubmed = write(tmp_path / 'x.xml', wrapped(citation(title=markup)))
     (tmp_path / 'x.nxml').write_text(article(title=markup), 'utf-8')
     assert Corpus().script_brackets == 'numbers'
@@ -645,7 +645,7 @@ ANSWER = (
 
 
 def test_several_answers_of_a_server_in_one_file(tmp_path):
-    """As `efetch ... >> all.xml` leaves them; a declaration is in each."""
+    """Answers as `efetch ... >> all.xml` leaves them; a declaration is in each."""
     answers = [wrapped(citation(f'{i}1', 'A &alpha; title')) + citation(f'{i}2') for i in range(1, 5)]
     data = ''.join(map(ANSWER.format, answers)).encode()
     (tmp_path / 'x.xml').write_bytes(data)

@@ -18,7 +18,7 @@ from bioptimus_jax.corpus.near import HASHES, near_duplicates, ngram_hashes, row
 from bioptimus_jax.corpus.records import squeezed
 from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.errors import Stopped
-from bioptimus_jax.text.words import MARKS, count_words
+from bioptimus_jax.text.words import COMBINING_MARKS, count_words
 
 FIVE = Near(threshold=0.8, words=5)
 ABSTRACT = (
@@ -184,7 +184,7 @@ SCRIPTS = {
 def test_one_word_of_any_script_is_one_word(script):
     """Word by word the same n-grams as of Latin words in their place; each letter of Han, kana, Thai is a word."""
     text = SCRIPTS[script]
-    words = text.split() if script == 'Hindi' else re.findall(f'.[{MARKS}]*', text)
+    words = text.split() if script == 'Hindi' else re.findall(f'.[{COMBINING_MARKS}]*', text)
     assert count_words(text) == len(words)
     hashes, bounds = ngram_hashes([text], 5)
     assert len(hashes) == bounds[1] == len(words) - 4
@@ -316,7 +316,7 @@ def test_nothing_is_near_where_nothing_is_sought(tmp_path, mixture):
 
 
 def test_copies_take_linear_time(tmp_path, monkeypatch):
-    """Also where they agree in a band and are not near, so that no comparison is saved."""
+    """The same holds where they agree in a band and are not near, so that no comparison is saved."""
     chance = np.random.default_rng(4)
     rows = chance.integers(0, 2**32, (2000, HASHES), np.uint32)
     rows[:, :12] = 7  # two bands of twenty

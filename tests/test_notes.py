@@ -43,7 +43,8 @@ def test_marks_become_the_words_that_they_hold(tmp_path, text, shown):
 
 
 def test_notes_line_by_line(tmp_path):
-    """As MIMIC writes them: quoted texts of many lines, categories that end in a space, notes that were taken back."""
+    """Notes as MIMIC writes them: quoted texts of many lines, categories that end in a space, notes that were taken
+    back."""
     rows = [
         note(174, TEXT, 'Discharge summary'),
         note(175, 'One.', 'Physician '),

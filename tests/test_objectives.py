@@ -202,7 +202,8 @@ def other_folders(tiny, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_processes_train_what_one_trains(undisturbed, tiny, other_folders, tmp_path):
-    """To rounding: every number on record, and the parameters at each phase end. The leader alone reads those.
+    """Everything is the same to rounding: every number on record, and the parameters at each phase end. The leader
+    alone reads those.
 
     An objective and corpora for every phase, in the quick tests: test_launch.py.
     """

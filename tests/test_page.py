@@ -261,7 +261,7 @@ def test_the_page_is_as_wide_as_its_window(browser, width, media, scheme):
 
 
 def test_tables_fit_on_paper(browser):
-    """On a screen a wide table scrolls; on paper it cannot."""
+    """A wide table scrolls on a screen; on paper it cannot."""
     browser.resize(PAPER, 'print')
     cut = browser.evaluate(
         """[...document.querySelectorAll('.scroll')].filter(
@@ -322,7 +322,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize('browser', ['of a run'], indirect=True)
 def test_a_pointer_finds_values_hides_lines_and_zooms(browser):
-    """In the figure of held-out losses, on record every fifty steps: 6.2 - step / 140, and four more lines."""
+    """The figure of held-out losses, on record every fifty steps: 6.2 - step / 140, and four more lines."""
     browser.resize(DESKTOP)
     figure = 'figure:has(svg[data-name=heldout_loss])'
     line = browser.evaluate(

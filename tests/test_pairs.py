@@ -37,7 +37,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.corpus import documents as documents_table
-from bioptimus_jax.rows.build import FOLLOWS, RANDOM, Pairs, Rows, pair_parts, sentence_bounds
+from bioptimus_jax.rows.build import FOLLOWS, RANDOM, RowPairs, Rows, pair_parts, sentence_bounds
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED, make_pairs
 from bioptimus_jax.run.execute import execute
@@ -53,7 +53,8 @@ PHASE = '0.2'  # whole words
 
 
 def by_the_published_algorithm(documents, longest, short, random_second, generator):
-    """On lists of sentences, each a list of pieces, which are moved and deleted one by one as in the paper's code."""
+    """The published algorithm on lists of sentences, each a list of pieces, which are moved and deleted one by one as
+    in the paper's code."""
     pairs, surplus, room = [], 0, longest - 3
     for number, document in enumerate(documents):
         target = room
@@ -135,7 +136,7 @@ def test_pairs_are_those_of_the_published_algorithm(layout, longest):
 
 
 def test_no_sentence_is_lost_where_a_random_text_replaced_it():
-    """Without a bound on length, the texts of a document that are its own follow one another without a gap."""
+    """Where length has no bound the texts of a document that are its own follow one another without a gap."""
     bounds = [[0, 3, 5, 9, 12], [0, 2], [0, 4, 8]]
     made = list(make_pairs(bounds, 10**6, 1.0, LAYOUTS['pairs'].is_random, np.random.default_rng(SEED)))
     for document, own in enumerate(bounds):
@@ -237,7 +238,7 @@ def test_token_types_and_places_of_pairs_by_hand():
     }
     positions = np.array([[0, 1, 2, 3, 0, 1, 2, 0], list(range(8))])
     segments = np.array([[1, 1, 1, 1, 2, 2, 2, 0], [1] * 8])
-    pairs = Pairs.of(batch, positions, segments)
+    pairs = RowPairs.of(batch, positions, segments)
     assert pairs.types_BxL.tolist() == [[0, 0, 1, 1, 0, 0, 0, 0], [0] * 5 + [1] * 3]
     assert pairs.begins_BxG.tolist() == [[0, 4, 7], [0, 7, 7]]
 

@@ -178,7 +178,7 @@ QUICK = options(
     xla_cpu_use_fusion_emitters=True,
 )
 MOST_TOKENS = 8192
-"""Of a vocabulary: none of the step's shapes is of it, but that of the model."""
+"""Tokens of a vocabulary: none of the step's shapes is of it, but that of the model."""
 FEW = Bert(8192, 128, 2, 2, 512, 64)
 SHAPES = {
     'unrolled': (Bert(2048, 128, 2, 4, 512, 256), 8, 256, {}, {}),
@@ -245,7 +245,8 @@ def test_memory_against_the_analysis_of_the_compiled_step(name, tmp_path):
 
 
 def test_a_sharded_state_takes_on_a_device_what_the_compiled_step_says():
-    """Of 8 devices: parameters and moments to within biases and norms, which are whole, and the peak beside them."""
+    """The state on 8 devices: parameters and moments to within biases and norms, which are whole, and the peak beside
+    them."""
     architecture = Bert(2048, 128, 1, 4, 512, 128)
     wanted = dataclasses.replace(
         Experiment(),
@@ -297,7 +298,8 @@ UNROLLED, SCANNED = (dataclasses.replace(PACKED, scan_layers=scan, remat='none')
     ],
 )
 def test_the_estimate_is_near_what_the_compiler_plans_for_an_h100(architecture, rows, width, runtime, gib):
-    """In bfloat16; the numbers are XLA's own analysis of steps that it compiled for one, with jax 0.11.2."""
+    """The products are bfloat16; the numbers are XLA's own analysis of steps that it compiled for one, with jax
+    0.11.2."""
     wanted = dataclasses.replace(
         Experiment(),
         phases=('0.1',),
@@ -326,7 +328,7 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
                 (BASE, 'splash', 'tpu', MOSAIC, 3, 'no'),  # equal layers share a function
                 (MODERN, 'pallas_gpu', 'cuda', TRITON, 8, 'auto'),
                 *(
-                    (one, backends.PLAIN, at, '', 0, 'yes')
+                    (one, backends.PLAIN_ATTENTION, at, '', 0, 'yes')
                     for one in (BASE, MODERN)
                     for at in ('cuda', 'tpu')
                 ),
@@ -337,7 +339,8 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
 def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     architecture, name, platform, call, number, scan, monkeypatch
 ):
-    """As users train, in bfloat16: the last thing before the platform's own compiler, with the kernel in it."""
+    """It is lowered as users train, in bfloat16: the last thing before the platform's own compiler, with the kernel in
+    it."""
     skip_unless_lowered(name)
     # jax asks for the installed library, and for Hopper, before it lowers.
     monkeypatch.setattr('jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version', lambda: 91000)
@@ -363,7 +366,7 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
 
 
 def test_arms_that_differ_in_seed_order_and_learning_rate_are_one_program():
-    """So a sweep compiles it once."""
+    """One program for all of them: a sweep compiles it once."""
     architecture = Bert(512, 32, 1, 2, 64, 32)
     first, second = Phase('tokens', 0.15), Phase('words', 0.2, (1.0, 0.0, 0.0))
     plain = dataclasses.replace(
@@ -388,7 +391,8 @@ def test_the_compiler_knows_the_options_of_every_platform():
 
 
 def test_jaxlib_knows_every_flag_of_xla_that_is_named_here():
-    """By the program, its benchmarks and pages: one that a newer jaxlib has dropped ends the process at its start."""
+    """Flags that the program, its benchmarks and pages name: one that a newer jaxlib has dropped ends the process at
+    its start."""
     root = CONFIGS.parent
     files = [
         f for name in ('bioptimus_jax', 'benchmarks', 'docs', 'launch') for f in (root / name).rglob('*.*')

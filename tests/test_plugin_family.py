@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_plugins import plugged, shown
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -21,7 +22,7 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
@@ -33,7 +34,6 @@ from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / 'docs' / 'howto' / 'add-model-family.md'
 LETTERS = 'abcdeimnorst'
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + letter for letter in LETTERS), 'dose', 'rate', '.']
 WORDS = ['dose', 'rate', 'aster', 'mister', 'stone', 'condition', 'train', 'bacteria', 'order', 'it']
@@ -58,14 +58,11 @@ def get_config(argument=''):
 
 @pytest.fixture(scope='module')
 def distilbert(tmp_path_factory):
-    """The how-to's file in a folder that is searched for families beside the package's own."""
-    [text] = re.findall(r'```python title="[^"]+/distilbert\.py"\n(.*?)```', PAGE.read_text('utf-8'), re.S)
-    folder = tmp_path_factory.mktemp('families')
-    (folder / 'distilbert.py').write_text(text)
-    families.__path__.append(str(folder))
-    yield FAMILIES.load('distilbert')
-    families.__path__.remove(str(folder))
-    sys.modules.pop('bioptimus_jax.model.families.distilbert')
+    """The how-to's file in a folder of a user's own."""
+    file = tmp_path_factory.mktemp('families') / 'distilbert.py'
+    file.write_text(shown('add-model-family.md', 'mine/distilbert.py'))
+    with plugged(file):
+        yield FAMILIES.load('distilbert')
 
 
 class Case(NamedTuple):
@@ -156,7 +153,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
 
     family = FAMILIES.load(case.family)
     folders = model_folders(run.config, run.folder, ['source', 'initial', '0.1'], '--model')
-    models = {name: load(folder) for name, folder in folders.items()}
+    models = {name: load_model(folder) for name, folder in folders.items()}
     assert folders['source'] == source
     assert {type(m.architecture) for m in models.values()} == {family}
     assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {case.family}
@@ -208,7 +205,8 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
     settings = config.defaults()
     settings.model.family = 'nothing'
     with pytest.raises(
-        ConfigError, match=f"config.model.family: 'nothing' is not one of {', '.join(FAMILIES)}"
+        ConfigError,
+        match=f"config.model.family: plug-in 'nothing' is not installed.*; there are {', '.join(FAMILIES)}",
     ):
         Experiment.from_config(settings)
 
@@ -252,7 +250,7 @@ def test_a_parameter_that_no_rule_covers_is_named():
 
 @pytest.mark.parametrize('shape', [(30522, 768, 12, 12, 3072, 512), (1000, 24, 3, 4, 40, 64)])
 def test_flops_are_twice_the_matrices_and_attention(shape):
-    """For BERT that is the formula of the papers, to the last bit."""
+    """BERT's are those of the papers' formula, to the last bit."""
     a = Bert(*shape)
     for attended in (1, 37.25, 511.9, 1 / 3):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
@@ -285,6 +283,7 @@ def test_no_other_module_knows_a_family_by_its_name():
     allowed = {
         'model/config.py': ['bert'],
         'finetune/config.py': ['electra', 'electra'],
+        'pretrain/config.py': ['bert'],
         'pretrain/decay.py': ['bert'],
         'pretrain/objectives/distil.py': ['distilbert'],
         'finetune/stability.py': ['electra'],

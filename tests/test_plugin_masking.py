@@ -1,29 +1,31 @@
-"""A masking strategy as the how-to adds it: one file changes, and training, evaluation and difficulty all mask it."""
+"""A masking strategy as the how-to adds it: a file, and training, evaluation and difficulty all mask it."""
 
 import dataclasses
 import importlib.util
 import json
-import re
-import subprocess
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import transformers
+from toy_plugins import plugged, shown
 from toy_pretraining import of_letters
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.api.masking import IGNORED, Collator
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.pretrain import difficulty, evaluate, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
+from bioptimus_jax.pretrain.unit_weights import WordWeights
+from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins
+from bioptimus_jax.start.shown import HIDDEN, KEPT, RANDOM, first_rows
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.subwords import load
 
-ROOT = Path(__file__).resolve().parents[1]
-HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'
 PIECES, LETTERS, RATE = 128, 'abcdefghijklmnopqrst', 0.2
 PHASES, PHASE = ('0.1', '0.2'), {'rate': RATE, 'duration': 2.0}
 BATCHES = {'pretrain.batch_rows': 40, 'evaluation.rows': 60, 'runtime.log_every_steps': 1}
@@ -33,20 +35,12 @@ SINGLE, SPANS = 1.24, 4.95
 
 @pytest.fixture(scope='module')
 def spans(tmp_path_factory):
-    """The record that the how-to's change puts into the table; the change touches that file alone."""
-    change = re.search(r'```diff[^\n]*\n(.*?)```', HOWTO.read_text('utf-8'), re.S)[1]
-    assert re.findall(r'^\+\+\+ b/(.*)$', change, re.M) == ['bioptimus_jax/pretrain/units.py']
-    folder = tmp_path_factory.mktemp('changed')
-    file = folder / 'bioptimus_jax' / 'pretrain' / 'units.py'
-    file.parent.mkdir(parents=True)
-    file.write_bytes(Path(units.__file__).read_bytes())
-    subprocess.run(['git', 'apply', '-'], cwd=folder, input=change, text=True, check=True)
-    loaded = importlib.util.spec_from_file_location('changed_units', file)
-    module = importlib.util.module_from_spec(loaded)
-    loaded.loader.exec_module(module)
-    (name,) = module.MASKINGS.keys() - units.MASKINGS.keys()
-    assert name == 'spans'
-    return module.MASKINGS[name]
+    """The record that the how-to's file puts into the table."""
+    file = tmp_path_factory.mktemp('mine') / 'spans.py'
+    file.write_text(shown('add-masking.md', 'mine/spans.py'))
+    with plugged(file):
+        assert list(units.MASKINGS) == [*units.MASKINGS.own, 'spans']
+        return units.MASKINGS['spans']
 
 
 def experiment(folder, **changes):
@@ -126,7 +120,7 @@ def never(words_L, draws_L):
 
 
 def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, spans, monkeypatch):
-    with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: 'spans' is not one of tokens, words"):
+    with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: plug-in 'spans' is not installed"):
         experiment(prepared, **{'phase.0.2.masking': 'spans'})
     counted = []
     monkeypatch.setitem(units.MASKINGS, 'never', units.Strategy(never, words=1))
@@ -193,7 +187,7 @@ def joined(draws_L):
 
 
 def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans, monkeypatch, tmp_path):
-    """That of its function and of what this uses of its file; not comments, docstrings and layout."""
+    """The code of its function and of what this uses of its file counts; not comments, docstrings and layout."""
     assert not plug_ins(experiment(prepared), ('phase', 'pretrain', 'vocab', 'surgery', 'rows', 'finetune'))
 
     def digest(record):
@@ -215,7 +209,80 @@ def test_the_code_of_a_strategy_that_is_not_shipped_is_compared(prepared, spans,
     assert {of(same) for same in said} == {known}
     others = [PARTS.replace(*change) for change in (('0.5', '0.3'), ('>=', '<'), ('words_L &', 'words_L |'))]
     found = {known, digest(spans), of(PARTS, words=4), *map(of, others)}
-    assert len(found) == 6
+    weighed = {'the': 0.0}, {'the': 0.5}
+    lists = [units.Strategy(every_word, words=1, weights=WordWeights(weights)) for weights in weighed]
+    assert len({*found, *map(digest, lists)}) == 8
+    here, there = tmp_path / 'here.tsv', tmp_path / 'there.tsv'
+    of_files = [units.Strategy(every_word, words=1, weights=WordWeights(file=file)) for file in (here, there)]
+    assert digest(of_files[0]) == digest(of_files[1]), 'where a file lies decides nothing'
+    assert digest(units.Strategy(every_word, words=1, weights=Half())) not in found
+
+
+def test_a_file_of_weights_is_compared_by_its_content(prepared, monkeypatch, tmp_path):
+    file = tmp_path / 'stop.txt'
+    file.write_text('ab\n')
+    stops = units.Strategy(every_word, words=1, weights=WordWeights(file=file))
+    monkeypatch.setitem(units.MASKINGS, 'stops', stops)
+    given = experiment(prepared, **{'phase.0.2.masking': 'stops'})
+    assert file in difficulty.external_inputs(given).values()
+    assert file not in difficulty.external_inputs(experiment(prepared)).values()
+    file.write_text('ab\tmany\n')
+    with pytest.raises(InputError, match="line 1 has the weight 'many'"):
+        difficulty.external_inputs(given)
+
+
+def test_stop_words_are_neither_trained_nor_scored_nor_shown_nor_collated(prepared, monkeypatch, tmp_path):
+    """All pieces of words that begin with one of ten letters, under the phase that names them, and no other."""
+    file = tmp_path / 'stop.txt'
+    file.write_text('\n'.join(first + second for first in LETTERS[:10] for second in LETTERS))
+    stops = units.Strategy(every_word, words=1, weights=WordWeights(file=file))
+    monkeypatch.setitem(units.MASKINGS, 'stops', stops)
+    run = Run(prepared / 'run', experiment(prepared, **{'phase.0.2.masking': 'stops'}), quiet=True)
+    stop, words = set(LETTERS[:10]), load(run.folder('vocab'))
+
+    shown, marks = list(first_rows(run, 8, PIECES)), (HIDDEN, RANDOM, KEPT)
+    for phase, common in (('0.1', True), ('0.2', False)):
+        of_rows = [
+            {
+                p.text[:1]
+                for p, read in zip(row.plain, row.phases[phase], strict=True)
+                if read.marked in marks and p.begins
+            }
+            for row in shown
+        ]
+        assert bool(stop & set().union(*of_rows)) == common
+        assert set().union(*of_rows) - stop
+    masks = evaluate.freeze(Rows(run.folder('rows'), 'heldout'), run.config, ['0.2'], words, 1, 64)
+    for name, common in (('frozen_words', True), ('0.2', False)):
+        masked = masks.masked[name]
+        targets = masked.targets_M[masked.weights_M > 0]
+        assert bool(stop & {words.tokens[i] for i in targets}) == common
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder('vocab'))
+    texts = [' '.join(a + b for a in LETTERS for b in LETTERS[n::7]) for n in range(7)]
+    for phase, common in (('0.2', True), ('0.3', False)):
+        changes = {} if common else {'masking': 'stops'}
+        batch = Collator(tokenizer, phase, **changes).masked(texts, 0)
+        labels = tokenizer.convert_ids_to_tokens(batch['labels'][batch['labels'] != IGNORED])
+        assert bool(stop & {*labels}) == common
+        assert (batch['labels'] != IGNORED).sum() / batch['attention_mask'].sum() == pytest.approx(
+            0.2, abs=0.06
+        )
+
+
+def every_word(words_L, draws_L):
+    return words_L
+
+
+class Half:
+    """Weights of a plug-in's own kind."""
+
+    files = ()
+
+    def check(self):
+        pass
+
+    def of(self, subwords):
+        return lambda tokens_L, words_L, xp: 0.5 + (tokens_L % 2)
 
 
 def curriculum_of(run):

@@ -11,7 +11,8 @@ from bioptimus_jax.model.pointwise import gelu
 
 @pytest.mark.parametrize(('dtype', 'error'), [(jnp.float32, 4e-7), (jnp.bfloat16, 2**-8)])
 def test_gelu_and_its_slope_are_exact_to_the_last_bit_of_their_type(dtype, error):
-    """Also far below 0, where x times the share below it is a small number made of numbers that nearly cancel."""
+    """Values far below 0 are among them, where x times the share below it is a small number made of numbers that nearly
+    cancel."""
     values = jnp.linspace(-9, 9, 3001).astype(dtype)
     exact = np.asarray(values, np.float64)
     found, pull = jax.vjp(gelu, values)

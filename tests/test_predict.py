@@ -11,11 +11,11 @@ import pytest
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
 from bioptimus_jax.inference.kinds.tags import scheme_of
-from bioptimus_jax.inference.model import ANSWERS, KINDS, Loaded, model_in
+from bioptimus_jax.inference.model import ANSWERS, KINDS, LoadedModel, model_in
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import CUTS, lines, prose
 from bioptimus_jax.sets.standoff import read_brat
@@ -139,7 +139,7 @@ def test_words_for_masks_are_those_of_the_pipeline(models, capsys):
 
 
 def test_special_tokens_that_a_text_quotes_are_text(models, capsys, tmp_path):
-    """As other brackets, which these models do not know; a mask is asked for in a masked model alone."""
+    """They are read as other brackets, which these models do not know; a mask is asked for in a masked model alone."""
     texts = ['no [PAD] [MASK] severe [SEP] .\n', 'no {pad} [MASK] severe {sep} .\n']
     for number, text in enumerate(texts):
         (tmp_path / f'{number}.txt').write_text(text)
@@ -186,7 +186,7 @@ def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path
 
 def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
     given = Given('a<b', ('x\x1b<i> 10 mg\nof it',), '')
-    entity = Found(2, 5, 'Drug', 0.875)
+    entity = AnswerSpan(2, 5, 'Drug', 0.875)
     for answer, text, tsv, page in (
         (
             Answer(given, (entity,)),
@@ -203,7 +203,7 @@ def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
         (Answer(given, said=(), labels=(('a', 0.25),)), '  none\n', '', 'a 0.25'),
         (Answer(given, said=(2.5,)), '  2.5\n', '\t2.5\t\tx', '<p class="said">2.5'),
         (
-            Answer(given, (Found(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),
+            Answer(given, (AnswerSpan(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),
             '[<i> (of 0.50 in 0.25)]',
             'in\t0.2500\t<i>',
             'title="of 0.50, in 0.25"',
@@ -255,7 +255,7 @@ NAMES = ('note (1)', '病历\u3000一', 'note', 'Ärztin, 2. Brief', '.hidden', 
 
 
 def test_names_of_documents_and_their_order_are_kept(models, tmp_path, capsys):
-    """In each form; and predict's own answers are scored against themselves, in whatever form."""
+    """Each form keeps them; and predict's own answers are scored against themselves, in whatever form."""
     for name in NAMES:
         (tmp_path / 'notes' / f'{name}.txt').parent.mkdir(exist_ok=True)
         (tmp_path / 'notes' / f'{name}.txt').write_text(f'{TEXT} {len(name)}')
@@ -417,7 +417,7 @@ def test_a_file_with_a_nul_is_answered_with_all_others(kind, flags, models, tmp_
 )
 def test_the_scheme_of_a_tagger_is_seen_in_its_labels(labels, name):
     config = type('Config', (), {'id2label': dict(enumerate(labels))})
-    assert scheme_of(Loaded('f', None, type('Model', (), {'config': config}), 0)).name == name
+    assert scheme_of(LoadedModel('f', None, type('Model', (), {'config': config}), 0)).name == name
 
 
 def test_a_run_means_the_model_that_it_kept(tmp_path):

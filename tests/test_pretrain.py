@@ -34,7 +34,7 @@ from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import Rule, logits_of
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
@@ -70,7 +70,7 @@ STEPS = 24
 
 
 def beyond_the_schema(wanted):
-    """With a learning rate that the schema refuses: what comes of one that is too high."""
+    """A learning rate that the schema refuses: what comes of one that is too high."""
     return dataclasses.replace(wanted, pretrain=dataclasses.replace(wanted.pretrain, learning_rate=1e30))
 
 
@@ -267,7 +267,7 @@ def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch)
 
 
 def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbed, prepared, tmp_path):
-    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are.
+    """The weights at step 0 are those of the whole curriculum: the masks are too, whatever the phases are.
 
     And an evaluation between two records counts its tokens.
     """
@@ -434,7 +434,7 @@ def paced(request, prepared, tmp_path_factory):
     run = Run(copy_of(prepared, folder), self_paced(prepared, request.param), quiet=True)
 
     def decided(step):
-        record = curriculum.read_record(run.workdir / 'pretrain')
+        record = curriculum.read_phases(run.workdir / 'pretrain')
         return any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record)  # before its plan
 
     with (
@@ -519,8 +519,8 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
 def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepared, tmp_path):
     workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
     if killed == 'decided':
-        ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.ended]
-        assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
+        ended = [r for r in curriculum.read_phases(workdir / 'pretrain') if r.ended]
+        assert ended[-1].name not in read_json(workdir / 'pretrain' / 'phases.json')
     pretrained(Run(workdir, self_paced(prepared, paced[2]), quiet=True))
     assert_same_course(workdir, paced)
 
@@ -677,7 +677,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     run.console.say = lines.append
     pretrained(run)
     wanted = ['0.2', '0.4', '0.1', '0.3']
-    assert [r.name for r in curriculum.read_record(workdir / 'pretrain')] == wanted
+    assert [r.name for r in curriculum.read_phases(workdir / 'pretrain')] == wanted
     assert (
         'pretrain: phases easy_to_hard, perplexity at [MASK] in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)'
         in lines
@@ -806,11 +806,11 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
 
 @functools.partial(jax.jit, static_argnums=1)
 def plain_losses(params, architecture, masked, segments_BxL, positions_BxL):
-    """By a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
+    """Losses by a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
     states = architecture.encode(params, batch)
     states = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
-    logits = logits_of(*architecture.output_layer(params, states, PLAIN))
+    logits = logits_of(*architecture.output_layer(params, states, PLAIN_COMPUTE))
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), masked.targets_M[..., None], axis=-1)[..., 0]
     return losses.sum(), losses, logits.argmax(-1) == masked.targets_M
 
@@ -1002,7 +1002,8 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
 
 @pytest.mark.parametrize('decay', DECAYS)
 def test_weight_decay_is_apart_from_adam_and_on_what_it_says(decay, prepared):
-    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table, or of everything."""
+    """Where there is no gradient nothing moves but what decays: a hundredth of every matrix and table, or of
+    everything."""
     architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
     optimizer = make_optimizer(Pretrain(weight_decay=0.01, decay=decay), params, architecture.rules)

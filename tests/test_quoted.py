@@ -32,7 +32,7 @@ from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.kinds import bytelevel, wordpiece
 from bioptimus_jax.tokenizer.quoted import quotations
-from bioptimus_jax.tokenizer.tokenizer_files import named
+from bioptimus_jax.tokenizer.tokenizer_files import named_roles
 from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
@@ -53,12 +53,12 @@ def at_white_space(folder):
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / 'tokenizer.json'))
     tokenizer.normalizer, tokenizer.pre_tokenizer = None, pre_tokenizers.WhitespaceSplit()
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **named(wordpiece.SPECIAL_TOKENS)
+        tokenizer_object=tokenizer, **named_roles(wordpiece.SPECIAL_TOKENS)
     ).save_pretrained(folder)
 
 
 def unigram(folder, rename=str):
-    """As XLM-R's: special tokens are entries of the model, with the best of all scores."""
+    """A tokenizer such as XLM-R's: special tokens are entries of the model, with the best of all scores."""
     letters = '▁<>[]()./-abcdefghijklmnopqrstuvwxyzé12ILPADMASKE'
     entries = [(rename(token), 0.0) for token in QUOTED['unigram']]
     entries += [(letter, -5.0 - at / 10) for at, letter in enumerate(dict.fromkeys(letters))]
@@ -69,14 +69,14 @@ def unigram(folder, rename=str):
         single=f'{begin} $A {end}', pair=f'{begin} $A {end} $B {end}', special_tokens=[(begin, 0), (end, 2)]
     )
     roles = ('bos', 'pad', 'eos', 'unk', 'mask')
-    named = {f'{role}_token': name for role, (name, _) in zip(roles, entries, strict=False)}
+    named_roles = {f'{role}_token': name for role, (name, _) in zip(roles, entries, strict=False)}
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, cls_token=begin, sep_token=end, **named
+        tokenizer_object=tokenizer, cls_token=begin, sep_token=end, **named_roles
     ).save_pretrained(folder)
 
 
 def modern(folder):
-    """As ModernBERT's: byte-level, and special tokens are added to the model, no entries of it."""
+    """A tokenizer such as ModernBERT's: byte-level, and special tokens are added to the model, no entries of it."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = tokenizers.Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -86,7 +86,7 @@ def modern(folder):
         single='[CLS] $A [SEP]', pair='[CLS] $A [SEP] $B:1 [SEP]:1', special_tokens=ends
     )
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **named(wordpiece.SPECIAL_TOKENS)
+        tokenizer_object=tokenizer, **named_roles(wordpiece.SPECIAL_TOKENS)
     ).save_pretrained(folder)
 
 
@@ -101,7 +101,7 @@ MAKERS = {
 
 @pytest.fixture(scope='module')
 def marked(tmp_path_factory):
-    """Of a kind a folder whose user added [E1] and [/E1] as special tokens, and a word."""
+    """Kind -> a folder whose user added [E1] and [/E1] as special tokens, and a word."""
 
     @functools.cache
     def folder(kind, special=True):
@@ -121,7 +121,8 @@ def marked(tmp_path_factory):
 
 @pytest.mark.parametrize('kind', QUOTED)
 def test_what_texts_quote_is_text_and_marks_are_tokens(kind, marked, tmp_path):
-    """As in transformers with `split_special_tokens`, where marks are ordinary tokens and no model knows [PAD]."""
+    """Texts are read as in transformers with `split_special_tokens`, where marks are ordinary tokens and no model knows
+    [PAD]."""
     ours, plain = agreement.for_texts(by_auto(marked(kind))), by_auto(marked(kind, special=False))
     known = subwords.load(marked(kind)) if kind != 'unigram' else None
     special, marks = (set(ours.convert_tokens_to_ids(list(names))) for names in (QUOTED[kind], MARKS))

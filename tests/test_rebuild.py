@@ -19,7 +19,7 @@ from bioptimus_jax.rebuild.rebuild import written
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.blurb import record_of
 from bioptimus_jax.sets.corpora import set_at
-from bioptimus_jax.sets.inputs import INPUTS, MARKER, Mention, mentions_in, searchable
+from bioptimus_jax.sets.inputs import INPUTS, MARKER, NamedPlace, mentions_in, searchable
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import read_json
 
@@ -203,7 +203,7 @@ def packed(folder):
 
 @pytest.mark.parametrize(('name', 'form'), PAIRS)
 def test_a_tiny_set_in_every_form(name, form, tiny, monkeypatch):
-    """As counted by hand, and read under the record of the set."""
+    """The sets are counted by hand, and read under their record."""
     monkeypatch.setattr(gad, 'CUT', 2)
     lines, folder = MADE[name][form], f'{name}{INPUTS[form].ending}'
     originals = tiny.save(name)
@@ -243,7 +243,7 @@ def test_markers_of_all_pairs_of_mentions_come_off_again():
     for first, second in itertools.product(spans, spans):
         if first[0] > second[0]:
             continue
-        shown = INPUTS['markers'].write(text, [Mention(*first, 'DRUG'), Mention(*second, 'DRUG')])
+        shown = INPUTS['markers'].write(text, [NamedPlace(*first, 'DRUG'), NamedPlace(*second, 'DRUG')])
         assert searchable(shown) == [text]
         found = [MARKER.sub('', shown[slice(*span)]) for span in mentions_in(shown)]
         assert found == [text[slice(*first)], text[slice(*second)]], shown

@@ -188,7 +188,7 @@ def test_pico_of_a_few_words_and_what_is_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_pico_s_test_set_byte_for_byte(data, tmp_path):
-    """Of the public words and classes; train's public file is known by what git calls it alone."""
+    """The public words and classes are compared; train's public file is known by what git calls it alone."""
     documents = {}
     for part in (data / 'blurb' / 'ebmnlp' / 'test.tsv').read_bytes().decode().split('-DOCSTART- (')[1:]:
         name, lines = part.split(')\n\n')

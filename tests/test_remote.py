@@ -114,7 +114,8 @@ class Killed(BaseException):
 
 
 def count_writes(patched, left):
-    """From now on every write, upload, copy and deletion takes one of left['allowed']; the next one is a kill."""
+    """Count writes: from now on every write, upload, copy and deletion takes one of left['allowed']; the next one is a
+    kill."""
 
     def spend():
         if left['allowed'] == 0:
@@ -188,7 +189,8 @@ def test_a_kill_at_any_write_leaves_the_run_before_or_the_run_after(tmp_path, im
 def test_a_kill_while_files_change_in_place_leaves_all_of_them_old_or_all_new(
     tmp_path, impatient, monkeypatch
 ):
-    """As the metrics, the record of phases and the checkpoints of a training that goes on: never some of each."""
+    """They are files such as the metrics, the record of phases and the checkpoints of a training that goes on: never
+    some of each."""
     old = {'metrics.jsonl': '1', 'phases.json': '1', 'dropped': '1'}
     new = {'metrics.jsonl': '1 2', 'phases.json': '2', 'added': '2'}
 

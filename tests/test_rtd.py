@@ -15,7 +15,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import HEAD, OutputLayer
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.tensors import load_folder, to_tensors
 from bioptimus_jax.model.trees import flatten, unflatten
@@ -172,7 +172,7 @@ def test_losses_and_gradients_are_those_of_transformers_two_models_with_one_embe
 
 
 def test_a_lucky_guess_replaces_nothing_and_empty_slots_put_nothing_in(parts):
-    """By hand: slots at 3, 1 and 5; the second is guessed, the last two are empty and point at place 0."""
+    """Slots by hand at 3, 1 and 5; the second is guessed, the last two are empty and point at place 0."""
     masked = Masked(
         inputs_L=jnp.array([[2, 4, 8, 4, 9, 4, 3]]),
         slots_M=jnp.array([[3, 1, 5, 0, 0]]),
@@ -210,14 +210,14 @@ def test_draws_follow_the_softmax_and_not_the_chunk():
     layer = OutputLayer(np.zeros((rows, slots, 8), np.float32), np.zeros((384, 8), np.float32), bias)
     keys = jax.random.key_data(jax.random.split(jax.random.key(1), (rows, slots)))
     others, weights = (np.zeros((rows, slots), np.int32), keys), np.ones((rows, slots), np.float32)
-    every = in_chunks(targets_and_draws, (layer,), others, weights, PLAIN)[1][-1]
+    every = in_chunks(targets_and_draws, (layer,), others, weights, PLAIN_COMPUTE)[1][-1]
     found = np.bincount(np.asarray(every).ravel(), minlength=384) / every.size
     shares = np.exp(logits) / np.exp(logits).sum()
     assert not found[300:].any()
     assert (np.abs(found[:300] - shares) < 5 * np.sqrt(shares / every.size) + 1e-6).all()
     few = jax.tree.map(lambda x: x[7:9, :24], others)
     layer = layer._replace(states_BxMxD=layer.states_BxMxD[7:9, :24])
-    alone = in_chunks(targets_and_draws, (layer,), few, weights[7:9, :24], PLAIN)[1][-1]
+    alone = in_chunks(targets_and_draws, (layer,), few, weights[7:9, :24], PLAIN_COMPUTE)[1][-1]
     np.testing.assert_array_equal(alone, every[7:9, :24])
 
 
@@ -494,8 +494,8 @@ def test_what_cannot_be_is_refused_in_one_line(name, trained, prepared):
 
 
 def test_flops_by_hand():
-    """Of a piece: 2 x kernels and 4 x attended x width in each layer, both models; all through one head, slots through
-    the other; three times for forward and backward."""
+    """A piece takes 2 x kernels and 4 x attended x width in each layer, both models; all through one head, slots
+    through the other; three times for forward and backward."""
     parts = Parts()
     hidden, wide, small, attended, predicted = 24, 40, 12, 17.0, 3.0
     layer = 2 * (4 * hidden**2 + 2 * hidden * wide) + 4 * attended * hidden

@@ -389,7 +389,7 @@ def test_extendable_keys_continue(tmp_path):
 
 @pytest.mark.parametrize('finished', [True, False])
 def test_new_entries_continue_and_are_compared_from_then_on(finished, tmp_path):
-    """Also where an attempt without them was refused in between."""
+    """They are compared where an attempt without them was refused in between, too."""
 
     def begin(build, **more):
         phases = dataclasses.replace(experiment(), phase={**PAPER_PHASES, **more})

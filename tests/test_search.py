@@ -238,7 +238,7 @@ SEARCH = {'settings': tuple(RATES), 'setting': RATES, 'epochs': 4, 'datasets': (
 
 
 class Killed(BaseException):
-    """As nothing but the end of the process is."""
+    """An end that nothing but the end of the process is like."""
 
 
 def results(run):

@@ -151,7 +151,7 @@ def test_a_config_file_that_sets_one_is_refused(line, found, tmp_path, capsys, m
 
 
 def test_what_is_settled_is_what_jax_does_by_itself(monkeypatch):
-    """So a process without these variables needs nothing."""
+    """A process without these variables needs nothing."""
     for name in SHELL:
         monkeypatch.delenv(name, raising=False)
     before = values()

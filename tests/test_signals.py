@@ -165,7 +165,8 @@ def test_signals_after_the_work_change_nothing(program, tmp_path):
 
 @pytest.mark.parametrize(('number', 'code'), CODES)
 def test_who_reads_the_output_may_be_ended_by_the_same_signal(number, code, program, tmp_path):
-    """As in `bioptimus ... 2>&1 | tee log`: it saves all the same, though there is nobody to tell."""
+    """The reader is one as in `bioptimus ... 2>&1 | tee log`: the run saves all the same, though there is nobody to
+    tell."""
     reader = subprocess.Popen(
         ['cat'], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0, text=True
     )

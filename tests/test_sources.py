@@ -33,7 +33,7 @@ from bioptimus_jax.storage.files import read_json, read_jsonl, write_json
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.tokenizer.probes import PROBES
-from bioptimus_jax.tokenizer.tokenizer_files import NAMES
+from bioptimus_jax.tokenizer.tokenizer_files import NAMES_OF_ROLES
 
 LOWER, CAPITALS = 'abcdefghijklmnopqrstuvwxyzéïßø', 'ABCDEFGHIJKLMNOPQRSTUVWXYZÉ'
 WORDS = [
@@ -88,7 +88,7 @@ def random_model(rows):
 
 
 def by_transformers(folder, vocabulary, added=(), special=(), **settings):
-    """As transformers saves it."""
+    """A folder as transformers saves it."""
     tokenizer = transformers.BertTokenizer(vocab={t: i for i, t in enumerate(vocabulary)}, **settings)
     tokenizer.add_tokens(list(added))
     if special:
@@ -110,7 +110,7 @@ def by_library(folder, vocabulary, change, **settings):
     change(tokenizer)
     write_source(folder, vocabulary, tokenizer.get_vocab_size())
     tokenizer.save(str(folder / 'tokenizer.json'))
-    named = dict(zip(NAMES.values(), wordpiece.SPECIAL_TOKENS, strict=True))
+    named = dict(zip(NAMES_OF_ROLES.values(), wordpiece.SPECIAL_TOKENS, strict=True))
     write_json(
         folder / 'tokenizer_config.json', {'tokenizer_class': 'PreTrainedTokenizerFast', **named, **settings}
     )
@@ -207,7 +207,7 @@ def make_run(folder, source, kind='train', **changes):
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
-    """For a source and a kind: the source's folder, the run after stage surgery; each made once."""
+    """(source, kind) -> the source's folder, the run after stage surgery; each made once."""
 
     @functools.cache
     def source(name):

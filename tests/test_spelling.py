@@ -15,7 +15,7 @@ from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.source import sum_states
 from bioptimus_jax.surgery.synthesis import make
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 
 def test_grams_by_hand():
@@ -105,7 +105,7 @@ def test_the_stage_writes_what_characters_predict(tmp_path):
     flat, report, tokens = built(make_run(tmp_path, source, NEW, FOUND, surgery__strategy='spelled'))
     assert report['strategy'] == 'spelled'
     known = source.subwords.drawn_N
-    predict = spelling.fitted(spelling.written(source.subwords, known), source.table()[known])
+    predict = spelling.fitted(spelling.with_borders(source.subwords, known), source.table()[known])
     for token in (t for t in NEW if t not in SPELLING and source.subwords.spell_token(t)):
         [expected] = predict([f'{"" if token.startswith("##") else "<"}{token.removeprefix("##")}>'])
         np.testing.assert_allclose(flat[TABLE][NEW.index(token)], expected, atol=1e-5)
@@ -116,7 +116,7 @@ def test_the_spelled_map_is_a_ridge_regression_of_states_beside_predicted_rows(m
     source = make_source(LETTERS_TOO, layers=2)
     monkeypatch.setattr(shared, 'RESPELLED_FOLDS', 1)
     settings = Surgery(map='spelled', scale='literal', shrinkage=0.0)
-    contexts = Contexts(*_contexts(occurrences(WORD)))
+    contexts = TokenContexts(*_contexts(occurrences(WORD)))
 
     def sums(source_, read, layers, label):
         return sum_states(source_, read, 64, layers=layers)

@@ -124,7 +124,7 @@ def f1_of_all(sums_xSx3):
 
 
 def test_the_bootstrap_has_the_distribution_of_all_that_can_be_drawn():
-    """Of four units there are 256 draws, as likely as each other."""
+    """Four units have 256 draws, as likely as each other."""
     generator, draws = np.random.default_rng(2), 400
     times_RxU = np.stack([np.bincount(x, minlength=4) for x in itertools.product(range(4), repeat=4)])
     some = 0

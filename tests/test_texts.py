@@ -911,9 +911,9 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     in_corpus = repeated['bert', 'own']['corpus']
     assert sum(c['items'] for c in in_corpus.values()) == sum(long)
     assert in_corpus['all']['items'] >= sum(long[:20]) > 0
-    shown_in_corpus = next(x for x in tables.split('### ') if x.startswith('Test items that the corpus has'))
+    shown_in_corpus = next(x for x in tables.split('### ') if x.startswith('Overlap with the corpus'))
     assert f'| {100 * in_corpus["all"]["score"]:.2f} [' in shown_in_corpus
-    parts = next(block for block in tables.split('### ') if block.startswith('Test items that training has'))
+    parts = next(block for block in tables.split('### ') if block.startswith('Overlap with the training set'))
     unseen = repeated['bert', 'own']['text']['unseen']
     assert f'| {100 * unseen["score"]:.2f} [' in parts
     assert f'] of {unseen["items"]} |' in parts

@@ -178,7 +178,8 @@ def test_pieces_are_never_counted_above_their_characters(
 
 
 def merge(pieces: list[str], first: str, second: str, count: int, recorded: Counter) -> None:
-    """As the trainer does it: neighbours' pairs are counted anew, the merged pair itself keeps its count."""
+    """Merge a pair as the trainer does it: neighbours' pairs are counted anew, the merged pair itself keeps its
+    count."""
     merged, at = first + second.removeprefix('##'), 0
     while at < len(pieces) - 1:
         if pieces[at : at + 2] == [first, second]:
@@ -309,7 +310,7 @@ def test_bad_vocabulary_files(tmp_path: Path, content: bytes | None, message: st
 
 
 def test_the_advice_for_a_doubled_line_keeps_every_id(tmp_path: Path) -> None:
-    """As transformers reads it: the last of two lines has the token, and what follows stays where it is."""
+    """transformers reads it so: the last of two lines has the token, and what follows stays where it is."""
     transformers = pytest.importorskip('transformers')
     entries = [*wordpiece.SPECIAL_TOKENS, 'glioma', 'kinase', 'glioma', 'zebra']
     (tmp_path / 'vocab.txt').write_text('\n'.join(entries) + '\n', 'utf-8')
@@ -339,7 +340,7 @@ def test_comparison_by_hand() -> None:
     specials = list(wordpiece.SPECIAL_TOKENS)
     own = wordpiece.make([*specials, 'kinase', 'a', '##b', '.'], True)
     source = wordpiece.make([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
-    report = compare.compare(own, source, ['Kinase ab kinase.', 'kinase zz'])
+    report = compare.compare_vocabularies(own, source, ['Kinase ab kinase.', 'kinase zz'])
     assert (report.size, report.source_size) == (9, 11)
     assert (report.kept, report.new, report.lost) == (8, 1, 3)
     # words: kinase ab kinase . kinase zz; pieces 1+2+1+1+1+1 against 2+2+2+1+2+1
@@ -431,7 +432,7 @@ def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
 
 
 def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path) -> None:
-    """As it cuts texts: what was added to it is no mere entry, which no text could reach."""
+    """The stage takes it as it cuts texts: what was added to it is no mere entry, which no text could reach."""
     given = subwords.load(tmp_path / 'source')
     given.tokenizer.add_tokens(['IL-2', 'tumor necrosis factor'])
     given.tokenizer.add_special_tokens(['[E1]', '[/E1]'])

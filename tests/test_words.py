@@ -42,7 +42,7 @@ def test_measures_are_seqevals_when_every_word_is_a_mention(seed):
 
 
 def test_the_public_files_have_the_published_counts(data):
-    """Those that are at hand: the training split is not."""
+    """The files that are at hand are counted: the training split is not."""
     known = words.published('EBM-PICO')
     for split, at in {'devel': 1, 'test': 2}.items():
         sentences = read_split(data / 'blurb' / 'ebmnlp', split)

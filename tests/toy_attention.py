@@ -29,7 +29,7 @@ def slowly(query, *others, **options):
 
 
 def roughly(query, key, value, ranges, **options):
-    """Within the tolerance, and with other bits than plain attention: its values are rounded to bfloat16."""
+    """Attention within the tolerance, and with other bits than plain attention: its values are rounded to bfloat16."""
     return attend(query, key, value.astype(jnp.bfloat16).astype(value.dtype), ranges)
 
 

@@ -15,7 +15,7 @@ from bioptimus_jax.errors import ConfigError
 GIB = 2**30
 NAME, MEMORY, CONTEXT = 'NVIDIA H100 80GB HBM3', 80 * GIB, 1 * GIB
 TAKES = {'small': 30 * GIB, 'large': 60 * GIB, 'growing': 20 * GIB, 'giant': 90 * GIB}
-"""Of a cell on a set of that name; `growing` takes 55 GiB once it has told 20."""
+"""Memory of a cell on a set of that name; `growing` takes 55 GiB once it has told 20."""
 GROWN = 55 * GIB
 PATIENCE = {'small': 5.0, 'growing': 20.0}
 """Seconds that a cell waits at most, on a slow machine, for what a test looks at: another one on its card (a small one
@@ -23,7 +23,7 @@ until two were seen anywhere), and a card that was too small for both."""
 
 
 class OutOfMemoryError(RuntimeError):
-    """As torch.cuda's."""
+    """An error named as torch.cuda's."""
 
 
 class Card:
@@ -79,7 +79,7 @@ def of_host(cards):
 
 
 def simulated_cell(cell, dataset):
-    """In place of `run_cell`: takes the memory of its set, tells it, and says where it was and with how many."""
+    """A stand-in for `run_cell`: takes the memory of its set, tells it, and says where it was and with how many."""
     card = Card(cell.target.parents[3])
     sys.modules['torch'] = card.torch()
     from bioptimus_jax.finetune.cards import release, tell_peak

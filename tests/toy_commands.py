@@ -19,6 +19,6 @@ def document(capsys, *arguments):
 
 
 def stamps(folder):
-    """By which a change to anything in a folder is seen: a file, a folder, or one that came or went."""
+    """Stamps by which a change to anything in a folder is seen: a file, a folder, or one that came or went."""
     every = {path: path.lstat() for path in (folder, *folder.rglob('*'))}
     return {path: (found.st_mtime_ns, found.st_size, found.st_ino) for path, found in every.items()}

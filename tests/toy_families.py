@@ -26,14 +26,18 @@ SMALL: dict[str, Architecture] = {
 }
 SHAPES: dict[str, Architecture] = {
     **SMALL,
-    'bert, one layer, uneven': Bert(131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5),
-    'roberta, one layer, uneven': Roberta(131, 21, 1, 3, 37, 29, activation='relu'),
+    'bert, one layer, uneven, untied': Bert(
+        131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5, untied=True
+    ),
+    'roberta, one layer, uneven, untied': Roberta(131, 21, 1, 3, 37, 29, activation='relu', untied=True),
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
     'electra, narrow table': Electra(
         131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
     ),
-    'modernbert, one layer, uneven': ModernBert(131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3),
+    'modernbert, one layer, uneven, untied': ModernBert(
+        131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3, untied=True
+    ),
     'modernbert, no global layer but the first': ModernBert(
         131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
     ),
@@ -41,14 +45,14 @@ SHAPES: dict[str, Architecture] = {
 }
 """What is compared with transformers: more than one shape where a family's code branches."""
 TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
-"""By model_type: the largest difference from transformers in float32; 1e-5 where nothing is said."""
+"""model_type -> the largest difference from transformers in float32; 1e-5 where nothing is said."""
 
 ELSEWHERE = {
     'roberta': {
         'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
     }
 }
-"""By model_type: a tensor that is not a parameter here, as it adds to every row of another."""
+"""model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'modernbert')
 """Families with a layer of their own; the others have that of one of these."""
 
@@ -128,13 +132,13 @@ def torch_model(model: Model):
     architecture = model.architecture
     settings = transformers.AutoConfig.for_model(
         architecture.model_type,
-        **{'pad_token_id': 0, **architecture.to_config()},
+        **{'pad_token_id': 0, **architecture.to_config(), 'tie_word_embeddings': not architecture.untied},
         attn_implementation='eager',
     )
     made = getattr(transformers, architecture.hf_class)(settings).eval()
     state = tensors.to_tensors(model.params, architecture)
     result = made.load_state_dict({name: torch.from_numpy(v) for name, v in state.items()}, strict=False)
-    assert set(result.missing_keys) == set(architecture.tied)
+    assert set(result.missing_keys) == (set() if architecture.untied else set(architecture.tied))
     assert not result.unexpected_keys
     return made
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from bioptimus_jax.analysis.geometry import of_words
-from bioptimus_jax.analysis.word_geometry import KINDS
+from bioptimus_jax.analysis.word_geometry import VECTOR_KINDS
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
@@ -293,7 +293,7 @@ def finish(run):
         run.workdir / 'analyze' / 'geometry.json',
         [{'model': m, 'rows': rows, 'words': measured_words(shift)} for shift, m in enumerate(models)],
     )
-    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in KINDS}
+    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in VECTOR_KINDS}
     points = {
         'words': ['w'] * 20,
         'high': [False, True] * 10,
@@ -342,7 +342,7 @@ def measured_words(shift):
     """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
     high = np.arange(40) % 2 == 1
     cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
-    vectors = {kind: of_words(cloud, high, seed=0) for kind in KINDS}
+    vectors = {kind: of_words(cloud, high, seed=0) for kind in VECTOR_KINDS}
     classes = {
         'low': {'median_count': 12.0, 'new': 0.9},
         'high': {'median_count': 3456.0, 'new': 0.25},
@@ -554,7 +554,7 @@ def found_by(given, number):
 
 def write_geometry(folder, cosine, model='p1'):
     values = {x: {'value': cosine} for x in WORD_MEASURES}
-    record = {'digest': 'same', **{kind: values for kind in KINDS}}
+    record = {'digest': 'same', **{kind: values for kind in VECTOR_KINDS}}
     write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
     write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
@@ -604,8 +604,8 @@ def measured(folder, nats, mask='m', steps=ENDS):
 def geometry_of(folder, cosine, digest='d'):
     """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
     m = measured(folder, (3, 2, 1))
-    last = {kind: {x: {'value': cosine} for x in WORD_MEASURES} for kind in KINDS}
-    before = {kind: {x: {'value': 2 * cosine} for x in WORD_MEASURES} for kind in KINDS}
+    last = {kind: {x: {'value': cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
+    before = {kind: {x: {'value': 2 * cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
     shapes = {'100': before, '300': last}
     records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
     write_json(folder / 'analyze' / 'geometry.json', records)

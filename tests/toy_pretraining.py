@@ -68,7 +68,7 @@ PAIRS = {
 
 
 def prepare_pairs(folder):
-    """As `prepare`, of documents of one to eight sentences, packed as pairs."""
+    """A run as `prepare` makes it, of documents of one to eight sentences, packed as pairs."""
     rng = np.random.default_rng(0)
     words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(60)]
     with open(folder / 'corpus.jsonl', 'w') as file:
@@ -204,7 +204,7 @@ def _equal_steps(objectives, mesh, params):
 
 
 def parameters(run, phase):
-    """Those at the end of a phase, by path."""
+    """Parameters at the end of a phase, by path."""
     return flatten(load_phase(run.folder('pretrain'), phase))
 
 

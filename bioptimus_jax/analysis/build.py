@@ -21,7 +21,7 @@ from bioptimus_jax.analysis.new_tokens import ByToken, NewTokens
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
@@ -33,7 +33,7 @@ from bioptimus_jax.records.surgery import COPIED, TokenRow
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
 from bioptimus_jax.storage.files import read_sealed, write_json, write_sealed
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import lists
 
@@ -62,11 +62,11 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     e = run.config
     export = run.manifest('export') or Manifest()
     exported_phases = export.counts.get('phases', ())
-    run.computes('analyze', str(present()), mesh='one device', **PLAIN.words())
+    run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
-    tokens = TokenRow.read_lines(run.folder('surgery') / TOKENS)
+    tokens = TokenRow.read_lines(run.folder('surgery') / TOKENS_FILE)
     new = NewTokens.of(
         next(c.speller for c in candidates if c.name == INITIAL),
         frozenset(r.token for r in tokens if r.kind != COPIED),
@@ -130,7 +130,7 @@ def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
     return None
 
 
-def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.Words) -> None:
+def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.WordPairs) -> None:
     write_json(folder / 'cloze.json', [r['cloze'] for r in records])
     shapes = [Shape(r['model'], r['geometry'], r['words']) for r in records]
     write_json(folder / 'geometry.json', plain(shapes))
@@ -149,7 +149,7 @@ def external_inputs(experiment: HasAnalysis) -> list[Path]:
 def _analyse(
     candidate: Candidate,
     chosen: Sequence[cloze.Passage],
-    measured: contexts.Words,
+    measured: contexts.WordPairs,
     spellers: Sequence[cloze.Speller],
     new: NewTokens,
     sets: FrozenSets,
@@ -215,7 +215,7 @@ def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Cand
 def _passages(e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
     """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
     source = open_documents(corpus, 'heldout')
-    # By the hashes of their ids: the same for every run over the same corpus.
+    # Ordered by the hashes of their ids, so that every run over the same corpus takes the same ones.
     documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
     found = cloze.passages(
         documents[: e.analysis.cloze_documents],

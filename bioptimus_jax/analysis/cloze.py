@@ -119,7 +119,7 @@ def mask_digest(chosen: Sequence[Passage]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PassageRow:
     """A passage in pieces: `slots` are those of its `hidden` words, `word_of` the word of each."""
 
     passage: int
@@ -129,7 +129,7 @@ class Row:
     word_of: np.ndarray
 
 
-def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) -> list[Row]:
+def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) -> list[PassageRow]:
     """Passages in pieces, their hidden words masked, or with `masked` off as they are written."""
     known = speller.subwords
     rows = []
@@ -145,7 +145,7 @@ def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) ->
                 pieces = (known.mask,) * len(pieces) if masked else pieces
             tokens += pieces
         tokens.append(known.sep)
-        rows.append(Row(number, *(np.array(x, np.int32) for x in (tokens, slots, targets, word_of))))
+        rows.append(PassageRow(number, *(np.array(x, np.int32) for x in (tokens, slots, targets, word_of))))
     return rows
 
 
@@ -176,10 +176,10 @@ def make_scorer(architecture: Architecture, params: dict[str, Any]) -> Scorer:
 
 
 def batches(
-    rows: Sequence[Row], batch_pieces: int = BATCH_PIECES
-) -> Iterable[tuple[list[Row], dict[str, np.ndarray]]]:
+    rows: Sequence[PassageRow], batch_pieces: int = BATCH_PIECES
+) -> Iterable[tuple[list[PassageRow], dict[str, np.ndarray]]]:
     """Rows of similar length together; one shape per power of two, the last batch filled with empty rows."""
-    by_width: dict[int, list[Row]] = {}
+    by_width: dict[int, list[PassageRow]] = {}
     for row in rows:
         by_width.setdefault(max(NARROWEST, 1 << (len(row.tokens) - 1).bit_length()), []).append(row)
     for width, group in sorted(by_width.items()):
@@ -191,7 +191,7 @@ def batches(
             yield part, _batch(part, size, width, slots)
 
 
-def _batch(part: list[Row], size: int, width: int, slots: int) -> dict[str, np.ndarray]:
+def _batch(part: list[PassageRow], size: int, width: int, slots: int) -> dict[str, np.ndarray]:
     batch = {name: np.zeros((size, width), np.int32) for name in ('tokens', 'segments')}
     batch['positions'] = np.tile(np.arange(width, dtype=np.int32), (size, 1))
     used = sum(len(row.slots) for row in part)

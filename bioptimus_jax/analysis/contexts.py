@@ -32,7 +32,7 @@ Occurrence = tuple[str, tuple[str, ...], int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Words:
+class WordPairs:
     """Rare and frequent words by turns, pairs of equal length; where they occur, and of which split that text is."""
 
     texts: tuple[str, ...]
@@ -86,18 +86,18 @@ def choose(
     most_documents: int,
     max_pieces: int,
     seed: int,
-) -> Words:
+) -> WordPairs:
     """A choice of at most `wanted` words with `per_word` occurrences each, of as many documents.
 
     `sources` are tried in turn for all words together, until one has enough of them; the one with most is taken.
     """
-    best: Words | None = None
+    best: WordPairs | None = None
     for split, source in sources:
         documents = _shuffled(source, most_documents, seed)
         found = occurrences(documents, set(classes), spellers, per_word, max_pieces)
         texts = [w for pair in pairs(classes, found, seed)[: wanted // 2] for w in pair]
         if best is None or len(texts) > len(best.texts):
-            best = Words(
+            best = WordPairs(
                 tuple(texts),
                 tuple(classes[w] for w in texts),
                 tuple(counts[w] for w in texts),
@@ -178,7 +178,7 @@ def embedding_vectors(texts: Sequence[str], speller: cloze.Speller, table_VxD: n
 
 
 def context_vectors(
-    chosen: Words,
+    chosen: WordPairs,
     speller: cloze.Speller,
     architecture: Architecture,
     params: dict[str, Any],

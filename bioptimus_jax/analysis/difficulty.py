@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain.backends import dtype_of
 from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
-from bioptimus_jax.pretrain.sharding import in_words, make_mesh
+from bioptimus_jax.pretrain.sharding import make_mesh, mesh_in_words
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.records.curriculum import Difficulty, OfModel
 from bioptimus_jax.run.folder import Run
@@ -43,7 +43,7 @@ def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> Difficulty:
     run.computes(
         'difficulty',
         str(here),
-        mesh=in_words(mesh),
+        mesh=mesh_in_words(mesh),
         attention=e.runtime.attention,
         type=dtype_of(e.pretrain, here.platform),
     )

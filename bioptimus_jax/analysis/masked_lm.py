@@ -12,7 +12,7 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
+from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.tokenizer.subwords import Vocabulary
@@ -95,6 +95,6 @@ def load(folder: Path, threads: int) -> ForeignModel:
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):
         reason = f'lacks {", ".join(wrong[:3])}' if wrong else 'its tokenizer has no mask, begin or end'
         raise InputError(f'{folder}: {reason}, so it has no perplexity; name another model')
-    check_rows(folder, tokenizer, model)
+    check_embedding_rows(folder, tokenizer, model)
     longest = min(positions_of(model, tokenizer.model_max_length), tokenizer.model_max_length)
     return ForeignModel(folder, tokenizer, model.eval().to(device_here()), longest)

@@ -13,15 +13,17 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.vocab import frequency
 
-KINDS = ('embeddings', 'contextual')
+VECTOR_KINDS = ('embeddings', 'contextual')
 SPLITS = ('heldout', 'train')
 """Held-out text where it holds every word often enough; else training text, for all words."""
 
 
-def choose(e: HasAnalysis, vocab: Path, corpus: Path, spellers: Sequence[cloze.Speller]) -> contexts.Words:
+def choose(
+    e: HasAnalysis, vocab: Path, corpus: Path, spellers: Sequence[cloze.Speller]
+) -> contexts.WordPairs:
     """The words of a run, the same for every model: one piece in its own vocabulary, the first of `spellers`."""
     if not e.analysis.geometry_words:
-        return contexts.Words((), (), (), (), 0, '')
+        return contexts.WordPairs((), (), (), (), 0, '')
     words, counts_W = frequency.read(vocab)
     own = spellers[0]
     if own.spaced and not own.subwords.kind.carries_space:
@@ -41,7 +43,7 @@ def choose(e: HasAnalysis, vocab: Path, corpus: Path, spellers: Sequence[cloze.S
 
 
 def measure(
-    chosen: contexts.Words,
+    chosen: contexts.WordPairs,
     speller: cloze.Speller,
     architecture: Architecture,
     params: dict[str, Any],
@@ -76,13 +78,13 @@ def measure(
             }
             for name, of_class in (('low', ~high_N), ('high', high_N))
         },
-        **{kind: geometry.of_words(vectors[kind], high_N, seed=seed) for kind in KINDS},
+        **{kind: geometry.of_words(vectors[kind], high_N, seed=seed) for kind in VECTOR_KINDS},
     }
-    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed) for kind in KINDS if drawn > 3}
+    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed) for kind in VECTOR_KINDS if drawn > 3}
     return {'words': words, 'points': {kind: p.round(2).tolist() for kind, p in points.items()}}
 
 
-def points(models: Sequence[dict[str, Any]], chosen: contexts.Words) -> dict[str, Any]:
+def points(models: Sequence[dict[str, Any]], chosen: contexts.WordPairs) -> dict[str, Any]:
     """points.json: the words drawn, whether they are frequent, and where t-SNE puts them in each model."""
     drawn = max((len(p) for r in models for p in r['points'].values()), default=0)
     return {
@@ -92,7 +94,7 @@ def points(models: Sequence[dict[str, Any]], chosen: contexts.Words) -> dict[str
     }
 
 
-def _reason(chosen: contexts.Words, analysis: Analysis) -> str:
+def _reason(chosen: contexts.WordPairs, analysis: Analysis) -> str:
     if not analysis.geometry_words:
         return 'config.analysis.geometry_words is 0'
     return (

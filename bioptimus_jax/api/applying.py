@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.api.objects import PLACE, Place, undisturbed, whole_number
+from bioptimus_jax.api.objects import PLACE, FilePath, undisturbed, whole_number
 from bioptimus_jax.errors import ConfigError, InputError
 
 
 def predict(
-    model: Place, texts: Iterable[str | Sequence[str]], *, max_pieces: int = 0
+    model: FilePath, texts: Iterable[str | Sequence[str]], *, max_pieces: int = 0
 ) -> list[dict[str, Any]]:
     """What a finished model says of each text, as `bioptimus predict --as=json` does.
 
@@ -25,9 +25,9 @@ def predict(
     if not isinstance(model, PLACE):
         raise ConfigError(f'model: got {type(model).__name__}; give the folder that it was saved in')
     # Late: these import torch.
-    from bioptimus_jax.inference.forms import record_of
+    from bioptimus_jax.inference.forms import answer_record
     from bioptimus_jax.inference.given import Given
-    from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
+    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_in
 
     given, longest = [], whole_number('max_pieces', max_pieces, 0)
     for number, text in enumerate(texts, 1):
@@ -42,5 +42,5 @@ def predict(
     with undisturbed():
         import torch
 
-        loaded = load(folder, kind, torch.get_num_threads())
-        return [record_of(answer) for answer in kind.answers(loaded, given, Settings(longest))]
+        loaded = load_for_answers(folder, kind, torch.get_num_threads())
+        return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest))]

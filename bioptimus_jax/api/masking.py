@@ -15,9 +15,11 @@ from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, wor
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
-from bioptimus_jax.pretrain.units import begins_of, limited_starts, limits
+from bioptimus_jax.pretrain.unit_weights import LEAST as LEAST_WEIGHT
+from bioptimus_jax.pretrain.unit_weights import Weighing
+from bioptimus_jax.pretrain.units import apart, begins_of, limited_starts, limits, overshoot, strategy_of
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.tokenizer.subwords import Vocabulary
+from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
 
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ class Masking(TypedDict, total=False):
 
 
 class Draws(NamedTuple):
-    """Random numbers in [0, 1) for a row: one for its budget, and one a piece for each other purpose."""
+    """Random numbers in [0, 1) for a row: one for its budget, one for its rate, one a piece for all else."""
 
     budget: Any
+    rate: Any
     begins_L: Any
     order_L: Any
     corruption_L: Any
@@ -161,10 +164,11 @@ class Collator:
             maskable_L = (row['attention_mask'] > 0) & ~self._vocabulary.special_V[tokens_L]
             generator = seeded(self.seed, *numbers_of(place, tokens_L))
             # A piece's numbers side by side: those of a row's beginning are the same whatever its length.
-            draws = Draws(generator.random(), *generator.random((len(tokens_L), 4)).T)
+            budget, of_pieces = generator.random(), generator.random((len(tokens_L), 4)).T
+            draws = Draws(budget, generator.random(), *of_pieces)
             vocabulary, phase = self._vocabulary, self.phase
             inputs_L, taken_L = mask_row(
-                tokens_L, starts_L, maskable_L, phase, self.limits, vocabulary, draws
+                tokens_L, starts_L, maskable_L, phase, self.limits, vocabulary, draws, self._weighing
             )
             row |= {'input_ids': inputs_L, 'labels': np.where(taken_L, tokens_L, IGNORED)}
             own = slice(length - len(tokens_L), None) if self._left else slice(len(tokens_L))
@@ -226,9 +230,18 @@ class Collator:
         return for_texts(self.tokenizer)
 
     @functools.cached_property
-    def _begins_V(self) -> np.ndarray:
+    def _weighing(self) -> Weighing | None:
+        weights = strategy_of(self.phase.masking).weights
+        return weights.of(self._subwords) if weights else None
+
+    @functools.cached_property
+    def _subwords(self) -> Subwords:
         with workplace() as place:
-            known = subwords_of(place / 'tokenizer', self.tokenizer)
+            return subwords_of(place / 'tokenizer', self.tokenizer)
+
+    @functools.cached_property
+    def _begins_V(self) -> np.ndarray:
+        known = self._subwords
         if known.kind.words_in_rows:
             raise InputError(
                 'examples: have no word_ids, and a piece of this tokenizer does not show whether it begins a word; '
@@ -283,24 +296,36 @@ def mask_row(
     lengths: tuple[int, int],
     vocabulary: Vocabulary,
     draws: Draws,
+    weighing: Weighing | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """A row with its pieces corrupted, and which of them are to be predicted; `lengths`: the `limits` of its strategy.
 
     Units come in random order and are taken, whole, while fewer pieces than the budget come before them. The budget is
-    the rate less what the last unit overshoots on average (`pretrain.masking`).
+    the rate less what the last unit overshoots on average (`pretrain.masking`). `weighing`: how the strategy weighs.
     """
+    strategy, count = strategy_of(phase.masking), int(maskable_L.sum())
     begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
+    if weighing:
+        words_L = starts_L | apart(maskable_L, np)
+        weights_L = weighing(tokens_L, words_L, np)
+        weights_L = _means(weights_L, np.cumsum(words_L) - 1) if strategy.words else weights_L
+        maskable_L = maskable_L & (weights_L > 0)
     # What cannot be masked is a unit by itself, and ends the one before it.
-    apart_L = ~maskable_L | ~np.r_[False, maskable_L[:-1]]
+    apart_L = apart(maskable_L, np)
     unit_L = np.cumsum(limited_starts(begins_L, starts_L, apart_L, *lengths, np.maximum.accumulate)) - 1
     lengths_U = np.bincount(unit_L)
-    count = int(maskable_L.sum())
-    overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0
-    budget = min(count, max(1, int(np.floor(phase.rate * count - overshoot + draws.budget))))
-    # Of units one after the other in the order of their numbers: pieces that come before each.
+    rate = float(strategy.rate(phase.rate, draws.rate)) if strategy.rate else phase.rate
+    times_U = draws.order_L[: len(lengths_U)]
+    over = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count and not weighing else 0.0
+    if weighing:
+        weights_L = _means(np.where(maskable_L, weights_L, 0), unit_L)
+        over = float(overshoot(weights_L, lengths_U[unit_L], rate * count, np))
+        weights_U = weights_L[np.searchsorted(unit_L, np.arange(len(lengths_U)))]
+        times_U = -np.log1p(-times_U) / np.maximum(weights_U, LEAST_WEIGHT)
+    budget = min(count, max(1, int(np.floor(rate * count - over + draws.budget))))
+    # Cumulated over units in the order of their numbers: the pieces that come before each.
     maskable_U = np.bincount(unit_L, maskable_L) > 0
-    # Draws are below 1, so units that cannot be masked come last.
-    order_U = np.argsort(np.where(maskable_U, draws.order_L[: len(lengths_U)], 2.0), kind='stable')
+    order_U = np.argsort(np.where(maskable_U, times_U, np.inf), kind='stable')
     before_U = np.empty(len(lengths_U), np.int64)
     before_U[order_U] = np.cumsum(lengths_U[order_U]) - lengths_U[order_U]
     taken_L = maskable_L & (before_U < budget)[unit_L]
@@ -310,3 +335,8 @@ def mask_row(
     corrupted_L = np.where(drawn_L < hidden + replaced, replacement_L, tokens_L)
     corrupted_L = np.where(drawn_L < hidden, vocabulary.mask, corrupted_L)
     return np.where(taken_L, corrupted_L, tokens_L), taken_L
+
+
+def _means(values_L: np.ndarray, unit_L: np.ndarray) -> np.ndarray:
+    """For every piece the mean over its unit."""
+    return (np.bincount(unit_L, values_L) / np.bincount(unit_L))[unit_L]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from bioptimus_jax.api.objects import (
     OF_TEXTS,
     PLACE,
+    FilePath,
     Keys,
-    Model,
-    Place,
-    Tokenizer,
+    ModelOrFolder,
+    TokenizerOrFolder,
     as_folder,
     experiment,
     texts_of,
@@ -25,8 +25,8 @@ from bioptimus_jax.storage.files import write_jsonl
 
 
 def difficulty(
-    model: Model,
-    tokenizer: 'Tokenizer | None',
+    model: ModelOrFolder,
+    tokenizer: 'TokenizerOrFolder | None',
     texts: Iterable[str],
     *,
     samples: int = 10,
@@ -68,8 +68,8 @@ class Scores(NamedTuple):
 
 
 def score(
-    gold: Place | Sequence[Mapping[str, Any]],
-    predicted: Place | Sequence[Mapping[str, Any]],
+    gold: FilePath | Sequence[Mapping[str, Any]],
+    predicted: FilePath | Sequence[Mapping[str, Any]],
     *,
     task: str = Finetune.task,
     types: Mapping[str, str] | None = None,

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PLACE = (str, os.PathLike)
-Place: TypeAlias = str | os.PathLike[str]
-Model: TypeAlias = 'PreTrainedModel | Place'
+FilePath: TypeAlias = str | os.PathLike[str]
+ModelOrFolder: TypeAlias = 'PreTrainedModel | FilePath'
 """A model of transformers, or its folder."""
-Tokenizer: TypeAlias = 'PreTrainedTokenizerBase | Place'
+TokenizerOrFolder: TypeAlias = 'PreTrainedTokenizerBase | FilePath'
 """A fast tokenizer of transformers, or its folder."""
 Keys: TypeAlias = Mapping[str, Any]
 """Values by the dotted names of the configuration, as `{'vocab.size': 8000}`."""

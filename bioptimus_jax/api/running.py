@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.api.objects import (
     PLACE,
+    FilePath,
     Keys,
-    Model,
-    Place,
-    Tokenizer,
+    ModelOrFolder,
+    TokenizerOrFolder,
     as_folder,
     experiment,
     habits_of,
@@ -40,13 +40,13 @@ GIVEN = 'given'
 """The folder, in a run's, with the objects that the run was asked for with, and config.py."""
 CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` goes on with it."""
 
-from bioptimus_jax import config
+from bioptimus_jax.ext import defaults, load, override
 
 
 def get_config(argument=''):
     wanted = {basis}
     for key, value in KEYS.items():
-        config.override(wanted, key, str(value))
+        override(wanted, key, str(value))
     return wanted
 
 
@@ -58,10 +58,10 @@ TRAINING = tuple(Experiment().stages[: Experiment().stages.index('export') + 1])
 
 
 def adapt(
-    model: 'Model | None',
-    tokenizer: 'Tokenizer | None',
+    model: 'ModelOrFolder | None',
+    tokenizer: 'TokenizerOrFolder | None',
     texts: Iterable[str] | None,
-    workdir: Place,
+    workdir: FilePath,
     *,
     config: str = '',
     keys: Keys | None = None,
@@ -99,7 +99,7 @@ def adapt(
         own |= keys or {}
         phases = experiment(own, base=config).phases
         lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
-        basis = f'config.load({config!r})' if config else 'config.defaults()'
+        basis = f'load({config!r})' if config else 'defaults()'
         with atomic(place / GIVEN / 'config.py') as file:
             file.write(CONFIG.format(basis=basis, keys=lines))
         new = not run.exists()
@@ -166,13 +166,13 @@ def _program(arguments: list[str], quiet: bool) -> None:
 
 def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
     """The phase that was trained last: the order may have been computed."""
-    from bioptimus_jax.pretrain.curriculum import read_record  # late: imports jax
+    from bioptimus_jax.pretrain.curriculum import read_phases  # late: imports jax
 
-    trained = [placed.name for placed in read_record(run / 'pretrain')]
+    trained = [placed.name for placed in read_phases(run / 'pretrain')]
     return (trained or list(phases))[-1]
 
 
-def results(workdir: Place, what: str = 'scores') -> 'pyarrow.Table':
+def results(workdir: FilePath, what: str = 'scores') -> 'pyarrow.Table':
     """What a run, or each run of a sweep, has measured, as a table; `.to_pandas()` makes it a data frame.
 
     `what`: 'scores', a row for every fine-tuning, with columns as `test.default.f1`; 'training', a row for every line

@@ -10,8 +10,8 @@ from bioptimus_jax.api.objects import (
     OF_TEXTS,
     PLACE,
     Keys,
-    Model,
-    Tokenizer,
+    ModelOrFolder,
+    TokenizerOrFolder,
     as_folder,
     experiment,
     habits_of,
@@ -50,7 +50,7 @@ IN_CONTEXTS, ALONE = 'contextualized', 'spelled'
 
 def train_vocabulary(
     texts: Iterable[str],
-    like: 'Tokenizer | None' = None,
+    like: 'TokenizerOrFolder | None' = None,
     *,
     size: int = 30522,
     append: bool = False,
@@ -86,9 +86,9 @@ def train_vocabulary(
 
 
 def replace_vocabulary(
-    model: Model,
-    tokenizer: 'Tokenizer | None',
-    new: 'Tokenizer | Sequence[str]',
+    model: ModelOrFolder,
+    tokenizer: 'TokenizerOrFolder | None',
+    new: 'TokenizerOrFolder | Sequence[str]',
     sentences: Iterable[str] = (),
     *,
     strategy: str = '',

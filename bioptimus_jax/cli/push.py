@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
+from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
 from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_manifest
@@ -27,7 +27,7 @@ BINARY = ('.safetensors', '.bin')
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class Repository:
     """What a stage makes: the `kind` of repository for it, and `form`, how that is named. `sdk`: of a Space."""
 
     kind: str
@@ -35,8 +35,8 @@ class Kind:
     sdk: str | None = None
 
 
-MODEL, PAGE = Kind('model', 'hf://OWNER/NAME'), Kind('space', 'hf://spaces/OWNER/NAME', 'static')
-KINDS = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
+MODEL, PAGE = Repository('model', 'hf://OWNER/NAME'), Repository('space', 'hf://spaces/OWNER/NAME', 'static')
+REPOSITORIES = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
 """Kind of repository by stage. A report is a static Space, which shows its index.html."""
 
 
@@ -45,7 +45,7 @@ class Parcel:
     """What is sent: name there -> a file, or bytes that were made for it."""
 
     folder: Path
-    kind: Kind
+    kind: Repository
     files: Mapping[str, Path | bytes]
     licence: str
 
@@ -67,7 +67,7 @@ def parcel(what: Path) -> Parcel:
     if not alone and not (what / 'index.html').is_file():
         what = model_in(what)
     stage, listed = _listed(what.parent if alone else what)
-    if stage not in KINDS or not (what.name in listed if alone else listed):
+    if stage not in REPOSITORIES or not (what.name in listed if alone else listed):
         raise InputError(
             f'{what}: is not an export, kept model or report of this program; give RUN/export/PHASE, a model that '
             '--config.finetune.keep=best has kept, RUN/report, or a card of RUN/report/cards'
@@ -75,7 +75,7 @@ def parcel(what: Path) -> Parcel:
     if alone:
         _check_secrets(what)
         return _with_card(Parcel(what, MODEL, {CARD: what}, ''))
-    return _with_card(Parcel(what, KINDS[stage], _checked(what, listed), ''))
+    return _with_card(Parcel(what, REPOSITORIES[stage], _checked(what, listed), ''))
 
 
 def _listed(what: Path) -> tuple[str, dict[str, str]]:
@@ -148,9 +148,9 @@ def _with_card(made: Parcel) -> Parcel:
     return dataclasses.replace(made, licence=str(said or ''))
 
 
-def destination(to: str, kind: Kind) -> str:
+def destination(to: str, kind: Repository) -> str:
     """OWNER/NAME of an hf:// URL for this kind. Raises ConfigError."""
-    found = parsed(to, kind.form) if to.startswith('hf://') else None
+    found = parsed_url(to, kind.form) if to.startswith('hf://') else None
     if not found or found.type != kind.kind or found.revision or found.path_in_repo:
         raise ConfigError(f'--to={to}: give {kind.form} for a {kind.kind}')
     return str(found.id)

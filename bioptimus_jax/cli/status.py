@@ -13,7 +13,7 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
-from bioptimus_jax.pretrain.curriculum import read_record as read_schedule
+from bioptimus_jax.pretrain.curriculum import read_phases
 from bioptimus_jax.progress.console import clock, in_units, numbered
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
@@ -111,7 +111,7 @@ def _pretraining(run: Run) -> dict[str, Any] | None:
     if not records:
         return None
     last = records[-1]
-    schedule = read_schedule(run.workdir / 'pretrain')
+    schedule = read_phases(run.workdir / 'pretrain')
     steps = schedule[-1].stop if schedule else None
     # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
     before = records[-RATED - 1] if len(records) > RATED else Spent(step=0, tokens=0, seconds=0.0)

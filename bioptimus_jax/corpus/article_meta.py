@@ -4,7 +4,7 @@ import re
 
 from lxml import etree
 
-from bioptimus_jax.corpus.dates import Span, span_in, span_of
+from bioptimus_jax.corpus.dates import DateSpan, span_in, span_of
 from bioptimus_jax.corpus.records import BadRecord, is_number
 
 # A version is `2` or `1.10`; the same element may also hold words such as `preprint` or `Version of Record`.
@@ -57,12 +57,12 @@ def identity(meta: etree._Element, file: str) -> tuple[str, int, int]:
     return id, 1, 0
 
 
-def spans(meta: etree._Element) -> list[Span | None]:
+def spans(meta: etree._Element) -> list[DateSpan | None]:
     """The dates that the article gives for its publication; manuscripts are handed in before it."""
     return [_span(date) for date in meta.iterfind('pub-date') if date.get('pub-type') != 'nihms-submitted']
 
 
-def _span(date: etree._Element) -> Span | None:
+def _span(date: etree._Element) -> DateSpan | None:
     parts = (next(date.iter(name), None) for name in ('year', 'month', 'season', 'day'))
     found = span_of(*(None if part is None else part.text for part in parts))
     return found or span_in(date.get('iso-8601-date', '').replace('-', ' '))

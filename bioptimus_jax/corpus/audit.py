@@ -20,6 +20,7 @@ from bioptimus_jax.sets.corpora import (
     has_a_split,
     name_of,
     read_split,
+    set_at,
     set_folders,
     sets_in,
     split_files,
@@ -34,7 +35,7 @@ BEGINNING = 24  # letters and digits
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Sentence:
+class AuditedSentence:
     """A benchmark sentence: its set, split, and its tokens joined by spaces."""
 
     dataset: str
@@ -84,7 +85,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
     parts. One's own set is one of texts where most of its lines are. Raises InputError."""
     name = name_of(folder)
-    known = published.texts_of(name)
+    known = set_at(folder).texts
     if not known and (published.record_of(name) or not texts_file(folder, split)):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
@@ -102,7 +103,7 @@ class Auditor:
 
     def __init__(self, settings: Audit):
         # BC5-chem and BC5-disease share their sentences: one pattern, several origins.
-        self.origins: dict[str, set[Sentence]] = {}
+        self.origins: dict[str, set[AuditedSentence]] = {}
         self.searched, self.too_short = 0, 0
         for dataset, folder, split in audited_splits(settings):
             for text in searched_texts(folder, split):
@@ -111,7 +112,7 @@ class Auditor:
                     self.too_short += 1
                     continue
                 self.searched += 1
-                self.origins.setdefault(pattern, set()).add(Sentence(dataset, split, text))
+                self.origins.setdefault(pattern, set()).add(AuditedSentence(dataset, split, text))
         # The automaton knows beginnings only, which takes a fifth of the memory; what follows is compared.
         self._patterns: dict[str, list[str]] = {}
         for pattern in self.origins:
@@ -122,15 +123,15 @@ class Auditor:
     def _automaton(self) -> ahocorasick_rs.AhoCorasick:
         return ahocorasick_rs.AhoCorasick(self._beginnings)
 
-    def sentences(self) -> Iterator[Sentence]:
+    def sentences(self) -> Iterator[AuditedSentence]:
         """Everything that is looked for."""
         return (sentence for sentences in self.origins.values() for sentence in sentences)
 
-    def found_in(self, text: str) -> list[Sentence]:
+    def found_in(self, text: str) -> list[AuditedSentence]:
         """Every benchmark sentence in a text, in sorted order."""
         return self.matches(reduced(text)) if self.origins else []
 
-    def matches(self, reduced_text: str) -> list[Sentence]:
+    def matches(self, reduced_text: str) -> list[AuditedSentence]:
         """Every benchmark sentence in a text that `reduced` made, overlapping ones too, in sorted order."""
         if not self.origins:
             return []

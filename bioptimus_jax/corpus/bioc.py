@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
@@ -70,7 +70,7 @@ def _record(number: int, id: str, passages: Passages, settings: Corpus) -> Recor
         return Record('', reason='bad_record', note=f'document {number} has no id')
     if not lines:
         return Record(id, version=1, reason='no_text')
-    if reason := reason_of([span_in(year) for year in years], cut_off(settings)):
+    if reason := reason_of_dates([span_in(year) for year in years], cut_off(settings)):
         return Record(id, version=1, reason=reason)
     if title and 'title' in settings.article_parts:
         lines.insert(0, title)

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.audit import Auditor, audit_files
-from bioptimus_jax.corpus.config import KINDS, Corpus, HasCorpus
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
 from bioptimus_jax.corpus.documents import (
-    SPLITS,
+    CORPUS_SPLITS,
     Document,
     shard_lengths,
     shard_path,
@@ -24,14 +24,15 @@ from bioptimus_jax.corpus.documents import (
     write_metadata,
     write_shard,
 )
-from bioptimus_jax.corpus.readers import input_files, named_files
+from bioptimus_jax.corpus.readers import FORMATS, ending_of, input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
-from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, Part, prepare, sift
+from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, SiftedFile, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
@@ -40,15 +41,21 @@ FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
 DOCUMENTS_PER_WORKER = 10_000
 
 
-def external_inputs(experiment: HasCorpus) -> list[Path]:
-    """The files outside the run that decide the corpus: the inputs, then the audited NER files.
+def external_inputs(experiment: HasCorpus) -> dict[str, Path | str]:
+    """What outside the run decides the corpus: the inputs, then the audited NER files, and the code of plug-ins that
+    read inputs.
 
     A checksum beside an input decides, too, where a file that disagrees with it is left out.
     """
     inputs = input_files(experiment.corpus)
     checksums = [md5_beside(path) for path in inputs]
     skip = experiment.corpus.on_broken_file == 'skip'
-    return [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
+    files = [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
+    plugged = sorted({ending_of(path) for path in inputs}.intersection(FORMATS.added))
+    return {
+        **{f'{number}:{path.name}': path for number, path in enumerate(files)},
+        **{f'{PLUG_IN}format {ending}': code_of(FORMATS, ending) for ending in plugged},
+    }
 
 
 def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     counts = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, counts)
-    written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}
+    written = {split: _write_split(run, folder, parts, verdicts, split) for split in CORPUS_SPLITS}
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
     counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
     counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
@@ -79,7 +86,9 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
         folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
     )
     run.console.say(f'corpus: {_summary(counts)}')
-    content = [hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in SPLITS]
+    content = [
+        hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
+    ]
     return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
 
 
@@ -89,14 +98,14 @@ def _absolute(settings: Corpus) -> Corpus:
     return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
 
 
-def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
+def _sift_all(run: Run[HasCorpus]) -> tuple[list[SiftedFile], list[Broken]]:
     """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
     settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
     sizes = [path.stat().st_size for path, _ in files]
     progress = run.console.progress('corpus', sum(sizes) / 1000, 'kB')
     scratch, checksums = run.scratch('corpus'), run.checksums()
     scratch.mkdir(exist_ok=True)
-    found: list[Part | Broken] = []
+    found: list[SiftedFile | Broken] = []
 
     def advance(stored_bytes: int) -> None:
         progress.update(stored_bytes / 1000)
@@ -117,14 +126,14 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[Part], list[Broken]]:
         _require_whole(broken, len(found))
     for part in broken:
         run.console.say(f'corpus: left out: {part.message}')
-    parts = [part for part in found if isinstance(part, Part)]
+    parts = [part for part in found if isinstance(part, SiftedFile)]
     for part in parts:
         if part.damage:
             run.console.say(f'corpus: read in part: {part.damage}')
     return parts, broken
 
 
-def _say_forms(run: Run[HasCorpus], parts: Sequence[Part], verdicts: Verdicts) -> None:
+def _say_forms(run: Run[HasCorpus], parts: Sequence[SiftedFile], verdicts: Verdicts) -> None:
     """Say how files were read where their form leaves a choice, one line for all that were read alike."""
     files: dict[str, list[str]] = {}
     for part, row in _rows(_left_out(parts, verdicts, 'form'), ('note',)):
@@ -158,7 +167,7 @@ class Shard:
 
 
 def _write_split(
-    run: Run[HasCorpus], folder: Path, parts: list[Part], verdicts: Verdicts, split: str
+    run: Run[HasCorpus], folder: Path, parts: list[SiftedFile], verdicts: Verdicts, split: str
 ) -> list[Shard]:
     """Write the shards of a split in worker processes."""
     numbers, shards = verdicts.split(split), 1
@@ -180,15 +189,19 @@ def _write_split(
     return written
 
 
-def _places(parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray) -> list[tuple[Part, np.ndarray]]:
+def _places(
+    parts: Sequence[SiftedFile], verdicts: Verdicts, numbers: np.ndarray
+) -> list[tuple[SiftedFile, np.ndarray]]:
     return [(parts[part], rows.astype(np.uint32)) for part, rows in verdicts.places(numbers)]
 
 
-def _left_out(parts: Sequence[Part], verdicts: Verdicts, reason: str) -> list[tuple[Part, np.ndarray]]:
+def _left_out(
+    parts: Sequence[SiftedFile], verdicts: Verdicts, reason: str
+) -> list[tuple[SiftedFile, np.ndarray]]:
     return _places(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE[reason]))
 
 
-def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]]) -> Shard:
+def _write_shard(path: Path, scratch: Path, places: list[tuple[SiftedFile, np.ndarray]]) -> Shard:
     """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
     facts = [row for _, row in _rows(places, ('content', 'words', 'id_made', 'not_read'))]
     contents = b''.join(row['content'] for row in facts)
@@ -210,8 +223,8 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
 
 
 def _rows(
-    places: Iterable[tuple[Part, np.ndarray]], columns: tuple[str, ...]
-) -> Iterator[tuple[Part, dict[str, Any]]]:
+    places: Iterable[tuple[SiftedFile, np.ndarray]], columns: tuple[str, ...]
+) -> Iterator[tuple[SiftedFile, dict[str, Any]]]:
     """Rows of the parts, in order, one row group in memory at a time."""
     for part, rows in places:
         file, start = pyarrow.parquet.ParquetFile(part.table), 0
@@ -237,11 +250,13 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[st
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
         'kinds': {kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
-        **{split: len(verdicts.split(split)) for split in SPLITS},
+        **{split: len(verdicts.split(split)) for split in CORPUS_SPLITS},
     }
 
 
-def _write_audit(folder: Path, settings: Corpus, parts: Sequence[Part], verdicts: Verdicts) -> dict[str, int]:
+def _write_audit(
+    folder: Path, settings: Corpus, parts: Sequence[SiftedFile], verdicts: Verdicts
+) -> dict[str, int]:
     """Write the benchmark sentences found, by document; returns how many were sought and found."""
     auditor, matches = Auditor(settings.audit), 0
 
@@ -274,7 +289,7 @@ def _summary(counts: dict[str, Any]) -> str:
         left_out.append(f'what is damaged in {in_part:,} of {counts["files"]:,} files')
     if whole := counts['broken_files'] - in_part:
         left_out.append(f'{whole:,} of {counts["files"]:,} files')
-    kept = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in counts['kinds'].items())
+    kept = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in counts['kinds'].items())
     kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
     not_read = ', '.join(f'{n:,} of {name}' for name, n in counts['words_not_read'].items())
     kept += f'; words not read: {not_read}' if not_read else ''

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from bioptimus_jax.corpus import notes
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.lines import as_documents, peeked
+from bioptimus_jax.corpus.lines import joined_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.text.words import count_words
 
 Cells = Iterable[tuple[int, list[str]]]
-# By these names a column is known, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of
-# search results (PMID, Title) and other tables spell them. The first that is there counts.
+# Names of a column of text, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of search
+# results (PMID, Title) and other tables spell them. The first that is there counts.
 TEXT_NAMES = (
     'text note_text abstract body body_text full_text fulltext content contents paragraph passage document report note '
     'article sentence title'
@@ -51,7 +51,7 @@ def _without_names(
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
         yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
-    yield from as_documents(column(path, rows, chosen), prefix, settings)
+    yield from joined_documents(column(path, rows, chosen), prefix, settings)
 
 
 def delimiter_of(first_line: str) -> str:

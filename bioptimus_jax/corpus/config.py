@@ -8,7 +8,7 @@ from bioptimus_jax.config.fields import key, section
 from bioptimus_jax.hosts.config import Configuration
 
 MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
-# Of MIMIC-III, where some end in a space.
+# The categories of MIMIC-III, where some end in a space.
 NOTE_CATEGORIES = tuple(
     'Case Management, Consult, Discharge summary, ECG, Echo, General, Nursing, Nursing/other, Nutrition, Pharmacy, '
     'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
@@ -16,7 +16,7 @@ NOTE_CATEGORIES = tuple(
 
 
 # Kinds of article that are no ordinary ones, and how readers are told of them.
-KINDS = {
+SPECIAL_ARTICLES = {
     'retracted': 'retracted articles',
     'retraction': 'notices of a retraction',
     'concern': 'notices of a concern',
@@ -78,7 +78,7 @@ class Corpus:
     leave_out: tuple[str, ...] = key(
         (),
         'PubMed, PMC: retracted articles, notices of a retraction, a concern, a correction; counted if kept, too',
-        one_of=tuple(KINDS),
+        one_of=tuple(SPECIAL_ARTICLES),
     )
     article_parts: tuple[str, ...] = key(
         ('title', 'abstract', 'paragraphs'),

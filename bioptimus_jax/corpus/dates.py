@@ -13,7 +13,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
 
 Date = tuple[int, int, int]
-Span = tuple[Date, Date]
+DateSpan = tuple[Date, Date]
 
 # `1984-85` and `1999-00`, but not 2011-12-15.
 YEARS = re.compile(r'\b([12]\d)(\d\d)[-/](\d\d)\b(?![-/]?\d)', re.ASCII)
@@ -44,7 +44,7 @@ def cut_off(settings: Corpus) -> Date | None:
     return day.year, day.month, day.day
 
 
-def reason_of(spans: Sequence[Span | None], too_new: Date | None) -> str:
+def reason_of_dates(spans: Sequence[DateSpan | None], too_new: Date | None) -> str:
     """Why the dates of a record leave it out: `undated`, `too_new`, `vague_date`, or empty.
 
     A record is published on the first of its dates. It is a document only where that is surely before the cut-off.
@@ -57,7 +57,7 @@ def reason_of(spans: Sequence[Span | None], too_new: Date | None) -> str:
     return 'vague_date' if min(first for first, _ in known) < too_new else 'too_new'
 
 
-def span_of(year: str | None, month: str | None, season: str | None, day: str | None) -> Span | None:
+def span_of(year: str | None, month: str | None, season: str | None, day: str | None) -> DateSpan | None:
     """What a date in parts can mean, None where it names no year. A part that is none is left aside."""
     parts = (part.strip() if part else '' for part in (year, month, season, day))
     year, month, season, day = parts
@@ -66,7 +66,7 @@ def span_of(year: str | None, month: str | None, season: str | None, day: str | 
 
 
 @functools.lru_cache(DIFFERENT)
-def span_in(text: str) -> Span | None:
+def span_in(text: str) -> DateSpan | None:
     """What a date in one text can mean, as in `1998 Dec-1999 Jan`, `Dec 2022`, `Winter 2000` and `2000-2001`."""
     text = YEARS.sub(_both_in_full, QUARTER.sub(r' q\1 ', text)).casefold()
     words = [
@@ -85,11 +85,11 @@ def _both_in_full(years: re.Match[str]) -> str:
     return years[0]
 
 
-def _spans(words: Sequence[str]) -> Iterator[Span]:
+def _spans(words: Sequence[str]) -> Iterator[DateSpan]:
     """The span of every month, season or quarter, or of a year without one. A year stands before what is in it."""
     year, units, days = 0, list[tuple[int, int]](), list[int]()
 
-    def ended() -> Iterator[Span]:
+    def ended() -> Iterator[DateSpan]:
         if year and not units and days and 1 <= days[0] <= 12:  # a date in numbers
             yield _span(year, (days[0], days[0]), days[1:])
         elif year:
@@ -109,7 +109,7 @@ def _spans(words: Sequence[str]) -> Iterator[Span]:
     yield from ended()
 
 
-def _span(year: int, months: tuple[int, int], days: Sequence[int]) -> Span:
+def _span(year: int, months: tuple[int, int], days: Sequence[int]) -> DateSpan:
     first, last = months
     most = calendar.monthrange(year, last)[1]
     if first == last and (days := [day for day in days if 1 <= day <= most]):

@@ -25,7 +25,7 @@ from bioptimus_jax.storage.files import complete, read_json
 from bioptimus_jax.storage.hashing import hash64
 
 FOLDER = 'documents'
-SPLITS = ('train', 'heldout')
+CORPUS_SPLITS = ('train', 'heldout')
 # Groups of one record: any document can be read without its neighbours.
 WRITER_OPTIONS = 'group_size:1'
 READER_OPTIONS = 'readahead_buffer_size:0,max_parallelism:0'

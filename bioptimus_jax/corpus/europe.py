@@ -7,7 +7,7 @@ from pathlib import Path
 from lxml import etree, html
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.medline import title_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, squeezed
@@ -36,7 +36,7 @@ def _record(result: etree._Element, settings: Corpus) -> Record:
     if not abstract:
         return Record(id, version=1, reason='no_abstract')
     written = [result.findtext(name) or '' for name in ('firstPublicationDate', 'pubYear')]
-    if reason := reason_of([span_in(text.replace('-', ' ')) for text in written], cut_off(settings)):
+    if reason := reason_of_dates([span_in(text.replace('-', ' ')) for text in written], cut_off(settings)):
         return Record(id, version=1, reason=reason)
     title = title_of(_plain(result.findtext('title') or '', False))
     return Record(id, f'{title}\n{abstract}' if title else abstract, 1)

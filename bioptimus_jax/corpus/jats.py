@@ -1,8 +1,8 @@
 """Articles of PubMed Central in JATS XML: one to a file, many in an archive as PMC gives them, or a set of articles.
 
 An article is one document: its title, abstracts, paragraphs and boxes in the order of the text, each a line, so that
-held-out articles are held out whole, and an article that quotes a benchmark is left out whole. Of what is given in
-several languages, the article's is read, and of what is said in two abstracts, one. `article_text` says what is left
+held-out articles are held out whole, and an article that quotes a benchmark is left out whole. What is given in several
+languages is read in the article's, and of two abstracts that say the same one is read. `article_text` says what is left
 out of the body; what comes behind it, and letters, reviews and translations that are printed with an article
 (sub-article, response), are left out too.
 """
@@ -17,7 +17,7 @@ from lxml import etree
 from bioptimus_jax.corpus import article_meta, tarred
 from bioptimus_jax.corpus.article_text import Reading, in_language, once
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, reason, root_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id
@@ -110,7 +110,7 @@ def _record(article: etree._Element, settings: Corpus, file: str) -> Record:
         raise BadRecord('has no front/article-meta')
     lines, not_read = _lines(article, meta, settings)
     text = '\n'.join(lines)
-    why = reason_of(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
+    why = reason_of_dates(article_meta.spans(meta), cut_off(settings)) if text else 'no_text'
     id, version, revised = article_meta.identity(meta, file)
     kind = article_meta.kind(article, meta)
     kept = '' if why else text

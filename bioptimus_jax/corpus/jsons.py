@@ -103,7 +103,7 @@ def _values(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, 
 
         def more() -> bool:
             nonlocal text, ended
-            # As much again: a long value is not parsed from its beginning for every small piece.
+            # Each piece doubles the text, so that a long value is not parsed from its beginning for every small piece.
             piece = source.stream.read(max(CHARACTERS_PER_READ, len(text)))
             ended = not piece
             try:

@@ -77,7 +77,7 @@ def paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
             yield ' '.join(paragraph)
 
 
-def as_documents(texts: Iterable[str], prefix: str, settings: Corpus) -> Iterator[Record]:
+def joined_documents(texts: Iterable[str], prefix: str, settings: Corpus) -> Iterator[Record]:
     """Documents of `words_per_document` words or more out of texts without ids, one after the other."""
     for number, text in enumerate(_joined(texts, settings.words_per_document)):
         yield Record(f'{prefix}-{number}', text)

@@ -7,8 +7,8 @@ from typing import Any
 
 from lxml import etree
 
-from bioptimus_jax.corpus.config import KINDS, Corpus
-from bioptimus_jax.corpus.dates import Date, Span, cut_off, reason_of, span_in, span_of
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus
+from bioptimus_jax.corpus.dates import Date, DateSpan, cut_off, reason_of_dates, span_in, span_of
 from bioptimus_jax.corpus.markup import plain_text
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number
@@ -129,7 +129,7 @@ def _citation(
     abstract = _abstract(parts.get('Abstract'), settings.section_labels, brackets)
     reason = '' if abstract else 'no_abstract'
     if abstract and too_new:
-        reason = reason_of(_spans(citation, article), too_new)
+        reason = reason_of_dates(_spans(citation, article), too_new)
     if reason:
         return Record(pmid, '', version, reason, '', revised, kind)
     title = _title(parts.get('ArticleTitle'), brackets)
@@ -152,7 +152,7 @@ def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
     found = [KIND_OF_TYPE.get((one.text or '').lower()) for one in types] if types is not None else []
     if bonds is not None:
         found += [KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds]
-    return next((kind for kind in KINDS if kind in found), '') if any(found) else ''
+    return next((kind for kind in SPECIAL_ARTICLES if kind in found), '') if any(found) else ''
 
 
 def _title(element: etree._Element | None, brackets: str) -> str:
@@ -204,7 +204,7 @@ def _without_corrected(text: str) -> str:
     return text.replace(f' {CORRECTED}', '').replace(CORRECTED, '') if CORRECTED in text else text
 
 
-def _spans(citation: etree._Element, article: etree._Element) -> list[Span | None]:
+def _spans(citation: etree._Element, article: etree._Element) -> list[DateSpan | None]:
     """The dates that the record gives for its publication; for its way into PubMed if there are none."""
     paths = DATES_OF_BOOKS if citation is article else DATES_OF_ARTICLES
     dates = [_span(found) for path in paths for found in article.iterfind(path)]
@@ -215,7 +215,7 @@ def _spans(citation: etree._Element, article: etree._Element) -> list[Span | Non
     return dates
 
 
-def _span(element: etree._Element) -> Span | None:
+def _span(element: etree._Element) -> DateSpan | None:
     said = {part.tag: part.text for part in element}
     if written := said.get('MedlineDate'):
         return span_in(written)

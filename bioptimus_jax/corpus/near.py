@@ -17,7 +17,7 @@ from rensa import RMinHash
 
 from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.sameness import ACCENTS, DASHES
-from bioptimus_jax.text.words import MARKS, spaced
+from bioptimus_jax.text.words import COMBINING_MARKS, spaced
 
 HASHES = 120  # has many divisors, so that bands suit every threshold
 SEED = 1
@@ -30,7 +30,7 @@ TEMPORARY = '.near-{}.tmp'
 
 # Small letters and digits stay, capitals become small, other ASCII separates words (0); other bytes are letters.
 BYTE_OF_WORD = bytes(ord(chr(i).lower()) * chr(i).isalnum() if i < 128 else i for i in range(256))
-OTHER_THAN_WORDS = re.compile(f'(?:[^\\w+{MARKS}-]|_)+')
+OTHER_THAN_WORDS = re.compile(f'(?:[^\\w+{COMBINING_MARKS}-]|_)+')
 DASH = re.compile(f'[{DASHES}]')
 IS_SIGN, IS_DIGIT = (np.array([i in marks for i in range(256)]) for marks in (b'+-', b'0123456789'))
 # Random odd factors, of bytes by place in a word, of words by place in an n-gram, of values by place in a band.
@@ -92,8 +92,8 @@ def near_duplicates(
 ) -> np.ndarray:
     """Which documents are near an earlier one, bool [documents]; the earlier one may itself be near another.
 
-    `parts` are files of `signatures`, their bytes; the documents are their rows `chosen[i]`, part after part. Of
-    documents that agree in a band each is compared with the first and with the one before it, so thousands of copies
+    `parts` are files of `signatures`, their bytes; the documents are their rows `chosen[i]`, part after part. Each of
+    the documents that agree in a band is compared with the first and with the one before it, so thousands of copies
     take linear time. `advance` is told fractions that add up to the number of documents.
 
     Sorting takes about `memory_bytes` (a run of equal hashes is never cut), `folder` 8 bytes per document and band

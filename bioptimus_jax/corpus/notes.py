@@ -1,8 +1,8 @@
 """Clinical notes in the layout of MIMIC-III's NOTEEVENTS.csv, from files that the user has the licence for.
 
-A note is a document. Notes that were taken back (ISERROR) are left out, and those of other categories than asked for.
-Of a mark `[**Hospital1 18**]`, which stands for what would tell who somebody is, the words are read without their
-numbers, so that the sentence goes on: `Hospital`. Dates, which MIMIC has moved, and other numbers stay as they are.
+A note is a document. Notes that were taken back (ISERROR) are left out, and those of other categories than asked for. A
+mark such as `[**Hospital1 18**]`, which stands for what would tell who somebody is, is read without its numbers, so
+that the sentence goes on: `Hospital`. Dates, which MIMIC has moved, and other numbers stay as they are.
 """
 
 import re

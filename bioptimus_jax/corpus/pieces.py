@@ -13,7 +13,7 @@ from lxml import etree
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, broken, reason
 from bioptimus_jax.corpus.records import BadRecord
-from bioptimus_jax.corpus.stored import Advance, Source, opened
+from bioptimus_jax.corpus.stored import Advance, UnpackedFile, opened
 from bioptimus_jax.errors import BrokenFile
 
 RECORDS_PER_REPORT = 256
@@ -74,7 +74,7 @@ def _one_by_one(
         raise damage
 
 
-def _behind(source: Source, tags: Sequence[str], known: int) -> Iterator[etree._Element | BadRecord]:
+def _behind(source: UnpackedFile, tags: Sequence[str], known: int) -> Iterator[etree._Element | BadRecord]:
     encoding, number, damaged, open_tags = 'utf-8', 0, False, list[bytes]()
     for number, (between, piece) in enumerate(_cut_out(source, [tag.rpartition('}')[2] for tag in tags])):
         if number == 0 and (declared := ENCODING.match(between.removeprefix(b'\xef\xbb\xbf'))):
@@ -93,7 +93,7 @@ def _behind(source: Source, tags: Sequence[str], known: int) -> Iterator[etree._
         yield BadRecord('is missing: the file ends before its records do')
 
 
-def _cut_out(source: Source, names: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
+def _cut_out(source: UnpackedFile, names: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
     """What stands before a record, and the record: up to its end, to the next of its tag, or to the end of the file. At
     last what stands behind them all, without a record."""
     start = re.compile(rf'<(?:[\w.-]+:)?({"|".join(map(re.escape, names))})(?=[\s/>])'.encode())
@@ -114,7 +114,7 @@ def _cut_out(source: Source, names: Sequence[str]) -> Iterator[tuple[bytes, byte
 
 
 def _search(
-    source: Source, pattern: re.Pattern[bytes], text: bytes, start: int
+    source: UnpackedFile, pattern: re.Pattern[bytes], text: bytes, start: int
 ) -> tuple[re.Match[bytes] | None, bytes]:
     """The first place of a pattern in a text that grows as far as it has to."""
     while (found := pattern.search(text, start)) is None and (more := source.stream.read(BYTES_PER_READ)):

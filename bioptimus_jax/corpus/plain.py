@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bioptimus_jax.corpus import tagged
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.lines import as_documents, lines, paragraphs, peeked
+from bioptimus_jax.corpus.lines import joined_documents, lines, paragraphs, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
@@ -45,7 +45,7 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
             f"{path}: is PubMed's list of abstracts, with authors and addresses among the texts; save it from PubMed "
             'in format PubMed (.nbib), or fetch it as XML'
         )
-    return as_documents(paragraphs(whole), prefix, settings)
+    return joined_documents(paragraphs(whole), prefix, settings)
 
 
 def _parts(numbered: Iterable[tuple[int, str]], prefix: str, settings: Corpus) -> Iterator[Record]:

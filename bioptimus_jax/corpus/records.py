@@ -51,7 +51,7 @@ def squeezed(text: str) -> str:
 def is_number(text: str) -> bool:
     """Whether it is a whole number that a file may give: 18 digits always fit into the int64 of what is stored.
 
-    Of thousands of digits Python makes no number at all.
+    Python makes no number of thousands of digits.
     """
     return text.isascii() and text.isdigit() and len(text) < 19
 

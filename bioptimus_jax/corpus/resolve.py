@@ -14,7 +14,7 @@ import pyarrow.parquet
 from bioptimus_jax.corpus.config import Corpus, Near
 from bioptimus_jax.corpus.near import near_duplicates
 from bioptimus_jax.corpus.newest import Identities, groups, replaced
-from bioptimus_jax.corpus.sift import CODE, Part
+from bioptimus_jax.corpus.sift import CODE, SiftedFile
 from bioptimus_jax.progress.console import Console
 
 COLUMNS = ('reason', 'version', 'revised', 'kind', 'words', 'key', 'letters', 'draw', 'heldout')
@@ -50,7 +50,7 @@ class Verdicts:
                 yield part, numbers[low:high] - self.start(part)
 
 
-def resolve(console: Console, settings: Corpus, parts: Sequence[Part], scratch: Path) -> Verdicts:
+def resolve(console: Console, settings: Corpus, parts: Sequence[SiftedFile], scratch: Path) -> Verdicts:
     """The verdict on every record of the parts."""
     tables = [pyarrow.parquet.read_table(part.table, columns=list(COLUMNS)) for part in parts]
     ends = np.cumsum([table.num_rows for table in tables])
@@ -104,7 +104,7 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
 def _near_duplicates(
     console: Console,
     settings: Near,
-    parts: Sequence[Part],
+    parts: Sequence[SiftedFile],
     verdicts: Verdicts,
     signed_N: np.ndarray,
     scratch: Path,

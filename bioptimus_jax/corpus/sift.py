@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.corpus.audit import Auditor
-from bioptimus_jax.corpus.config import KINDS, Corpus, HasCorpus
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
@@ -38,11 +38,11 @@ REASONS = (
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
     *'no_text erroneous category'.split(),  # of articles and notes
     'vague_date',
-    *KINDS,
+    *SPECIAL_ARTICLES,
     *'unread form'.split(),  # of no record: that the rest of a broken file is not read, and how a file is read
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
-KIND_CODE = {kind: number for number, kind in enumerate(('', *KINDS))}
+KIND_CODE = {kind: number for number, kind in enumerate(('', *SPECIAL_ARTICLES))}
 COLUMNS = pyarrow.schema(
     [
         ('id', pyarrow.string()),
@@ -79,7 +79,7 @@ _state: dict[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class SiftedFile:
     """What one input file gave: `table` (Parquet, `COLUMNS`) and, of its records without a reason, `signatures`.
 
     `damage`: why the file is broken, of which `table` has what can be read.
@@ -110,16 +110,16 @@ def prepare(settings: Corpus, folder: Path) -> None:
 
 def sift(
     path: Path, checksum: str, prefix: str, advance: Callable[[int], None] = lambda stored_bytes: None
-) -> Part | Broken:
+) -> SiftedFile | Broken:
     """The part of one file: the one that is there, or a new one. `advance` is told the stored bytes consumed.
 
-    `checksum` is the file's SHA-256. Of a broken file the part has what can be read, if broken files are skipped.
-    Raises InputError for what its reader does not call a broken file.
+    `checksum` is the file's SHA-256. If broken files are skipped, the part has what can be read of one. Raises
+    InputError for what its reader does not call a broken file.
     """
     settings, folder = _state['settings'], _state['folder']
     skip = settings.on_broken_file == 'skip'
     name = digest([checksum, path.name, prefix, _state['decisive']])[:32]
-    part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
+    part = SiftedFile(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
     try:
         if _is_whole(part.table):
             check_md5(path)  # its .md5 may be newer than the part; whoever reads the file checks it, too
@@ -164,7 +164,7 @@ def _is_whole(table: Path) -> bool:
         return False
 
 
-def _store(part: Part, records: Iterator[Record]) -> None:
+def _store(part: SiftedFile, records: Iterator[Record]) -> None:
     settings: Corpus = _state['settings']
     with (
         atomic(part.table, 'wb') as stored,  # gets its name last, and says that the part is whole

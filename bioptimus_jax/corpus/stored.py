@@ -59,7 +59,7 @@ def md5_of(file: BufferedReader) -> str:
     return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-class Source(io.RawIOBase):
+class UnpackedFile(io.RawIOBase):
     """The unpacked `stream` of a file, as long as it can be text that people wrote.
 
     Whoever reads calls `whole` after each line or record, and `report`, which tells `advance` the stored bytes that
@@ -112,7 +112,7 @@ class Source(io.RawIOBase):
 @contextlib.contextmanager
 def opened(
     path: Path, advance: Advance = lambda stored_bytes: None, longest: int = LONGEST_LINE
-) -> Iterator[Source]:
+) -> Iterator[UnpackedFile]:
     """A file as a stream of lines or records of at most `longest` bytes.
 
     Raises InputError where it cannot be read, BrokenFile where it is empty, a cut-off or damaged gzip file, or a bomb.
@@ -124,7 +124,7 @@ def opened(
             if not size:
                 raise BrokenFile(f'{path}: is empty; fetch it again or take it out of the inputs')
             try:
-                yield Source(path, stored, advance, longest)
+                yield UnpackedFile(path, stored, advance, longest)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise BrokenFile(
                     f'{path}: is a cut-off or damaged gzip file ({error}; {stored.tell():,} of {size:,} bytes read); '

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of, span_in
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
 from bioptimus_jax.corpus.medline import abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
@@ -14,7 +14,7 @@ from bioptimus_jax.corpus.stored import Advance
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')
 CONTINUED = '      '
-# Of a date as 20230105, or 2023/01/05 10:00 for the way into PubMed, what `span_in` reads.
+# The part that `span_in` reads of a date such as 20230105, or 2023/01/05 10:00 for the way into PubMed.
 COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
 Fields = dict[str, list[str]]
 
@@ -71,7 +71,7 @@ def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
         return Record(pmid, version=1, reason='no_abstract')
     written = [text for tag in ('DP', 'DEP') for text in fields.get(tag, ())] or fields.get('EDAT', [])
     days = [span_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
-    if reason := reason_of(days, cut_off(settings)):
+    if reason := reason_of_dates(days, cut_off(settings)):
         return Record(pmid, version=1, reason=reason)
     title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))
     return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bioptimus_jax.corpus.stored import Source
+from bioptimus_jax.corpus.stored import UnpackedFile
 from bioptimus_jax.errors import BrokenFile
 
 BLOCK = 512
@@ -21,7 +21,7 @@ PAX_NAME = re.compile(rb'\d+ path=([^\n]*)\n')
 
 
 def files(
-    path: Path, source: Source, endings: tuple[str, ...], longest: int
+    path: Path, source: UnpackedFile, endings: tuple[str, ...], longest: int
 ) -> Iterator[tuple[str, bytes | None]]:
     """`(name, content)` of the files that end so, in order; no content where it is longer than `longest`.
 
@@ -77,7 +77,7 @@ def _text(field: bytes) -> str:
     return field.partition(b'\0')[0].decode('utf-8', 'replace')
 
 
-def _read(path: Path, source: Source, size: int) -> bytes:
+def _read(path: Path, source: UnpackedFile, size: int) -> bytes:
     content = source.stream.read(size)
     source.whole()
     if len(content) < size:
@@ -85,6 +85,6 @@ def _read(path: Path, source: Source, size: int) -> bytes:
     return content
 
 
-def _skip(path: Path, source: Source, size: int) -> None:
+def _skip(path: Path, source: UnpackedFile, size: int) -> None:
     while size:
         size -= len(_read(path, source, min(size, BYTES_PER_SKIP)))

@@ -3,7 +3,7 @@
 import dataclasses
 import random
 
-from bioptimus_jax.demo.grammar import Span, expand, syllables, text
+from bioptimus_jax.demo.grammar import Phrase, expand, syllables, text
 
 NOUNS = (
     'apple bank basket beach bell bird boat book bottle box bread bridge brush bus cake camera candle car '
@@ -121,7 +121,7 @@ class General:
             for _ in range(rng.randint(3, 6))
         )
 
-    def pick(self, rng: random.Random, kind: str) -> Span:
+    def pick(self, rng: random.Random, kind: str) -> Phrase:
         """A word for one slot of a template."""
         lists = {
             'person': self.people, 'town': self.towns, 'noun': NOUNS, 'adjective': ADJECTIVES, 'verb': VERBS,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.demo.general import General
-from bioptimus_jax.demo.grammar import Lexicon, Sentence, Span, expand, iob2, lexicon, text
+from bioptimus_jax.demo.grammar import Lexicon, Phrase, Phrases, expand, iob2, lexicon, text
 from bioptimus_jax.demo.phrases import NEUTRAL, PLAIN, TITLES, TYPICAL
 from bioptimus_jax.storage.files import atomic
 
@@ -91,7 +91,7 @@ class World:
         """A title and six to twelve sentences around a few names of its own."""
         topic = {kind: self.common(kind) for kind in self.names.names}
 
-        def pick(kind: str) -> Span:
+        def pick(kind: str) -> Phrase:
             if kind in ('thing', 'other', 'third'):
                 kind = self.rng.choice(tuple(TYPICAL))
             if kind not in topic:
@@ -105,13 +105,13 @@ class World:
 
     def benchmark(
         self, kind: str, evaluated: bool, number: int, benchmark: dict[str, str]
-    ) -> Iterator[Sentence]:
+    ) -> Iterator[Phrases]:
         """NER sentences for one class, all different, entered into `benchmark` by their letters and digits.
 
         Half of them are neutral, with the class itself in the first slot more often than the others.
         """
 
-        def pick(slot: str) -> Span:
+        def pick(slot: str) -> Phrase:
             name = slot
             if slot == 'thing':
                 name = kind if self.rng.random() < 0.6 else self.rng.choice(tuple(TYPICAL))
@@ -146,7 +146,7 @@ class World:
         names = self.names.names[kind]
         return names[int(len(names) * self.rng.random() ** 1.3)]
 
-    def number(self, kind: str) -> Span:
+    def number(self, kind: str) -> Phrase:
         """A number of the size that the slot asks for."""
         rng = self.rng
         if kind == 'percent':

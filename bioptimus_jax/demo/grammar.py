@@ -36,9 +36,9 @@ DISEASE_HEADS = 'fibrosis carcinoma failure syndrome dystrophy deficiency lympho
 FINDING_HEADS = 'perfusion function tissue clearance biopsy volume imaging resection'.split()
 DEGREES = 'chronic acute familial juvenile idiopathic'.split()
 
-Span = tuple[tuple[str, ...], str]
+Phrase = tuple[tuple[str, ...], str]
 """Words and the class of what they name ('' for plain words)."""
-Sentence = list[Span]
+Phrases = list[Phrase]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +131,9 @@ def parse(template: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(parts)
 
 
-def expand(rng: random.Random, template: str, pick: Callable[[str], Span]) -> Sentence:
+def expand(rng: random.Random, template: str, pick: Callable[[str], Phrase]) -> Phrases:
     """One sentence of a template; `pick(kind)` fills its slots."""
-    sentence: Sentence = []
+    sentence: Phrases = []
     for sort, value in parse(template):
         if sort == 'slot':
             sentence.append(pick(value[0]))
@@ -144,14 +144,14 @@ def expand(rng: random.Random, template: str, pick: Callable[[str], Span]) -> Se
     return sentence
 
 
-def text(sentence: Sentence) -> str:
+def text(sentence: Phrases) -> str:
     """The sentence as one writes it: a capital first letter, no space before punctuation."""
     written = ' '.join(word for words, _ in sentence for word in words)
     written = re.sub(r' ([.,;:?)%])', r'\1', written).replace('( ', '(')
     return written[:1].upper() + written[1:]
 
 
-def iob2(sentence: Sentence, kind: str, label: str) -> list[tuple[str, str]]:
+def iob2(sentence: Phrases, kind: str, label: str) -> list[tuple[str, str]]:
     """`(word, tag)` pairs, with names of one class tagged B-label, I-label."""
     return [
         (word, f'{"I" if position else "B"}-{label}' if found == kind else 'O')

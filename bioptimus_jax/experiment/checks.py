@@ -8,6 +8,7 @@ from bioptimus_jax.config.fields import meant, walk
 from bioptimus_jax.finetune.config import wrong_finetune
 from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, LONGEST, SELF_PACED
+from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.surgery.config import wrong_surgery
 
@@ -46,6 +47,11 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
         yield f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
     if e.pretrain.batch_rows % e.pretrain.micro_batches:
         yield f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
+    if e.pretrain.ema and OPTIMIZERS[e.pretrain.optimizer].evaluated:
+        yield (
+            f'config.pretrain.ema: {e.pretrain.optimizer} scores an average of its own; set ema to 0, or take another '
+            'config.pretrain.optimizer'
+        )
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         yield f'config.runtime.profile_steps: the first and the last step are needed, got {two}'

@@ -14,10 +14,10 @@ import numpy as np
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
-from bioptimus_jax.export.gate import check
+from bioptimus_jax.export.gate import check_export
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.compute import PLAIN
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import phase_of
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, read_architecture, write_folder
@@ -40,7 +40,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     Raises InputError at the end if some phases are unfinished.
     """
     run.fetch('pretrain')
-    run.computes('export', str(present()), mesh='one device', **PLAIN.words())
+    run.computes('export', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     pretrain = run.workdir / 'pretrain'
     if run.manifest('pretrain'):
         pretrain = run.folder('pretrain')
@@ -119,7 +119,7 @@ def export(
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
-        measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
+        measured = check_export(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / CARD) as file:

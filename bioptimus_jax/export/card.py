@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from bioptimus_jax.corpus.config import KINDS
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
 from bioptimus_jax.corpus.readers import PUBMED_NAME
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_of, words_of
+from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.manifests import Manifest
@@ -109,7 +109,7 @@ def model_card(
     if run:  # a card tells how it was made, also where something else is asked for since
         made, run = run.config.recorded_by(run.manifest), copy.copy(run)
         run.config = made
-    # Of a model from scratch a source has at most given the tokenizer.
+    # A source has given a model from scratch at most its tokenizer.
     adapted = run is not None and run.config.surgery.initialisation.source
     source = _source(run.config.source) if run and adapted else {}
     purpose, from_scratch = PURPOSES[architecture.purpose], run is not None and not source
@@ -177,10 +177,10 @@ def _source(source: Source) -> dict[str, Any]:
     if not folder.is_dir() and re.fullmatch(HUB_ID, path):
         found['base_model'] = path
         folder = _cached(path, source.revision)
-    return known_of(folder) | found
+    return card_facts(folder) | found
 
 
-def known_of(folder: Path) -> dict[str, Any]:
+def card_facts(folder: Path) -> dict[str, Any]:
     """`license` and `language` of the card of a model's folder; `base_model` if the folder is of the hub's cache."""
     found: dict[str, Any] = {}
     if named := re.search(CACHED, str(folder.resolve())):
@@ -241,7 +241,7 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
     lines = [_of_source(source, surgery, architecture)]
     if corpus := _manifest(run, 'corpus').counts:
         texts = corpus.get('words', {})
-        kinds = ', '.join(f'{n:,} {KINDS[kind]}' for kind, n in corpus.get('kinds', {}).items())
+        kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.get('kinds', {}).items())
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
             f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '
@@ -269,7 +269,7 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
 def _of_rows(settings: Surgery) -> str:
     """What is said of new rows: their scale, where they have one, and the keys that are not as by default, each after a
     comma; no path."""
-    paths = {field.name for field in dataclasses.fields(settings) if field.metadata['path']}
+    paths = {field.name for field in dataclasses.fields(settings) if field.metadata.get('path')}
     named = {name: value for name, value in settings.different(Surgery()).items() if name != 'batch_pieces'}
     named |= {'scale': settings.scale} if settings.initialisation.scaled else {}
     return ''.join(f', {name} {value}' for name, value in named.items() if name not in paths)
@@ -282,6 +282,8 @@ def _training(config: HasTraining) -> str:
     falls = list(dict.fromkeys(phase.fall for phase in phases))
     told = ', '.join(f'it falls {FALLS[fall].meaning}' for fall in falls)
     averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
+    if p.averages and not p.ema:
+        averaged = f'. These weights are those that {p.optimizer} evaluates in place of the trained ones'
     return (
         f'Training: {p.optimizer}, learning rate {", ".join(rates)}{" by phase" * (len(rates) > 1)}; after its warm-up '
         f'{told}; batches of {p.batch_rows} rows of {config.rows.row_pieces} pieces, seed {config.seed}{averaged}'
@@ -314,7 +316,7 @@ def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
     if run is None:
         return ''
     folder, records = stage_folder(run, 'pretrain'), stage_metrics(run, 'pretrain')
-    placed, ends = curriculum.read_record(folder), curriculum.recorded_phases(folder)
+    placed, ends = curriculum.read_phases(folder), curriculum.recorded_phases(folder)
     if not placed:
         return ''
     own = ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
@@ -335,7 +337,7 @@ def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
         masking = masking_of(run.config, phase.name) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
         lines.append(f'| {phase.name} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
-    told = '. '.join(words_of(run.config, objective) for objective in dict.fromkeys(objectives))
+    told = '. '.join(objective_in_words(run.config, objective) for objective in dict.fromkeys(objectives))
     lines.append(f'\nObjective {told}.' if told else '')
     lines.append(f'Held-out loss: {heldout_loss_of(run.config)}, on documents never trained on.\n')
     return '\n'.join(lines)

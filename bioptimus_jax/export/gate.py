@@ -27,7 +27,7 @@ class GateError(InputError):
     """An exported folder that transformers reads otherwise than we do; the message says where they part."""
 
 
-def check(
+def check_export(
     folder: Path,
     architecture: Architecture,
     params: Mapping[str, Any],
@@ -128,8 +128,11 @@ def _check_weights(folder: Path, architecture: Architecture, model: Any) -> None
         raise GateError(f'{folder / "model.safetensors"}: {", ".join(odd[:3])} are not float32')
     # Equal values are not enough: training would part them if they did not share memory.
     for second, first in architecture.tied.items():
-        if model.get_parameter(second).data_ptr() != model.get_parameter(first).data_ptr():
+        tied = model.get_parameter(second).data_ptr() == model.get_parameter(first).data_ptr()
+        if not tied and not architecture.untied:
             raise GateError(f'{folder}: {second} and {first} are not tied on reload')
+        if tied and second not in architecture.second_names():
+            raise GateError(f'{folder}: {second} and {first} are tied on reload, and were not')
 
 
 def _check_untouched(folder: Path, untouched: Mapping[str, np.ndarray]) -> None:

@@ -24,12 +24,13 @@ from bioptimus_jax.finetune.summary import (
     discard_others,
     grouped,
     kept_cells,
-    known_of,
-    line_of,
+    result_line,
     state,
     statistics_of,
+    token_statistics,
 )
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
+from bioptimus_jax.finetune.texts.measures import MEASURES
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
@@ -40,6 +41,7 @@ from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import claim_cells
+from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
@@ -47,7 +49,7 @@ from bioptimus_jax.storage.files import Checksums, digest, write_json, write_jso
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-FIRST = ('model', 'dataset', 'task', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
+FIRST = ('model', 'dataset', 'task', 'set', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
 LAST = (
     'sentences',
     'seconds',
@@ -73,6 +75,9 @@ def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
             found[f'set {chosen.name}:types'] = chosen.reading
         if rule := corpora.rule_of_words(chosen.folder):
             found[f'set {chosen.name}:words'] = rule
+        for name in chosen.texts.measures if chosen.described and chosen.texts else ():
+            if name in MEASURES.added:
+                found[f'set {chosen.name}:{PLUG_IN}measure {name}'] = code_of(MEASURES, name)
     for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
         if folder is not None:
             found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}
@@ -92,7 +97,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     common = {'threads': runtime.torch_threads, 'quiet': run.console.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
-    # By it `compare` knows, until this stage is finished, which of the cells in its folder are still meant.
+    # Lets `compare` ignore stale cells of this folder until the stage is finished.
     claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
@@ -258,7 +263,7 @@ def _train(
             numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
             run.metrics.write('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
-        run.console.say(f'finetune: {line_of(cell.name, record)}')
+        run.console.say(f'finetune: {result_line(cell.name, record)}')
         progress.update(1)
         run.saved()
         if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
@@ -276,7 +281,7 @@ def _summarise(
     own, known = own_models(run.config), TokenStatistics()
     if own:
         words = (run.manifest('vocab') or Manifest()).counts['words_counted']
-        known = known_of(run.folder('surgery'), run.folder('vocab'), words)
+        known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)
     shared = {one: classes_of(dataset, in_pretraining.get(one.name, ())) for one, dataset in datasets.items()}

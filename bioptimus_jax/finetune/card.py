@@ -6,7 +6,7 @@ from typing import Any
 
 from huggingface_hub import ModelCardData
 
-from bioptimus_jax.export.card import known_of, scored
+from bioptimus_jax.export.card import card_facts, scored
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import DEFAULT, Task, score_of
 from bioptimus_jax.sets import published
@@ -60,7 +60,7 @@ def write_card(
     for key, metric in task.metrics.items():
         devel, test = (100 * record[split][key][metric.name] for split in ('devel', 'test'))
         rows.append(f'| {metric.title}{"" if key == DEFAULT else f", {key}"} | {devel:.2f} | {test:.2f} |')
-    known, name = known_of(base), record['dataset']
+    known, name = card_facts(base), record['dataset']
     data = ModelCardData(
         model_name=f'{record["model"]} on {name}',
         library_name='transformers',

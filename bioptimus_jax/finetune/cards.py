@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.hosts.cards import Card, tell
+from bioptimus_jax.hosts.cards import Card, tell_memory
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.workers import Cluster
@@ -90,7 +90,7 @@ def tell_peak() -> None:
     """Tell what the cell in this process takes of its card at most, so far."""
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
-        tell(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
+        tell_memory(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
 
 
 def release() -> None:

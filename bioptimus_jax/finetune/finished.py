@@ -26,14 +26,14 @@ RESULTS = 'results.jsonl'
 """The records of a stage: one for every cell of its last configuration."""
 KEYS = ('models', 'datasets', 'settings', 'seeds')
 """Keys of config.finetune that the folders of a cell are named by."""
-Found = tuple[Path, dict[str, Any]]
+FoundCell = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
-OUTSIDE, SEEDLESS = 'outside', 'seedless'
+OUTSIDE_FILE, SEEDLESS = 'outside', 'seedless'
 """Keys of records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class FinishedModel:
     """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside.
 
     `left_out`: how many cells below its folder are of an earlier configuration.
@@ -55,12 +55,12 @@ class Model:
         """Whether it has predictions from elsewhere that have no seed, or that are the same with several: of a program
         without chance. Fine-tunings are several runs, whatever they predict."""
         records = list(self.records[dataset].values())
-        files = [record.get('files') if OUTSIDE in record else None for record in records]
+        files = [record.get('files') if OUTSIDE_FILE in record else None for record in records]
         alike = len(files) > 1 and bool(files[0]) and all(each == files[0] for each in files)
         return bool(records[0].get(SEEDLESS)) or alike
 
 
-def read_model(name: str) -> Model:
+def read_model(name: str) -> FinishedModel:
     """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
 
     Of a finished stage those that its results.jsonl lists, of an unfinished one those that are as it would make them.
@@ -97,10 +97,10 @@ def read_model(name: str) -> Model:
         records.setdefault(dataset, {})[seed] = record
     for dataset, of_seeds in records.items():
         _require_one_kind(dataset, [(cells[dataset][seed], record) for seed, record in of_seeds.items()])
-    return Model(str(folder), models[0], setting, cells, records, len(every) - len(found))
+    return FinishedModel(str(folder), models[0], setting, cells, records, len(every) - len(found))
 
 
-def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
+def _require_one_kind(dataset: str, found: Sequence[FoundCell]) -> None:
     """Raise InputError where predictions without a seed, which are for every seed, are beside others of a set."""
     seedless = [cell for cell, record in found if record.get(SEEDLESS)]
     if seedless and len(found) > 1:
@@ -110,7 +110,7 @@ def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
         )
 
 
-def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
+def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
     """Cells that their stage asks for, and predictions from elsewhere; outside of a stage all of them.
 
     Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
@@ -122,7 +122,7 @@ def _asked_for(folder: Path, found: list[Found]) -> list[Found]:
     left = [
         (cell, record)
         for cell, record in found
-        if OUTSIDE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
+        if OUTSIDE_FILE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
     ]
     if not left:
         raise InputError(f'{folder}: all its cells are of an earlier configuration; {_remedy(asked, found)}')
@@ -150,7 +150,7 @@ def claimed(stage: Path) -> dict[Path, str] | None:
     return None if cells is None else {stage / name: fingerprint for name, fingerprint in cells.items()}
 
 
-def _remedy(asked: Iterable[Path], found: Sequence[Found]) -> str:
+def _remedy(asked: Iterable[Path], found: Sequence[FoundCell]) -> str:
     """How to have cells in the stage again: by the first key that names none of them."""
     for key, at in zip(KEYS, range(-len(KEYS), 0), strict=True):
         names = {cell.resolve().parts[at] for cell, _ in found}
@@ -187,7 +187,7 @@ def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
     return wanted or settings[0]
 
 
-def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
+def _under(folder: Path, setting: str, found: Sequence[FoundCell]) -> list[FoundCell]:
     """The cells under a setting, with BY_DEVEL under that which devel chooses for every set. Raises InputError."""
     if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
         return [(cell, record) for cell, record in found if _setting(record) == setting]
@@ -215,7 +215,7 @@ def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str
 
 def _record(file: Path) -> dict[str, Any]:
     record = read_json(file)
-    needed = NEEDED if isinstance(record, dict) and OUTSIDE in record else (*NEEDED, *OF_TRAINING)
+    needed = NEEDED if isinstance(record, dict) and OUTSIDE_FILE in record else (*NEEDED, *OF_TRAINING)
     missing = [key for key in needed if not isinstance(record, dict) or key not in record]
     if missing or not isinstance(record, dict):
         raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')

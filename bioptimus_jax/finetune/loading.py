@@ -54,7 +54,7 @@ def load_head(
     except Exception as error:  # what a folder holds can lead transformers to any of them
         raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error
     _check_weights(folder, model, info)
-    check_rows(folder, tokenizer, model)
+    check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)
     device = device_here()
@@ -149,7 +149,7 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
         )
 
 
-def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
+def check_embedding_rows(folder: Path, tokenizer: Any, model: Any) -> None:
     """Raises InputError where the tokenizer knows ids that the table of embeddings has no row for."""
     rows = model.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)

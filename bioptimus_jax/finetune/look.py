@@ -14,7 +14,7 @@ from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import write_json
-from bioptimus_jax.tokenizer.quoted import in_words, quotations
+from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,5 +88,5 @@ def _looked(
     texts = [' '.join(example.words) for split in SPLITS for example in getattr(dataset, split)]
     for model, tokenizer in tokenizers.items():
         if count := quotations(texts, tokenizer.quoted):
-            lines = [*lines, f'{chosen.name}: {in_words(count)} ({model})']
+            lines = [*lines, f'{chosen.name}: {quotation_note(count)} ({model})']
     return record, labels, lines

@@ -28,7 +28,7 @@ class Item:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Submission:
     """Predictions in `file` for the test items `gold` of `gold_file`; an item is called a `unit`.
 
     `types`: what predicted types of entities are called in the set, '' for one that is left out. `labels`: those that

@@ -7,14 +7,13 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD
-from bioptimus_jax.finetune.finished import OUTSIDE, SCORES, SEEDLESS
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.finished import OUTSIDE_FILE, SCORES, SEEDLESS
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.scoring.student import bracketed
-from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import refuse_unread
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.roles import FOUND, Columns
@@ -41,7 +40,7 @@ class Gold:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scored:
+class ScoredPredictions:
     """Predictions beside their gold standard; `detail`: what the task has beside its metrics; `notes`: what is odd."""
 
     gold: Gold
@@ -110,7 +109,7 @@ class Scored:
         chosen, task = self.gold.chosen, self.gold.task
         cell = folder / name / chosen.name / STANDARD / f'seed-{seed or 0}'
         before = read_json(cell / SCORES)
-        if before is not None and OUTSIDE not in before:
+        if before is not None and OUTSIDE_FILE not in before:
             raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
         _check_seeds(cell, seed)
         task.write(cell, self.examples)
@@ -121,7 +120,7 @@ class Scored:
             'setting': STANDARD,
             'seed': seed or 0,
             SEEDLESS: seed is None,
-            OUTSIDE: self.predictions.name,
+            OUTSIDE_FILE: self.predictions.name,
             'test': task.scores([e.gold for e in self.examples], [e.predicted for e in self.examples]),
             **self.detail,
             'files': {file: sha256(cell / file) for file in task.files},
@@ -159,7 +158,7 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
     chosen = set_at(folder, task, columns)
     learned = task_for(chosen)
     file = split_source(path, 'test')[1] if inside else path
-    if not inside and not published.texts_of(chosen.name):
+    if not inside and not chosen.texts:
         refuse_unread(file)
     if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
         dataset = learned.read(chosen)
@@ -170,13 +169,13 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
 
 def score(
     path: Path, predictions: Path, task: str, types: Mapping[str, str], columns: Columns = FOUND
-) -> Scored:
+) -> ScoredPredictions:
     """Score a file or BRAT folder of predictions. Raises InputError unless every test item is there once."""
     gold = gold_at(path, task, columns)
     if not predictions.exists():
         raise InputError(f'{predictions}: no such file or folder of predictions')
-    asked = Asked(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
+    asked = Submission(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
     examples = gold.task.predicted(gold.examples, answers)
     detail = gold.task.detail(gold.dataset, answers) if gold.dataset else {}
-    return Scored(gold, predictions, tuple(examples), detail, tuple(notes))
+    return ScoredPredictions(gold, predictions, tuple(examples), detail, tuple(notes))

@@ -73,7 +73,7 @@ def chosen_examples(
     seen: Counter[str] = Counter()
     ranked: Ranked = []
     for at, example in enumerate(examples):
-        # Of tags there is one a word, of texts fewer or more answers than words.
+        # There is one tag a word; texts have fewer or more answers than words.
         lines = itertools.zip_longest(example.words, task.answers(example), fillvalue='')
         content = '\n'.join(f'{word}\t{answer}' for word, answer in lines)
         seen[content] += 1

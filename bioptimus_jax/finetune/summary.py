@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, rec
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.storage.files import remove_folder
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
 
@@ -51,7 +51,7 @@ def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]],
             remove_folder(cell.target / MODEL)
 
 
-def line_of(name: str, record: dict[str, Any]) -> str:
+def result_line(name: str, record: dict[str, Any]) -> str:
     """The scores of a finished cell on test, for the terminal."""
     task = task_of(record)
     first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
@@ -83,7 +83,7 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
 def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
 
-    Of several seeds also what they say together.
+    Several seeds also have what they say together.
     """
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])
@@ -150,9 +150,9 @@ class TokenStatistics:
         return min((self.counts.get(part, 0) for part in self.words_of(word)), default=0)
 
 
-def known_of(surgery: Path, vocab: Path, corpus_words: int) -> TokenStatistics:
+def token_statistics(surgery: Path, vocab: Path, corpus_words: int) -> TokenStatistics:
     """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
-    tokens = TokenRow.read_lines(surgery / TOKENS)
+    tokens = TokenRow.read_lines(surgery / TOKENS_FILE)
     contexts = {row.token: row.contexts for row in tokens if row.contexts is not None}
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)

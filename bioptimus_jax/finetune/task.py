@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD, TASKS, Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
@@ -200,7 +200,7 @@ class Task(abc.ABC):
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
         """What several seeds say together of one example: at each place the answer that most of them give.
 
-        Of answers that are given equally often, that of the earliest seed.
+        Among answers that are given equally often it is the earliest seed's.
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
@@ -226,12 +226,15 @@ class Task(abc.ABC):
         `detail`, None where this needs the other splits. Raises InputError."""
         raise InputError(f'{file}: this task reads only whole sets; give the folder of one')
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[Any], list[str]]:
         """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
         raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
-    def of(self, dataset: str) -> 'Task':
-        """This task as the set of that name is measured; itself where all sets are measured alike."""
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'Task':
+        """This task as the set of that name is measured; itself where all sets are measured alike.
+
+        `said`: how the set's own set.json describes it, as records hold it.
+        """
         return self
 
     @property
@@ -251,12 +254,12 @@ def of_setting(settings: Finetune) -> str:
 
 def task_for(chosen: NamedSet) -> Task:
     """What is learned from a set, as it is measured."""
-    return TASKS.load(chosen.task).of(chosen.name)
+    return TASKS.load(chosen.task).of(chosen.name, chosen.kind.get('set'))
 
 
 def task_of(record: Mapping[str, Any]) -> Task:
     """The kind that a record of a fine-tuning says, as its set is measured."""
-    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'])
+    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'], record.get('set'))
 
 
 def score_of(record: Mapping[str, Any], split: str) -> float:

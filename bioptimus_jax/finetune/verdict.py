@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import Model, read_model
+from bioptimus_jax.finetune.finished import FinishedModel, read_model
 from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units
@@ -87,7 +87,7 @@ class Comparison:
         return _number(len(self.found), 'set')
 
 
-def compare(a: Model, b: Model) -> Comparison:
+def compare(a: FinishedModel, b: FinishedModel) -> Comparison:
     """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
     common = [name for name in a.cells if name in b.cells]
     if not common:
@@ -142,7 +142,7 @@ def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
     return f'not distinguishable over fine-tunings: {b} - {a} = {numbers}'
 
 
-def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
+def pairing_of(dataset: str, a: FinishedModel, b: FinishedModel) -> Pairing:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     once = [model.is_one_run(dataset) for model in (a, b)]
     cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])

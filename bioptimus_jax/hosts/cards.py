@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnContext
 from typing import Any
 
 from bioptimus_jax.errors import InputError, lacks_memory, reason_of
-from bioptimus_jax.hosts.workers import Check, Pool, Task, WorkerKilled
+from bioptimus_jax.hosts.workers import Check, Pool, WorkerKilled, WorkerTask
 
 FILLED = 0.9
 """Share of a card's memory that is given away: other seeds draw other batches, whose peak can be somewhat higher."""
@@ -137,7 +137,7 @@ class _Process:
         self.told, telling = SpawnContext().Pipe(duplex=False)
         self.pool = Pool(1, _see, (card.visible, telling))
 
-    def begin(self, number: int, function: Task, job: Job) -> None:
+    def begin(self, number: int, function: WorkerTask, job: Job) -> None:
         self.number: int = number
         self.future = self.pool.submit(function, job.arguments)
 
@@ -166,13 +166,13 @@ class OnCards:
     """`function(*job.arguments)` of every job, in at most `most` processes that see one card each.
 
     What runs out of memory beside others begins again with a card for itself; if that is too little, too, it is
-    refused, with `remedy`, when all others are done. Of a process that is killed the task begins again. After any other
+    refused, with `remedy`, when all others are done. The task of a process that is killed begins again. After any other
     error nothing new begins, and what runs is done before it is raised.
     """
 
     def __init__(
         self,
-        function: Task,
+        function: WorkerTask,
         jobs: Sequence[Job],
         cards: Sequence[Card],
         most: int,
@@ -282,7 +282,7 @@ class OnCards:
         return error is None
 
 
-def tell(peak: int, outside: int) -> None:
+def tell_memory(peak: int, outside: int) -> None:
     """Note what a process that sees one card knows: the most bytes of its task, and what of the card nobody counts."""
     if _telling is not None:
         _telling.send((peak, outside))

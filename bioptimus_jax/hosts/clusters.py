@@ -165,7 +165,7 @@ def devices(
 ) -> tuple[tuple[int, ...] | None, str]:
     """GPUs of this process as jax numbers them: () all that it sees, None JAX_LOCAL_DEVICE_IDS; and a warning or ''.
 
-    A process that is alone on its host takes all. Of several that one launcher has started there each takes one, unless
+    A process that is alone on its host takes all. Each of several that one launcher has started there takes one, unless
     it sees fewer than there are processes: then they are shared out already.
     """
     if os.environ.get('JAX_LOCAL_DEVICE_IDS'):

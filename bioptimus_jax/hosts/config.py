@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self
 
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import Names
 from bioptimus_jax.progress.tracker import TRACKERS
 from bioptimus_jax.records.manifests import Manifest
 
@@ -30,7 +31,7 @@ class Runtime:
     attention: str = key(
         'auto',
         'attention; auto: the fastest that passes a check, measured once in a run; xla where something is dropped',
-        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
+        one_of=Names('KERNELS', 'auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
     )
     remat: str = key(
         'auto',

@@ -134,7 +134,7 @@ def _report(group: Member) -> None:
             spoken = deadline + 1
         try:
             with socket.create_connection((group.host, group.port), QUIET_SECONDS) as connection:
-                # As long as the leader may wait itself, which then says who is missing.
+                # The leader may wait that long itself, and then says who is missing.
                 connection.settimeout(SECONDS + QUIET_SECONDS)
                 greeting = f'bioptimus {group.index} {group.count} {socket.gethostname()}\n'
                 connection.sendall(greeting.encode())

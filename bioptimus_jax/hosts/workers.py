@@ -28,9 +28,9 @@ from bioptimus_jax.hosts.config import Runtime
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.5
 SECONDS_TO_NOTICE = 5.0
-# What Python says of semaphores when this process had no time to close them.
+# Silences resource_tracker's warnings of semaphores that this process had no time to close.
 QUIET = 'ignore:resource_tracker'
-Task: TypeAlias = Callable[..., Any]
+WorkerTask: TypeAlias = Callable[..., Any]
 Prepare: TypeAlias = Callable[..., None]
 Check: TypeAlias = Callable[[], None]
 # Another release of these may give other bytes.
@@ -103,7 +103,7 @@ class Workers:
         pass
 
     def map(
-        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+        self, function: WorkerTask, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
     ) -> Iterator[Any]:
         """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait.
 
@@ -172,13 +172,13 @@ class Pool(Workers):
         self.lifeline.close()
         self.watched.close()
 
-    def submit(self, function: Task, task: tuple) -> Any:
+    def submit(self, function: WorkerTask, task: tuple) -> Any:
         """The future of `function(*task)`."""
         with signals.held():  # it starts a process where none is idle
             return self.pool.submit(_work, _Parcel((function, *task)))
 
     def map(
-        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+        self, function: WorkerTask, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
     ) -> Iterator[Any]:
         def look() -> None:
             check()
@@ -275,7 +275,7 @@ class Cluster(Workers):
         self.client.close()
 
     def map(
-        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+        self, function: WorkerTask, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
     ) -> Iterator[Any]:
         from distributed import CancelledError, KilledWorker
 

@@ -6,7 +6,7 @@ from bioptimus_jax.inference.given import Given
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class AnswerSpan:
     """Characters start..end of the text: an entity of the type `kind`, or a [MASK] that `kind` would fill.
 
     `probability`: of an entity, the mean of the model's for the tags of its words. `others`: what else would fill a
@@ -28,6 +28,6 @@ class Answer:
     """
 
     given: Given
-    found: tuple[Found, ...] = ()
+    found: tuple[AnswerSpan, ...] = ()
     said: tuple[str | float, ...] = ()
     labels: tuple[tuple[str, float], ...] = ()

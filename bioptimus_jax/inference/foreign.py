@@ -36,7 +36,7 @@ PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
 TYPED = re.compile(r'[BIMELSUW]-\S+')
 FEW = 3
 SPACES = re.compile(r'[ \t]+')
-Part = tuple[str, str]
+NamedText = tuple[str, str]
 """The name and the text of a document."""
 
 
@@ -50,7 +50,7 @@ def refuse_packed(place: str, content: bytes) -> None:
         raise InputError(f'{place}: is no text, but binary or UTF-16; save it as UTF-8')
 
 
-def documents(name: str, place: str, content: str) -> list[Part] | None:
+def documents(name: str, place: str, content: str) -> list[NamedText] | None:
     """The documents of a PubTator file, title and abstract as the one text that offsets refer to; None for plain text.
 
     Raises InputError for what is neither, by its name or by what it holds.
@@ -82,7 +82,7 @@ def documents(name: str, place: str, content: str) -> list[Part] | None:
     return None
 
 
-def _pubtator(place: str, lines: Sequence[str]) -> Iterator[Part]:
+def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
     """Name, and title and abstract with a line feed between; annotations are not read."""
     for block in apart(lines):
         parts: dict[str, str] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.progress.console import coloured
 from bioptimus_jax.storage.files import atomic
@@ -109,7 +109,7 @@ def _write_brat(answer: Answer, to: Path) -> None:
             file.write(brat_line(at, one.kind, one.start, one.end, text[one.start : one.end]))
 
 
-def _stretches(answer: Answer) -> Iterator[tuple[str, Found | None]]:
+def _stretches(answer: Answer) -> Iterator[tuple[str, AnswerSpan | None]]:
     """The text in pieces: what was found, and what is between."""
     text, at = '\t'.join(answer.given.texts), 0
     for one in answer.found:
@@ -152,7 +152,7 @@ def _tsv(answer: Answer, types: Types) -> str:
     return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
 
 
-def record_of(answer: Answer) -> dict[str, Any]:
+def answer_record(answer: Answer) -> dict[str, Any]:
     """An answer as a JSON value: id, text or words, and entities, answers or masks with their probabilities."""
     texts = answer.given.texts
     record: dict[str, Any] = {'id': answer.given.name}
@@ -171,7 +171,7 @@ def record_of(answer: Answer) -> dict[str, Any]:
 
 
 def _json(answer: Answer, types: Types) -> str:
-    return json.dumps(record_of(answer), ensure_ascii=False) + '\n'
+    return json.dumps(answer_record(answer), ensure_ascii=False) + '\n'
 
 
 def _html(answer: Answer, types: Types) -> str:

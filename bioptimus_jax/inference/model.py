@@ -31,7 +31,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     """A model with its tokenizer. `limit`: pieces that it can number; `reads`: how it was trained to read."""
 
     folder: Path
@@ -53,8 +53,8 @@ class Loaded:
         return wanted or min(self.reads.max_pieces or usual, self.limit)
 
 
-ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers')
-Answers = Callable[[Loaded, Sequence[Given], Settings], Iterator[Answer]]
+ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers', closed=True)
+Answers = Callable[[LoadedModel, Sequence[Given], Settings], Iterator[Answer]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,12 +118,12 @@ def kind_of(folder: Path) -> Kind:
     )
 
 
-def load(folder: Path, kind: Kind, threads: int) -> Loaded:
+def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
     """The model on the GPU if there is one. Raises InputError for a folder without some of its weights."""
     import torch
     from transformers.utils import logging
 
-    from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
     from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
     torch.set_num_threads(threads)
@@ -136,6 +136,6 @@ def load(folder: Path, kind: Kind, threads: int) -> Loaded:
     model, info = load_weights(folder, kind.hf_class)
     if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):
         raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')
-    check_rows(folder, tokenizer, model)
+    check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
-    return Loaded(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))
+    return LoadedModel(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))

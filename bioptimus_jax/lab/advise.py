@@ -25,7 +25,7 @@ LEARNED = ('train', 'devel')
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class AdviceRequest:
     """`size`: entries of a new vocabulary, 0: as many as the source's; `pieces` to train on, 0: as many as it takes."""
 
     source: str
@@ -70,7 +70,7 @@ class Advice:
         return [t for t in (_vocabularies(self), _sets(self), _evidence(self)) if not t.empty]
 
 
-def advise(asked: Asked) -> Advice:
+def advise(asked: AdviceRequest) -> Advice:
     """Raises ConfigError and InputError."""
     folder = folder_of(asked.source, asked.revision)
     source, observed = load_subwords(folder), observe(asked.pairs)

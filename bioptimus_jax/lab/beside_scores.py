@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.lab import arms
-from bioptimus_jax.lab.questions import Question, Row, SetUp, pairs_of
+from bioptimus_jax.lab.questions import ComparableGroup, Question, Row, pairs_of
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.trained import Trained, losses_under
 from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
@@ -13,7 +13,7 @@ from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, val
 FROZEN = 'one frozen mask'
 
 
-def losses(set_up: SetUp, title: str) -> Table:
+def losses(set_up: ComparableGroup, title: str) -> Table:
     """Held-out losses at the end, under every setting that was scored; only rows of one vocabulary compare."""
     own = [row for row in set_up.rows if any(t.own for t in row.models)]
     found = {row.label: [x for t in row.by_seed.values() if (x := _losses_of(t))] for row in own}
@@ -41,7 +41,7 @@ def _losses_of(t: Trained) -> dict[str, float]:
     return {FROZEN: end.frozen_loss, **losses_under(t.measures, t.model)}
 
 
-def hidden_words(set_up: SetUp, title: str) -> Table:
+def hidden_words(set_up: ComparableGroup, title: str) -> Table:
     """Held-out words hidden whole, scored by each row's models; rows of different vocabularies compare."""
     scored = {
         row.label: own
@@ -62,7 +62,7 @@ def hidden_words(set_up: SetUp, title: str) -> Table:
     return Table.of(f'{title}: hidden words', columns, scored, note=note)
 
 
-def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:
+def geometry_of_words(question: Question, set_up: ComparableGroup, title: str) -> Table:
     """Rare and frequent words after the last phase, and each row less its reference, seed by seed."""
     pairs = pairs_of(question, set_up.rows)
     differences = {f'{row.label} less {other.label}': [(row.label, other.label)] for row, other in pairs}
@@ -75,7 +75,7 @@ def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:
 def _pooled(compared: Sequence[tuple[Row, Row]]) -> dict[str, list[tuple[str, str]]]:
     """Each corruption less 80-10-10, over the rates of [MASK]: the factor's own effect.
 
-    Of every initialisation and learning rate its own.
+    Every initialisation and learning rate has its own.
     """
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row, reference in compared:

@@ -1,6 +1,6 @@
 """`bioptimus report RUN [RUN ...]`: one page, with the paper's tables from whatever the runs hold.
 
-Of one run all that its own page has comes first.
+All that the own page of a single run has comes first.
 """
 
 import dataclasses

@@ -9,7 +9,7 @@ import numpy as np
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.material import Material, Sums
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import StateReading
 
 ALONE, CONTEXTS, RESPELLED = 'tokens alone', 'contexts', 'respelled'
 """What `material.gather` calls its readings."""
@@ -26,7 +26,7 @@ class Costs:
     def timed(self, sums: Sums) -> Sums:
         """The same sums; what they take is added to what is known of their label."""
 
-        def measured(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
+        def measured(source: Loaded, read: StateReading, layers: Sequence[int], label: str) -> np.ndarray:
             kind, started = next(k for k in (RESPELLED, label) if label.startswith(k)), time.monotonic()
             found = sums(source, read, layers, label)
             self.seconds[kind] += time.monotonic() - started

@@ -16,7 +16,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.finished import Model, read_model
+from bioptimus_jax.finetune.finished import FinishedModel, read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.run.folder import Run, stage_folder
@@ -97,7 +97,7 @@ def _combined(share: float, observed: Sequence[Observed]) -> float:
     return sum(part * statistics.fmean(gains[name] or [0.0]) for name, part in classes.items())
 
 
-def _observed(dataset: str, kept: Model, other: Model) -> Observed | None:
+def _observed(dataset: str, kept: FinishedModel, other: FinishedModel) -> Observed | None:
     """What one pair says of a set; None of a set without mentions."""
     seeds = sorted(kept.cells[dataset].keys() & other.cells[dataset].keys())
     if not seeds:
@@ -156,7 +156,7 @@ def _mean(dataset: str, of_pairs: Sequence[Observed]) -> Observed:
     return Observed(dataset, *(mean(name) for name in ('share', 'gain', RESPELLED, SAME)))
 
 
-def _vocabulary(model: Model) -> Subwords:
+def _vocabulary(model: FinishedModel) -> Subwords:
     """The vocabulary of a fine-tuned model: of a phase of its run, or of the folder that its name says."""
     folder = Path(model.folder)
     run = next((p.parent for p in (folder, *folder.parents) if p.name == 'finetune'), folder)

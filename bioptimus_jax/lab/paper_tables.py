@@ -9,7 +9,15 @@ from bioptimus_jax.finetune.verdict import ALPHA
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.arms import SEED
 from bioptimus_jax.lab.beside_scores import geometry_of_words, hidden_words, losses
-from bioptimus_jax.lab.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
+from bioptimus_jax.lab.questions import (
+    ComparableGroup,
+    Question,
+    Row,
+    chosen_rates,
+    comparable_groups,
+    expected_of,
+    pairs_of,
+)
 from bioptimus_jax.lab.significance import DIFFERS, MACRO, Compared, Pairs, compare
 from bioptimus_jax.lab.trained import Trained, differing
 from bioptimus_jax.report import layout
@@ -22,7 +30,7 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[layout.T
 
     Rows of different set-ups are never ranked or tested against each other.
     """
-    found = set_ups(question, models) or [SetUp((), {})]
+    found = comparable_groups(question, models) or [ComparableGroup((), {})]
     several = len(found) > 1
     scores, details = [], []
     for number, set_up in enumerate(found):
@@ -57,7 +65,7 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[layout.T
 
 def _scores(
     question: Question,
-    set_up: SetUp,
+    set_up: ComparableGroup,
     datasets: Sequence[str],
     chosen: Mapping[Row, str],
     tested: Mapping[tuple[str, str], str],
@@ -123,7 +131,9 @@ def _range(numbers: Iterable[int]) -> str:
     return '-'.join(map(str, dict.fromkeys((known[0], known[-1]))))
 
 
-def _scores_note(question: Question, set_up: SetUp, compared: Sequence[Compared], best: Pairs) -> str:
+def _scores_note(
+    question: Question, set_up: ComparableGroup, compared: Sequence[Compared], best: Pairs
+) -> str:
     papers = PAPER if any(map(question.paper, question.expected)) else ''
     if not set_up.rows:
         return f'— : {_absent(question)} {papers}'
@@ -164,7 +174,7 @@ def _marks(compared: Sequence[Compared], pairs: Pairs) -> dict[tuple[str, str], 
     return {(c.row, c.dataset): c.mark for c in compared if (c.row, c.reference) in shown}
 
 
-def _apart(letter: str, set_up: SetUp, first: SetUp | None) -> str:
+def _apart(letter: str, set_up: ComparableGroup, first: ComparableGroup | None) -> str:
     if first is None:
         return (
             f'Set-up {letter}: the runs of the other set-ups differ in more than the question; their notes say in '
@@ -175,7 +185,7 @@ def _apart(letter: str, set_up: SetUp, first: SetUp | None) -> str:
     return f'Set-up {letter} must not be compared with set-up A: {what}.'
 
 
-def _made_from(set_up: SetUp) -> str:
+def _made_from(set_up: ComparableGroup) -> str:
     """Which folders, in short, and what they have in common."""
     if not set_up.rows:
         return ''
@@ -199,7 +209,9 @@ def _made_from(set_up: SetUp) -> str:
     return f'Made from {made}. {"; ".join(settings)}.' if settings else f'Made from {made}.'
 
 
-def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> layout.Table:
+def _every_rate(
+    set_up: ComparableGroup, datasets: Sequence[str], chosen: Collection[Row], title: str
+) -> layout.Table:
     """Devel and test F1 at every learning rate, where there are rows beside the chosen ones."""
     here = [d for d in datasets if d in set_up.datasets]
     places = {(d, split): f'{d}, {split}' for d in here for split in ('devel', 'test')}

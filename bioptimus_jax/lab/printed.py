@@ -10,8 +10,8 @@ from bioptimus_jax.sets.blurb import GROUPS
 
 WAY = ' / '
 """The separator, in the name of a row, of the model and what was done with it."""
-PAPERS = Plugins('bioptimus_jax.lab.papers', 'TABLES')
-Asked = Mapping[str, Callable[[Any], bool]]
+PAPERS = Plugins('bioptimus_jax.lab.papers', 'TABLES', closed=True)
+Conditions = Mapping[str, Callable[[Any], bool]]
 """Key of config.finetune -> whether a value is one of those that the paper used."""
 Numbers = dict[str, dict[str, float]]
 
@@ -39,7 +39,7 @@ class Scored:
 
     groups: Sequence[Sequence[str]] = ()
     mode: str = ''
-    asked: Asked | None = None
+    asked: Conditions | None = None
     otherwise: str = ''
     within: Callable[[Iterable[float]], float] = statistics.fmean
 
@@ -57,7 +57,7 @@ class Printed:
     columns: Mapping[str, Scored]
     rows: Numbers
     note: str
-    ways: Mapping[str, Asked | None] = dataclasses.field(default_factory=lambda: {'': None})
+    ways: Mapping[str, Conditions | None] = dataclasses.field(default_factory=lambda: {'': None})
     endings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     average: Callable[[Sequence[float]], float] = statistics.fmean
     misprints: Collection[tuple[str, str]] = ()

@@ -29,11 +29,11 @@ from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import computing, load_source, watched
-from bioptimus_jax.surgery.spelling import likeness, written
+from bioptimus_jax.surgery.spelling import likeness, with_borders
 from bioptimus_jax.surgery.synthesis import make, summing
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
-from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
+from bioptimus_jax.vocab.contexts import TokenContexts, sample_contexts
 
 FILE = 'probe.json'
 PAPER = Surgery(**PAPER_ROWS)
@@ -76,7 +76,7 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
     true_N = np.array([source.vocabulary.index(token) for token in hidden])
-    texts = written(source.subwords, true_N)
+    texts = with_borders(source.subwords, true_N)
     material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums, texts)
     material = dataclasses.replace(material, donated=donated)
     weights_N, like = _weights(subwords, source.subwords, without.subwords, texts)
@@ -183,8 +183,8 @@ def _weights(
     if not len(new_M):
         return None, None
     new_M = new_M[:: max(1, len(new_M) // MOST_COMPARED)]
-    hidden_N = likeness(texts_N, written(without, without.drawn_N))
-    likeness_M = likeness(written(own, new_M), written(source, source.drawn_N))
+    hidden_N = likeness(texts_N, with_borders(without, without.drawn_N))
+    likeness_M = likeness(with_borders(own, new_M), with_borders(source, source.drawn_N))
     quartiles = {
         name: np.quantile(values, (0.25, 0.5, 0.75)).round(3).tolist()
         for name, values in (('hidden', hidden_N), ('new', likeness_M))
@@ -269,7 +269,7 @@ def _compared(
     true_N: np.ndarray,
     hidden: Sequence[str],
     source: Loaded,
-    contexts: Contexts,
+    contexts: TokenContexts,
     counts_N: np.ndarray,
     weights_N: np.ndarray | None,
     costs: Costs,

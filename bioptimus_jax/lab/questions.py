@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.lab import paper
-from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, parted
+from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, group_comparable
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.report.measures import Measures, best_setting
 
@@ -94,7 +94,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class SetUp:
+class ComparableGroup:
     """Rows whose scores compare, since everything is equal but what the table asks for."""
 
     rows: tuple[Row, ...]
@@ -109,13 +109,13 @@ class SetUp:
         return list(dict.fromkeys(d for row in self.rows for t in row.models for d in t.measures.datasets))
 
 
-def set_ups(question: Question, models: Sequence[Trained]) -> list[SetUp]:
+def comparable_groups(question: Question, models: Sequence[Trained]) -> list[ComparableGroup]:
     """The models that answer, parted where corpora, vocabularies, budgets or fine-tuning differ; largest first."""
     answers = [(label, t) for t in models if (label := question.label(t))]
     by_length = [{'phases': str(len(t.path))} if question.matched else {} for _, t in answers]
     conditions = [dict(t.conditions) | own for (_, t), own in zip(answers, by_length, strict=True)]
-    parts = sorted(parted(zip(conditions, answers, strict=True)), key=lambda part: -len(part[1]))
-    found = [SetUp(_rows(question, members), conditions) for conditions, members in parts]
+    parts = sorted(group_comparable(zip(conditions, answers, strict=True)), key=lambda part: -len(part[1]))
+    found = [ComparableGroup(_rows(question, members), conditions) for conditions, members in parts]
     return [set_up for set_up in found if set_up.rows]
 
 

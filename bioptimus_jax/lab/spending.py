@@ -92,7 +92,7 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[st
     mean = _mean(efforts)
     cells = {name: cell(mean) for name, cell in COLUMNS.items()}
     cells['steps'] = spread([e.step for e in efforts], 0)
-    # What step 0 has was not had earlier; a first scored model after it may come late.
+    # Step 0 is exact; for later models the first one scored gives only an upper bound.
     firsts = [min(step for step, _, _ in points) for _, points in seeds]
     if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
         cells = {x: c if c.value is None else Cell(f'≤ {c.text}') for x, c in cells.items()}

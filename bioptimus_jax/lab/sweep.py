@@ -237,7 +237,7 @@ class Sweep:
         running: dict[int, tuple[Arm, str, Program]] = {}
         cluster = self.arms[0].run.config.runtime.cluster
         places = There(cluster) if cluster and waiting else Here(self.jobs, self.workdir)
-        # Of these there is only a look, which says nothing of the time that others take.
+        # Finished arms are excluded from the estimate: a look at one says nothing of the time that others take.
         there = {arm.name for arm, verb in verbs if verb == 'run' and arm.finished}
         started, done, made = time.monotonic(), 0, 0
         try:

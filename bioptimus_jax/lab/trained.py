@@ -147,7 +147,7 @@ def differing(first: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return [name for name in first if name in other and first[name] != other[name]]
 
 
-def parted(members: Iterable[tuple[Mapping[str, str], T]]) -> list[tuple[dict[str, str], list[T]]]:
+def group_comparable(members: Iterable[tuple[Mapping[str, str], T]]) -> list[tuple[dict[str, str], list[T]]]:
     """Members by conditions that do not differ, and the conditions of each part."""
     parts: list[tuple[dict[str, str], list[T]]] = []
     for own, member in members:
@@ -173,7 +173,8 @@ def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) ->
         for of_run in runs.values()
     ]
     groups = [
-        list(itertools.chain(*members)) for _, members in parted(zip(conditions, runs.values(), strict=True))
+        list(itertools.chain(*members))
+        for _, members in group_comparable(zip(conditions, runs.values(), strict=True))
     ]
     if not groups:
         return [], ''

@@ -21,7 +21,7 @@ import numpy as np
 from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
-from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, REMAT, Compute
 from bioptimus_jax.model.pointwise import gelu
 from bioptimus_jax.model.trees import flatten, unflatten
 
@@ -82,14 +82,16 @@ class Architecture(abc.ABC):
     layer_norm_epsilon: float = 1e-12
     initializer_range: float = 0.02
     activation: str = 'gelu'
+    # Whether the output layer has a table of its own, which config.json calls tie_word_embeddings=false.
+    untied: bool = False
 
-    # As in config.json, and the name of the family's file.
+    # The name in config.json, and that of the family's file.
     model_type: ClassVar[str]
     # What people call the family.
     title: ClassVar[str]
     # Whether matrices and norms have biases; `output_bias` is another matter.
     biases: ClassVar[bool] = True
-    # Of transformers: loads what is exported, and the gate compares with it.
+    # The class of transformers that loads what is exported, and that the gate compares with.
     hf_class: ClassVar[str]
     # Field -> key of config.json; needed where the field has no default.
     config_keys: ClassVar[Mapping[str, str]]
@@ -99,9 +101,9 @@ class Architecture(abc.ABC):
     hf_defaults: ClassVar[Mapping[str, Any]] = {}
     # Keys of config.json that are ids of the tokenizer -> the role of the token.
     token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
-    # That of the head, where it does not follow `activation`.
+    # The head's activation, where it is another one than `activation`.
     head_activation: ClassVar[str] = ''
-    # Of the encoder's tensors, but in checkpoints of the encoder alone.
+    # What the encoder's tensors begin with, but for checkpoints of the encoder alone.
     prefix: ClassVar[str]
     # Beginning of a parameter's path -> the modules of its tensor in transformers; the first that fits decides.
     modules: ClassVar[Mapping[str, str]]
@@ -111,6 +113,8 @@ class Architecture(abc.ABC):
     tied: ClassVar[Mapping[str, str]]
     # Path of the input embeddings: a row for every token, which surgery grafts.
     table: ClassVar[str]
+    # Path of the output layer's own table, for `untied`; a family without one refuses that.
+    own_output_table: ClassVar[str] = ''
     # Path of the output layer's bias, an entry for every token, where there is one.
     output_bias: ClassVar[str | None]
     # What the head is for: a name in `export.card.PURPOSES`.
@@ -123,6 +127,8 @@ class Architecture(abc.ABC):
             raise ValueError(f'{self.heads} attention heads do not divide the hidden size {self.hidden}')
         if self.activation not in ACTIVATIONS:
             raise ValueError(f'activation {self.activation!r} is not one of {", ".join(ACTIVATIONS)}')
+        if self.untied and not self.own_output_table:
+            raise ValueError(f'tie_word_embeddings is False; {self.title} is supported only with True')
 
     @property
     def padded_vocab_size(self) -> int:
@@ -132,7 +138,25 @@ class Architecture(abc.ABC):
     @property
     def padded(self) -> tuple[str, ...]:
         """Paths of the parameters with one row per token, `padded_vocab_size` of them."""
-        return (self.table, self.output_bias) if self.output_bias else (self.table,)
+        paths = (self.table, self.output_table, self.output_bias)
+        return tuple(path for path in dict.fromkeys(paths) if path)
+
+    @property
+    def output_table(self) -> str:
+        """Path of the table of the output layer: that of the input embeddings, unless this is `untied`."""
+        return self.own_output_table if self.untied else self.table
+
+    def second_names(self) -> dict[str, str]:
+        """`tied`, but for a table that is not: there the second name is the only one."""
+        return {second: first for second, first in self.tied.items() if second != self._output_tensor()}
+
+    def _output_tensor(self) -> str:
+        """The tensor of the output layer's own table, if it has one."""
+        return self.tensor_name(self.own_output_table) if self.untied else ''
+
+    def ignores(self, plain_name: str) -> bool:
+        """Whether the model does not have the tensor of that plain name."""
+        return bool(self.ignored.match(plain_name)) and plain_name != self._output_tensor()
 
     @property
     def head_size(self) -> int:
@@ -195,7 +219,8 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings, values = {}, {**cls.hf_defaults, **values}
+        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
+        values = {**cls.hf_defaults, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -242,7 +267,7 @@ class Architecture(abc.ABC):
         """Plain names of a checkpoint's tensors that neither parameters nor exports have: heads for labels, say."""
         kept = {self.plain_name(name) for name in (*self.tied, *self.untouched())}
         weights = (name for name, tensor in tensors.items() if not np.issubdtype(tensor.dtype, np.integer))
-        return [name for name in weights if self.ignored.match(name) and name not in kept]
+        return [name for name in weights if self.ignores(name) and name not in kept]
 
     @abc.abstractmethod
     def embeddings(self, compute: Compute) -> nn.Module:
@@ -296,19 +321,19 @@ class Architecture(abc.ABC):
         return unflatten(params)
 
     def output_layer(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> OutputLayer:
         """What the masked-language-model head makes of states."""
         variables = {'params': params[HEAD]['predictions']}
         states_BxMxD, bias_V = cast(tuple, self.predictions(compute).apply(variables, hidden_BxMxD))
-        return OutputLayer(states_BxMxD, _leaf(params, self.table), bias_V)
+        return OutputLayer(states_BxMxD, _leaf(params, self.output_table), bias_V)
 
     def embed(
         self,
         params: Mapping[str, Any],
         batch: Mapping[str, jax.Array],
         *,
-        compute: Compute = PLAIN,
+        compute: Compute = PLAIN_COMPUTE,
         dropout_key: jax.Array | None = None,
         embedding_delta: jax.Array | None = None,
     ) -> jax.Array:
@@ -323,7 +348,7 @@ class Architecture(abc.ABC):
         params: Mapping[str, Any],
         batch: Mapping[str, jax.Array],
         *,
-        compute: Compute = PLAIN,
+        compute: Compute = PLAIN_COMPUTE,
         dropout_key: jax.Array | None = None,
         embedding_delta: jax.Array | None = None,
         embedded_BxLxD: jax.Array | None = None,
@@ -380,14 +405,14 @@ class Architecture(abc.ABC):
         return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
 
     def masked_lm_logits(
-        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """Logits BxMxV over the padded vocabulary, float32; padded columns hold about the lowest finite number."""
         states_BxMxD, table_VxD, bias_V = self.output_layer(params, hidden_BxMxD, compute)
         return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
 
     def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
         return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
@@ -411,18 +436,19 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         key, hidden_1x1xD = jax.random.key(0), jnp.zeros((1, 1, architecture.hidden))
         names = ('tokens', 'segments', 'positions')
         batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
-        embeddings = architecture.embeddings(PLAIN).init(key, batch, None, None)['params']
-        module, closing = architecture.layer(PLAIN), architecture.final_norm(PLAIN)
+        embeddings = architecture.embeddings(PLAIN_COMPUTE).init(key, batch, None, None)['params']
+        module, closing = architecture.layer(PLAIN_COMPUTE), architecture.final_norm(PLAIN_COMPUTE)
         of_kind = {
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
             for kind in architecture.kinds
         }
         layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
         last = closing.init(key, hidden_1x1xD)['params'] if closing else {}
-        head = architecture.predictions(PLAIN).init(key, hidden_1x1xD)['params']
+        head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD)['params']
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
-    return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+    shapes = {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+    return {**shapes, architecture.output_table: shapes[architecture.table]}
 
 
 def _scanned(
@@ -465,6 +491,14 @@ def _seed_of(dropout_key: jax.Array | None) -> jax.Array | None:
 
 def _leaf(params: Any, path: str) -> Any:
     return functools.reduce(operator.getitem, path.split('/'), params)
+
+
+def _is_untied(values: Mapping[str, Any], file: Path) -> bool:
+    """Whether config.json says that the output layer has a table of its own."""
+    tied = values.get('tie_word_embeddings', True)
+    if not isinstance(tied, bool):
+        raise InputError(f'{file}: tie_word_embeddings is {tied!r}; true or false is expected')
+    return not tied
 
 
 def _is_plausible(value: Any, kind: type, field: str) -> bool:

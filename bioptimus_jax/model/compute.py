@@ -61,4 +61,4 @@ class Compute:
             raise ValueError(f'remat {self.remat!r} is not one of {", ".join(REMAT)}')
 
 
-PLAIN = Compute()
+PLAIN_COMPUTE = Compute()

@@ -47,7 +47,7 @@ def pallas_gpu(
         query_BxLxHxK,
         key_BxLxHxK,
         value_BxLxHxK,
-        ranges.start_BxL,
+        ranges.start_BxL,  # as segment ids: pieces of one document have one start
         sm_scale=head_size**-0.5,
         causal=ranges.one_sided,
         block_sizes=gpu.BlockSizes(forward, forward, backward, backward, backward, backward),
@@ -146,6 +146,8 @@ def splash(
     length, heads, head_size = query_BxLxHxK.shape[1:]
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
     shape, window = (length, length), ranges.window
+    # Made once for all rows: what is the same in each, window and sides, is in the mask; documents are segment ids at
+    # run time.
     mask: tpu.Mask
     if window is None:
         mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
@@ -158,6 +160,7 @@ def splash(
         interpret=interpret,
     )
 
+    # The kernel computes the heads of one row.
     @jax.vmap
     def of_rows(
         query_HxLxK: jax.Array, key_HxLxK: jax.Array, value_HxLxK: jax.Array, start_L: jax.Array
@@ -178,6 +181,7 @@ def _refuse_dropout(kernel: str, dropped: Dropped | None) -> None:
 
 def _block(kernel: str, length: int, smallest: int, largest: int) -> int:
     """The largest power of two that divides `length`, between the bounds."""
+    # `length & -length` is its largest power of two: such blocks fill a row without a rest.
     block = min(length & -length, largest)
     if block < smallest:
         raise ValueError(f'{kernel} takes rows whose length is a multiple of {smallest}, not {length}')

@@ -15,11 +15,11 @@ from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
 from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import Compute
 
-# Of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
+# Rules of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
 # `tensor` (Megatron-LM, arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Weights decay as
 # in BERT's own code: matrices and tables, not biases and LayerNorm.
 RULES = (
-    Rule(r'^embeddings/word_embeddings/embedding$', ('tensor', 'fsdp')),
+    Rule(r'^(embeddings/word_embeddings|cls/predictions/decoder)/embedding$', ('tensor', 'fsdp')),
     Rule(r'^embeddings/.*/embedding$', (None, 'fsdp')),
     Rule(r'/attention/self/(query|key|value)/kernel$', ('fsdp', 'tensor')),
     Rule(r'/attention/self/(query|key|value)/bias$', ('tensor',), decays=False),
@@ -33,7 +33,7 @@ RULES = (
 )
 
 
-class Part(nn.Module):
+class ModelPart(nn.Module):
     """A part of a model: its parameters are float32, its matrix products are of `compute.dtype`."""
 
     architecture: Architecture
@@ -70,7 +70,7 @@ class Part(nn.Module):
         return values if seed_2 is None else dropout(values, self.architecture.dropout, seed_2, self.site)
 
 
-class Embeddings(Part):
+class Embeddings(ModelPart):
     """Word, position and, where there are any, token-type rows, summed, normalised and made as wide as the model."""
 
     token_types: int = 0
@@ -94,7 +94,7 @@ class Embeddings(Part):
         )
 
 
-class SelfAttention(Part):
+class SelfAttention(ModelPart):
     """Queries, keys and values of one layer, and what they attend to."""
 
     @nn.compact
@@ -112,7 +112,7 @@ class SelfAttention(Part):
         return mixed_BxLxHxK.reshape(hidden_BxLxD.shape)
 
 
-class Residual(Part):
+class Residual(ModelPart):
     """Dense layer and dropout, added to what went in, normalised."""
 
     @nn.compact
@@ -121,7 +121,7 @@ class Residual(Part):
         return self.compute.place(self.normal(hidden_BxLxD + change_BxLxD), 'rows', None, None)
 
 
-class Attention(Part):
+class Attention(ModelPart):
     """Self-attention with its residual, everywhere or (as 1xKxD) in slots alone."""
 
     @nn.compact
@@ -139,7 +139,7 @@ class Attention(Part):
         return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
-class Activated(Part):
+class Activated(ModelPart):
     """A dense layer and the activation: the wide half of the feed-forward block."""
 
     features: int
@@ -149,7 +149,7 @@ class Activated(Part):
         return ACTIVATIONS[self.architecture.activation](self.dense(self.features, hidden_BxLxD))
 
 
-class Layer(Part):
+class Layer(ModelPart):
     """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
 
     @nn.compact
@@ -169,7 +169,7 @@ class Layer(Part):
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
 
-class Transform(Part):
+class Transform(ModelPart):
     """Dense layer, activation and LayerNorm in front of the output matrix, as wide as that."""
 
     @nn.compact
@@ -178,8 +178,8 @@ class Transform(Part):
         return self.normal(ACTIVATIONS[a.head_activation or a.activation](self.dense(a.width, hidden_BxMxD)))
 
 
-class Predictions(Part):
-    """The masked-language-model head; its output matrix is the table of word embeddings."""
+class Predictions(ModelPart):
+    """The masked-language-model head but for its output matrix: the table of word embeddings, or one of its own."""
 
     @nn.compact
     def __call__(self, hidden_BxMxD: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -207,9 +207,9 @@ class LikeBert(Architecture):
     supported: ClassVar[Mapping[str, Any]] = {
         'position_embedding_type': 'absolute',
         'is_decoder': False,
-        'tie_word_embeddings': True,
     }
     table: ClassVar = 'embeddings/word_embeddings/embedding'
+    own_output_table: ClassVar = 'cls/predictions/decoder/embedding'
     output_bias: ClassVar[str | None] = 'cls/predictions/bias'
     rules: ClassVar[Sequence[Rule]] = RULES
 

@@ -45,7 +45,7 @@ class Loaded:
         return np.asarray(flatten(self.parameters)[self.architecture.table])[: len(self.vocabulary)]
 
 
-def check(folder: Path) -> subwords.Subwords:
+def check_folder(folder: Path) -> subwords.Subwords:
     """The tokenizer of a folder. Raises InputError where it or names of tensors do not fit config.json."""
     known, architecture = subwords.load(folder), read_architecture(folder)
     check_family(tensor_names(folder), architecture, str(folder))
@@ -58,8 +58,8 @@ def check(folder: Path) -> subwords.Subwords:
     return known
 
 
-def load(folder: Path, seed: int = 0) -> Loaded:
+def load_model(folder: Path, seed: int = 0) -> Loaded:
     """The model of a folder; a head that it lacks is drawn with the seed. Raises InputError for a bad folder."""
-    known = check(folder)
+    known = check_folder(folder)
     architecture, parameters, fresh = load_folder(folder, jax.random.key(seed, impl='threefry2x32'))
     return Loaded(folder, architecture, parameters, known, fresh)

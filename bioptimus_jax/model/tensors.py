@@ -58,8 +58,8 @@ def load_folder(
     if masked_lm:
         architecture = architecture.masked_lm()
     state, file = read_weights(folder)
-    ignored, plain_name = architecture.ignored, architecture.plain_name
-    used = {name: tensor for name, tensor in state.items() if not ignored.match(plain_name(name))}
+    plain_name = architecture.plain_name
+    used = {name: tensor for name, tensor in state.items() if not architecture.ignores(plain_name(name))}
     check_finite(used, folder, file)
     params, fresh = from_tensors(state, architecture, key, where=str(file))
     return architecture, params, fresh
@@ -109,7 +109,7 @@ def has_head(folder: Path) -> bool:
     """
     architecture, names = read_architecture(folder).masked_lm(), tensor_names(folder)
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in architecture.shapes()}
-    plain = [name for name in map(architecture.plain_name, names) if not architecture.ignored.match(name)]
+    plain = [name for name in map(architecture.plain_name, names) if not architecture.ignores(name)]
     return not names or _holds_head(architecture, [known.get(name, name) for name in plain], names)
 
 
@@ -139,7 +139,8 @@ def parameters_in(
 def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[str, np.ndarray]:
     """The state dict of the family's class in transformers, float32 and contiguous.
 
-    Second names of tied tensors and the rows that pad the vocabulary are left out.
+    Second names of tied tensors and the rows that pad the vocabulary are left out; if the tables are not tied,
+    transformers ties nothing, and has a bias under both names.
     """
     state = {}
     for path, leaf in flatten(params).items():
@@ -147,6 +148,8 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
         if path.endswith('/kernel'):
             tensor = tensor.T
         state[architecture.tensor_name(path)] = np.ascontiguousarray(tensor)
+    if architecture.untied:
+        state |= {second: state[first].copy() for second, first in architecture.second_names().items()}
     return architecture.to_hf_tensors(state)
 
 
@@ -180,7 +183,7 @@ def write_folder(
     ids = {key: getattr(known, role) for key, role in architecture.token_keys.items()}
     values = {**fixed, **architecture.to_config(), **ids}
     if architecture.tied:
-        values['tie_word_embeddings'] = True
+        values['tie_word_embeddings'] = not architecture.untied
     write_json(folder / 'config.json', values)
     # Last: a folder without weights cannot be loaded as a model, so a crash leaves none that is incomplete.
     with complete(folder / WEIGHTS[0]) as hidden:
@@ -202,17 +205,21 @@ def _plain_tensors(
 ) -> dict[str, np.ndarray]:
     """Tensors by their plain names, one for every tied pair; those that the model does not have are left out."""
     plain = {architecture.plain_name(name): tensor for name, tensor in state.items()}
-    for second, first in architecture.tied.items():
+    for second, first in architecture.second_names().items():
         if second not in plain:
+            continue
+        if architecture.untied:  # then the first has no effect, and a training has left it as it was
+            plain[architecture.plain_name(first)] = plain[second]
             continue
         # transformers computes with the second: where the two differ, the first, which is read here, has no effect.
         kept = plain.setdefault(architecture.plain_name(first), plain[second])
         if not np.array_equal(kept, plain[second]):
             raise InputError(
-                f'{where}: {first} differs from {second}, which transformers computes with; only tied ones are '
-                'supported: leave out the one that the model was not trained with'
+                f'{where}: {first} differs from {second}, which transformers computes with: leave out the '
+                'one that the model was not trained with, or, if it has two tables, say "tie_word_embeddings": '
+                'false in config.json'
             )
-    return {name: tensor for name, tensor in plain.items() if not architecture.ignored.match(name)}
+    return {name: tensor for name, tensor in plain.items() if not architecture.ignores(name)}
 
 
 def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folder: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.architecture import Architecture
@@ -30,20 +31,22 @@ from bioptimus_jax.pretrain.fastest import Candidate, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.storage.files import read_json, write_json
 
-PLAIN = 'xla'
-KERNELS: dict[str, Attend] = {
-    'pallas_gpu': pallas_gpu,
-    'cudnn': cudnn,
-    'cudnn_packed': cudnn_packed,
-    'splash': splash,
-}
+PLAIN_ATTENTION = 'xla'
+KERNELS: Table[Attend] = Table(
+    'KERNELS',
+    {
+        'pallas_gpu': pallas_gpu,
+        'cudnn': cudnn,
+        'cudnn_packed': cudnn_packed,
+        'splash': splash,
+    },
+)
 # What auto takes, beside plain attention: the fastest, or where nothing is measured the first that passes its check.
 KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn', 'cudnn_packed'), 'tpu': ('splash',)}
 PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'cudnn_packed': 'gpu', 'splash': 'tpu'}
 BY_CUDNN = ('cudnn', 'cudnn_packed')
 WITHOUT_CUDNN = 'with config.runtime.deterministic a step that has it ends with an error of XLA'
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
-CHOICES = ('auto', PLAIN, *KERNELS)
 RECORD = 'attention.json'
 """File in the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
@@ -78,7 +81,7 @@ class MeasuredAttention:
         remedy = 'restore it, or delete it to measure again'
         made = read_json(folder / RECORD, remedy) or {}
         known = isinstance(made, dict) and all(isinstance(r, dict) for r in made.values())
-        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN, *KERNELS}:
+        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN_ATTENTION, *KERNELS}:
             raise InputError(f'{folder / RECORD}: is damaged (it names no attention); {remedy}')
         self.made = made
 
@@ -219,7 +222,7 @@ class AttentionSpec:
 
     def attend(self, name: str) -> Attend:
         """Plain `attend`, or a kernel spread over the mesh."""
-        return attend if name == PLAIN else Sharded(KERNELS[name], self.mesh)
+        return attend if name == PLAIN_ATTENTION else Sharded(KERNELS[name], self.mesh)
 
     def flaw(self, name: str) -> str | None:
         """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""
@@ -240,7 +243,7 @@ class AttentionSpec:
         """How it is checked and timed: forward and backward pass through all layers with the rows of a step's part."""
 
         def check() -> str | None:
-            if name != PLAIN:
+            if name != PLAIN_ATTENTION:
                 return self.flaw(name)
             return None if measured.plain_fits else 'its scores would need more memory than there is'
 
@@ -283,9 +286,10 @@ def choose(
     fastest, which it measures; without `measured` the platform's first kernel that passes. It says in one line each
     which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
-    if wanted not in CHOICES:
-        raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(CHOICES)}')
-    if wanted == PLAIN or (wanted == 'auto' and attention_dropout > 0):
+    known = ('auto', PLAIN_ATTENTION, *KERNELS)
+    if wanted not in known:
+        raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(known)}')
+    if wanted == PLAIN_ATTENTION or (wanted == 'auto' and attention_dropout > 0):
         return attend
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
@@ -299,7 +303,7 @@ def choose(
     else:
         name, left_out = _fastest(spec, measured, warn)
     for kernel, flaw in left_out.items():
-        on = 'plain XLA' if name == PLAIN else name
+        on = 'plain XLA' if name == PLAIN_ATTENTION else name
         warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); continuing with {on}')
     if name in WITHOUT_WINDOWS and set(spec.windows) != {None}:
         warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
@@ -313,20 +317,26 @@ def _first_sound(spec: AttentionSpec) -> tuple[str, dict[str, str]]:
         if (flaw := spec.flaw(name)) is None:
             return name, left_out
         left_out[name] = flaw
-    return PLAIN, left_out
+    return PLAIN_ATTENTION, left_out
 
 
 def _fastest(
     spec: AttentionSpec, measured: MeasuredAttention, warn: Callable[[str], None]
 ) -> tuple[str, dict[str, str]]:
     """What was chosen before, else the fastest for the platform, and what is wrong with others. It is remembered."""
-    known, names = (PLAIN, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(spec.mesh), ())
+    known, names = (PLAIN_ATTENTION, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(spec.mesh), ())
     sides = 'to one side' if spec.causal else 'to both sides'
     kept = measured.made.get(sides)
     # Processes exchange numbers, and the first one's counts: the others may not see the folder with the record.
     if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
         name = known[int(number)]
-        flaw = None if name == PLAIN else spec.flaw(name) if name in names else 'it is for another platform'
+        flaw = (
+            None
+            if name == PLAIN_ATTENTION
+            else spec.flaw(name)
+            if name in names
+            else 'it is for another platform'
+        )
         # Where one process cannot use it none does: all must run the same program.
         if agreed(math.inf if flaw else 0) == 0:
             return name, {}
@@ -335,12 +345,12 @@ def _fastest(
             'from here on another is used, which rounds differently'
         )
     if not names:
-        return PLAIN, {}
-    found = fastest({name: spec.candidate(name, measured) for name in (PLAIN, *names)})
+        return PLAIN_ATTENTION, {}
+    found = fastest({name: spec.candidate(name, measured) for name in (PLAIN_ATTENTION, *names)})
     if not found.chosen:  # none was measured in time, or in this memory
         return _first_sound(spec)
     measured.made[sides] = dataclasses.asdict(found)
-    return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
+    return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN_ATTENTION}
 
 
 def check_kernel(name: str, attention_dropout: float, platform: str = '', repeatable: bool = False) -> None:
@@ -355,7 +365,7 @@ def check_kernel(name: str, attention_dropout: float, platform: str = '', repeat
         raise ConfigError(
             f'config.runtime.attention: {name} cannot be used here ({WITHOUT_CUDNN}); choose xla or auto'
         )
-    if of_kernel and attention_dropout > 0:
+    if name in KERNELS and attention_dropout > 0:
         raise ConfigError(
             f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
             f'config.model.attention_dropout, now {attention_dropout}, to 0'

@@ -27,7 +27,9 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.manifests import MANIFEST, read_manifest, rerun_hint
 from bioptimus_jax.storage.files import read_json, sha256
 
-AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
+AVERAGE = (
+    'average'  # in a train state that has it: what is scored and exported in place of the trained weights
+)
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 

@@ -215,10 +215,11 @@ in_chunks.defvjp(_computed, _backward)
 def _gradients(
     states_BxCxD: jax.Array, change_BxCxV: jax.Array, table_VxD: jax.Array, compute: Compute, tables: bool
 ) -> list[jax.Array]:
-    """Gradients of a chunk's weighted sum, given that of its logits: of its states BxCxD, of the table SxVxD and of
-    the bias SxV.
+    """Gradients of a chunk's weighted sum, given that of its logits: of its states BxCxD, of the table SxVxD and of the
+    bias SxV.
 
-    Those of table and bias are sums for every part of the rows, to be added across devices once, after the last chunk.
+    The gradients of table and bias are sums for every part of the rows, to be added across devices once, after the last
+    chunk.
     """
     # The products take the compute type and are summed in float32; the bias sums the changes as they are.
     low_BxCxV = change_BxCxV.astype(compute.dtype)

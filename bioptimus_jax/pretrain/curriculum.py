@@ -218,7 +218,7 @@ def kept_names(experiment: HasTraining) -> list[str]:
     return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
 
 
-def read_record(folder: Path) -> list[PlacedPhase]:
+def read_phases(folder: Path) -> list[PlacedPhase]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
     record = read_json(folder / RECORD, rerun_hint(folder))
     return [] if record is None else PlacedPhase.read_all(record, str(folder / RECORD), rerun_hint(folder))
@@ -260,15 +260,15 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     if phase.duration_unit == 'steps':
         return max(1, round(phase.duration))
     per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]
-    # By the share of an epoch, since rows have about equally many tokens and words.
+    # A share of an epoch is that share of its rows, since rows have about equally many tokens and words.
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
 def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
 
-    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting. With them the
-    `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
+    The objective is the one of that name, or the run's own; nobody reads its setting in phases with another one. With
+    them the `seed`: as an argument of the step, so that runs that differ in it are one compiled program.
     """
     columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.

@@ -24,8 +24,9 @@ from bioptimus_jax.model import loaded
 from bioptimus_jax.model.config import INITIAL, Source
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, entities, mixture
-from bioptimus_jax.pretrain.config import BY_DIFFICULTY, MEASURES, SELF_PACED, HasTraining
+from bioptimus_jax.pretrain.config import BY_DIFFICULTY, DIFFICULTY_MEASURES, SELF_PACED, HasTraining
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
+from bioptimus_jax.pretrain.units import weight_files
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.curriculum import MaskedAs, OfSetting, OrderDifficulty, Perplexity, PlacedPhase
 from bioptimus_jax.rows.build import document_parts, one_a_row
@@ -67,7 +68,7 @@ def phase_order(
 
 def decisive(settings: Mapping[str, OfSetting], measure: str) -> dict[str, Perplexity]:
     """Phase -> the perplexity that the order goes by. Raises InputError where a sample has no [MASK]."""
-    found = {name: measured.of(MEASURES[measure]) for name, measured in settings.items()}
+    found = {name: measured.of(DIFFICULTY_MEASURES[measure]) for name, measured in settings.items()}
     if lacking := [name for name, of_phase in found.items() if of_phase is None]:
         raise InputError(
             f'config.curriculum.samples: under {lacking[0]} one of them has no [MASK]; take fewer, or more text'
@@ -76,8 +77,9 @@ def decisive(settings: Mapping[str, OfSetting], measure: str) -> dict[str, Perpl
 
 
 def external_inputs(experiment: HasTraining) -> dict[str, Path | str]:
-    """What outside the run decides the result: files of the objectives, sets of entities, rows of other corpora; of an
-    order by difficulty also texts, and the probe's configuration, weights, tokenizer."""
+    """What outside the run decides the result: files of the objectives, sets of entities, weights of masking
+    strategies, rows of other corpora; of an order by difficulty also texts, and the probe's configuration, weights,
+    tokenizer."""
     objectives = (objective_of(experiment, name) for name in experiment.all_objectives)
     files = [file for objective in objectives for file in objective.files(experiment)]
     files += entities.files(experiment)
@@ -85,6 +87,7 @@ def external_inputs(experiment: HasTraining) -> dict[str, Path | str]:
         files += input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
         folder = _probe_folder(experiment)
         files += deciding_files(folder) if folder else []
+    files += weight_files(dict.fromkeys(phase.masking for phase in experiment.trained_phases))
     numbered = {f'{number}:{path.name}': path for number, path in enumerate(files)}
     return numbered | mixture.contents(experiment)
 
@@ -188,7 +191,7 @@ def _probe_folder(experiment: HasTraining) -> Path | None:
 
 def load_probe(folder: Path) -> loaded.Loaded:
     """A model that can be asked for a perplexity. Raises InputError for a folder without a masked-LM head."""
-    probe = loaded.load(folder)
+    probe = loaded.load_model(folder)
     if probe.fresh:
         raise InputError(
             f'{folder}: has no masked-language-model head, so it has no perplexity; name another model'

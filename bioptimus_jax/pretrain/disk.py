@@ -55,7 +55,7 @@ def disk_space(
     kept = len(experiment.phases) * experiment.evaluation.snapshots_per_phase
     keep = experiment.runtime.keep_checkpoints
     # The weights, the two moments of Adam, and where it is asked for their moving average.
-    checkpoint = (4 if experiment.pretrain.ema else 3) * model
+    checkpoint = (4 if experiment.pretrain.averages else 3) * model
     spaces = [
         Space('corpus', corpus_words * DOCUMENT_BYTES_PER_WORD, f'{numbered(round(documents), "document")}'),
         Space(

@@ -15,7 +15,8 @@ import numpy as np
 
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.masking import Masked, Masker, MaskingParams, slot_count
-from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
+from bioptimus_jax.pretrain.units import row_rates
+from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
@@ -29,7 +30,7 @@ class FrozenMasks:
     segments_NxBxL: np.ndarray
     positions_NxBxL: np.ndarray
     masked: dict[str, Masked]
-    pairs: Pairs | None = None
+    pairs: RowPairs | None = None
 
     def batches(self, name: str) -> Iterator[tuple]:
         """(masked, segments, positions) of each batch under one setting, and of rows of pairs also these."""
@@ -58,7 +59,7 @@ class Maskable:
     segments_RxL: np.ndarray
     positions_RxL: np.ndarray
     keys_R: jax.Array
-    pairs: Pairs | None
+    pairs: RowPairs | None
 
     @classmethod
     def of(cls, batch: Block, masker: Masker, seed: int, batch_rows: int, row_shards: int = 1) -> 'Maskable':
@@ -69,7 +70,7 @@ class Maskable:
         batch = {name: value.reshape(-1, *value.shape[2:]) for name, value in batches.items()}
         positions, segments = positions_and_segments(batch['segment_lengths'], batch['tokens'].shape[1])
         keys = _document_keys(seed, batch['documents'][:, 0], batch['tokens'])
-        starts, pairs = masker.word_starts(batch), Pairs.of(batch, positions, segments)
+        starts, pairs = masker.word_starts(batch), RowPairs.of(batch, positions, segments)
         return cls(batch_rows, batch['tokens'], starts, segments, positions, keys, pairs)
 
     def batches(self, array: Any) -> np.ndarray:
@@ -94,7 +95,7 @@ class Maskable:
         return FrozenMasks(*places, masked, jax.tree.map(self.batches, self.pairs))
 
 
-def freeze(
+def freeze_masks(
     rows: Rows,
     experiment: HasTraining,
     scored: Sequence[str],
@@ -113,7 +114,11 @@ def freeze(
     pretrain = experiment.pretrain
     masker = Masker.of(vocabulary, pretrain, phases.values(), rows.pieces)
     settings = {name: MaskingParams.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
-    slots = {name: slot_count(phase.rate, rows.pieces, masker.longest) for name, phase in phases.items()}
+
+    def slots_under(phase: Phase) -> int:
+        return slot_count(row_rates(phase.masking, (phase.rate,))[1], rows.pieces, masker.longest)
+
+    slots = {name: slots_under(phase) for name, phase in phases.items()}
     held_out = rows.read(chosen_rows(rows, experiment.evaluation.rows))
     maskable = Maskable.of(held_out, masker, experiment.evaluation.seed, batch_rows, row_shards)
     return maskable.under(settings, slots, masker)
@@ -150,7 +155,8 @@ def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:
     """Keys from the document and the part's own text (parts of a cut document differ)."""
-    # By position too, or two orders of the same pieces would have one mask. It wraps at 2^64, which every host does.
+    # Positions count too, or two orders of the same pieces would have one mask. It wraps at 2^64, which every host
+    # does.
     part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(1)
     words_Bx3 = np.stack([documents_B >> np.uint64(32), documents_B & np.uint64(0xFFFFFFFF), part_B], axis=1)
     words_Bx3 = (words_Bx3 & np.uint64(0xFFFFFFFF)).astype(np.uint32)

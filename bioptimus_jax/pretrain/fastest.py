@@ -41,7 +41,7 @@ def fastest(candidates: Mapping[str, Candidate], seconds: float = SECONDS) -> Me
     """
     until, found, left_out = time.monotonic() + seconds, dict[str, float](), dict[str, str]()
     for name, candidate in candidates.items():
-        # By one clock: a candidate that only some processes begin would wait for ever in its collectives.
+        # One clock decides for all: a candidate that only some processes begin would wait for ever in its collectives.
         left = agreed(until - time.monotonic())
         if left <= 0:
             left_out[name] = f'not measured, {seconds:g} s had passed'

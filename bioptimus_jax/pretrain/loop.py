@@ -33,7 +33,13 @@ from bioptimus_jax.pretrain.objective import (
     most_places,
     planned_objective,
 )
-from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
+from bioptimus_jax.pretrain.sharding import (
+    ROWS_OF_A_STEP,
+    batch_sharding,
+    check_fits,
+    make_mesh,
+    mesh_in_words,
+)
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Progress
@@ -118,7 +124,7 @@ class Session:
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
     # Before anything else: what opening takes is part of the goodput.
-    clock = Clock(run, anew=not curriculum.read_record(folder))
+    clock = Clock(run, anew=not curriculum.read_phases(folder))
     try:
         session = _trained(run, folder, clock)
     finally:  # also of what is refused or asked to stop: a process that was killed has no last word
@@ -178,7 +184,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     objectives, measured = _objectives(run, folder, architecture, subwords, rows, mesh)
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
-    record = curriculum.read_record(folder)
+    record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
@@ -244,7 +250,7 @@ def _objectives(
         for name in config.all_objectives
     }
     own, *_ = objectives.values()
-    run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())
+    run.computes('pretrain', str(here), mesh=mesh_in_words(mesh), **own.compute.words())
     if measured.made:
         run.console.say(
             f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}'

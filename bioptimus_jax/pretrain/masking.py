@@ -5,23 +5,39 @@ Legend: B rows, L pieces a row, M prediction slots, S strategies, W pieces of th
 Every word gets a random score that its pieces inherit; a stable sort puts words in random order, intact.
 A word is taken iff fewer than K pieces come before it, and then whole, so its own length plays no part
 and long words are masked as often as short ones. What is a word here may be a piece or a span: `units.MASKINGS`.
+Where a strategy weighs its units, the score is a waiting time: exponential, the shorter the more the unit weighs.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.config import Phase, Pretrain
-from bioptimus_jax.pretrain.units import begins_of, in_order, limited_starts, limits, longest_unit, number_of
+from bioptimus_jax.pretrain.unit_weights import Weighing
+from bioptimus_jax.pretrain.units import (
+    apart,
+    begins_of,
+    in_order,
+    limited_starts,
+    limits,
+    longest_unit,
+    number_of,
+    overshoot,
+    row_rates,
+    strategy_of,
+)
 from bioptimus_jax.rows.build import TOKENIZER_WORD_STARTS
-from bioptimus_jax.tokenizer.subwords import Vocabulary
+from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
+DRAWS_STREAM, RATE_STREAM = 4, 5
+"""Folded into the key of a row for what only some strategies draw: whatever they draw, all others mask as before."""
 
 
 class MaskingParams(NamedTuple):
@@ -97,6 +113,31 @@ class Masker:
         """Whether a unit of any of the strategies may have several words, or several pieces wherever words begin."""
         return any(limits(masking, self.max_word_pieces)[1] > 1 for masking in self.maskings)
 
+    @functools.cached_property
+    def weighings(self) -> dict[str, Weighing]:
+        """How the strategies that weigh their units do it with this vocabulary: looked up once, before the step."""
+        given = {name: strategy_of(name).weights for name in self.maskings}
+        return {
+            name: weights.of(cast(Subwords, self.vocabulary)) for name, weights in given.items() if weights
+        }
+
+    def row_rates(self, setting: MaskingParams, keys_B: jax.Array) -> jax.Array:
+        """The masking rate of each row, [B]: that of the setting, unless its strategy says another one."""
+        return jax.vmap(self._row_rate, in_axes=(None, 0))(setting, keys_B)
+
+    def _row_rate(self, setting: MaskingParams, key: jax.Array) -> jax.Array:
+        draw = jax.random.uniform(jax.random.fold_in(key, RATE_STREAM))
+        given = [strategy_of(masking).rate for masking in self.maskings]
+        rates_S = jnp.stack([jnp.float32(of(setting.rate, draw) if of else setting.rate) for of in given])
+        return self._chosen(rates_S, setting)
+
+    def _chosen(self, values_Sx: jax.Array, setting: MaskingParams) -> jax.Array:
+        """What is of the setting's strategy."""
+        # The phase is a traced number, so all its run's strategies are computed and one is taken. A run has some of the
+        # table's strategies, so their numbers have gaps; `searchsorted` needs them ascending (`in_order`).
+        numbers_S = jnp.array([number_of(masking) for masking in self.maskings])  # ascending
+        return values_Sx[jnp.searchsorted(numbers_S, setting.strategy)]
+
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
         """True where a word begins, [B, L]: with white space before it (`whitespace`); or where the tokenizer has cut,
         as the rows say, or the tokens."""
@@ -134,16 +175,15 @@ class Masker:
     ) -> Masked:
         length = tokens_L.shape[0]
         select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
-        # A key of its own: a strategy that draws leaves the masks of all others what they were.
-        draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
-        # The phase is a traced number, so the units of all its run's strategies are computed and one row is taken.
+        draws_L = jax.random.uniform(jax.random.fold_in(key, DRAWS_STREAM), (length,))
         begins_SxL = jnp.stack([begins_of(masking, starts_L, draws_L) for masking in self.maskings])
-        # A run has some of the table's strategies, so their numbers have gaps; `searchsorted` needs them ascending
-        # (`in_order`).
-        numbers_S = jnp.array([number_of(masking) for masking in self.maskings])  # ascending
-        begins_L = begins_SxL[jnp.searchsorted(numbers_S, setting.strategy)]
+        begins_L = self._chosen(begins_SxL, setting)
+        maskable_count = maskable_L.sum()
+        if self.weighings:
+            weights_L = self._weights(tokens_L, starts_L, maskable_L, setting)
+            maskable_L = maskable_L & (weights_L > 0)
         # A unit begins at every special token and behind it, so that none spans two texts or takes one in.
-        apart_L = ~maskable_L | ~jnp.pad(maskable_L[:-1], (1, 0))
+        apart_L = apart(maskable_L, jnp)
         # Known to be 1 without a strategy that joins words: `limited_starts` then compiles neither its sums nor its
         # second cut.
         parts = setting.parts if self.joins else 1
@@ -153,15 +193,23 @@ class Masker:
         # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units
         # are on the border more often, hence the mean over pieces, not over units. The draw makes the mean of the
         # rounded budget the unrounded one.
-        maskable_count = maskable_L.sum()
-        overshoot = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
-        wanted = setting.rate * maskable_count - overshoot + jax.random.uniform(budget_key)
+        over = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
+        scores_L = jax.random.uniform(select_key, (length,))[unit_L]
+        rate = setting.rate
+        if any(strategy_of(masking).rate for masking in self.maskings):
+            rate = self._row_rate(setting, key)
+        if self.weighings:
+            weights_L = _sums(jnp.where(maskable_L, weights_L, 0), unit_L) / unit_length_L
+            weighs = self._chosen(jnp.array([m in self.weighings for m in self.maskings]), setting)
+            over = jnp.where(weighs, overshoot(weights_L, unit_length_L, rate * maskable_count, jnp), over)
+            times_L = -jnp.log1p(-scores_L) / weights_L
+            scores_L = jnp.where(weighs, times_L, scores_L)
+        wanted = rate * maskable_count - over + jax.random.uniform(budget_key)
         budget = jnp.where(maskable_count > 0, jnp.maximum(1, jnp.floor(wanted)), 0).astype(jnp.int32)
 
         # One score a unit, and a stable sort: the pieces of a unit stay side by side and in order. What may not be
         # masked comes last. A piece is taken by the place of its unit's first piece, so that no unit is torn.
-        scores_L = jax.random.uniform(select_key, (length,))[unit_L]
-        order_L = jnp.argsort(jnp.where(maskable_L, scores_L, 2.0), stable=True)
+        order_L = jnp.argsort(jnp.where(maskable_L, scores_L, jnp.inf), stable=True)
         before_L = jnp.arange(length) - offset_L[order_L]
         taken_L = maskable_L[order_L] & (before_L < budget)
 
@@ -191,9 +239,26 @@ class Masker:
             begins_M=weights_M & (offset_L[order_L[: self.slots]] == 0),
         )
 
+    def _weights(
+        self, tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, setting: MaskingParams
+    ) -> jax.Array:
+        """The weight of each piece; 0 throughout a word or of a piece that must not be taken, 1 where none is said."""
+        words_L, none_L = starts_L | apart(maskable_L, jnp), jnp.ones(len(tokens_L), jnp.float32)
+
+        def weighed(name: str) -> jax.Array:
+            if name not in self.weighings:
+                return none_L
+            weights_L = self.weighings[name](tokens_L, words_L, jnp)
+            if strategy_of(name).words:  # a word is taken whole or not at all
+                word_L = jnp.cumsum(words_L) - 1
+                weights_L = _sums(weights_L, word_L) / _sums(none_L, word_L)
+            return weights_L
+
+        return self._chosen(jnp.stack([weighed(masking) for masking in self.maskings]), setting)
+
     def by_length(self, masked: Masked, starts_BxL: Any, maskable_BxL: Any) -> dict[str, jax.Array]:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
-        # By words under every setting, so that the records of phases with other units can be compared.
+        # Words are counted under every setting, so that the records of phases with other units can be compared.
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
         # Longer words are masked in parts of so many pieces, so they count there.
@@ -210,13 +275,23 @@ class Masker:
 def slots_of(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> int:
     """Slots that suffice for the longest unit and the largest rate of the phases."""
     longest = max(longest_unit(phase.masking, settings.max_word_pieces) for phase in phases)
-    return slot_count(max(max(phase.rates) for phase in phases), row_pieces, longest)
+    return slot_count(max(highest_rate(phase) for phase in phases), row_pieces, longest)
+
+
+def highest_rate(phase: Phase) -> float:
+    """The highest masking rate that a row of the phase may have."""
+    return row_rates(phase.masking, phase.rates)[1]
 
 
 def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
     """Static number of prediction slots M that no row can exceed, rounded up to a multiple of 8."""
     # The unit on the border is taken whole, so a row exceeds its budget by a unit less one piece at most.
     return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + longest - 1) / 8) * 8, row_pieces)
+
+
+def _sums(values_L: jax.Array, unit_L: jax.Array) -> jax.Array:
+    """For every piece the sum over its unit."""
+    return jax.ops.segment_sum(values_L, unit_L, len(unit_L))[unit_L]
 
 
 def seed_key(seed: int) -> jax.Array:

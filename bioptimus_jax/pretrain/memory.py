@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.devices import Present
 from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
-from bioptimus_jax.pretrain.backends import PLAIN, WITHOUT_WINDOWS, dtype_of, remat_of, scans
+from bioptimus_jax.pretrain.backends import PLAIN_ATTENTION, WITHOUT_WINDOWS, dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import most_places, planned_objective, trained_and_frozen
@@ -24,7 +24,7 @@ from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mes
 from bioptimus_jax.progress.console import in_units
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
-# By the bytes of the products' type. In bfloat16 the slope of the activation is computed again.
+# Bytes of the products' type -> values kept. In bfloat16 the slope of the activation is computed again.
 KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
 # More states of a layer in a loop, in float32: unrolled, XLA recomputes these where that is cheap.
 KEPT_SCANNED = 4
@@ -71,7 +71,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     objective = objectives[0]
     sizes = [[_bytes(of, split, one.all_rules) for of in trained_and_frozen(one)] for one in objectives]
     whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
-    table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
+    table = sum(math.prod(shapes[path]) for path in {a.table, a.output_table}) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
@@ -83,7 +83,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
     return Memory(
         parameters=whole + frozen,
-        optimizer=(3 if experiment.pretrain.ema else 2) * whole,
+        optimizer=(3 if experiment.pretrain.averages else 2) * whole,
         gradients=table + totals + stacked,
         activations=activations * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
@@ -119,7 +119,7 @@ def parts_that_fit(
 
     `bound` 0: the memory of a device.
     """
-    # As many as a batch is cut into; the devices of one tensor group share their rows.
+    # The parts that a batch is cut into; the devices of one tensor group share their rows.
     parts = experiment.pretrain.batch_rows * experiment.runtime.tensor // devices
 
     def fits(count: int) -> bool:
@@ -192,7 +192,7 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
 def _fused(experiment: HasTraining, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
     name = experiment.runtime.attention
-    if name == PLAIN or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
+    if name == PLAIN_ATTENTION or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
         return False
     float32 = dtype_of(experiment.pretrain, platform) == 'float32'
     if name == 'auto' and (float32 or experiment.runtime.deterministic):  # neither is for cuDNN

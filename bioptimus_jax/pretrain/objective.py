@@ -6,6 +6,7 @@ Legend: B rows of the global batch, L pieces a row.
 import abc
 import dataclasses
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
@@ -19,7 +20,7 @@ from bioptimus_jax.config.fields import walk
 from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
@@ -96,7 +97,7 @@ class Objective(abc.ABC):
     architecture: Architecture
     vocabulary: Vocabulary
     row_pieces: int
-    compute: Compute = PLAIN
+    compute: Compute = PLAIN_COMPUTE
 
     Settings: ClassVar[type] = NoSettings
     """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
@@ -224,6 +225,16 @@ class Objective(abc.ABC):
         """The shapes of `frozen`, to estimate memory before there is anything to read."""
         return cast(Params, jax.eval_shape(self.frozen, params))
 
+    def keys(self, keys_B: jax.Array, name: str) -> jax.Array:
+        """Keys of its own for `example`, one for each row, of that name.
+
+        Masks, other names and other objectives draw from other keys. They go by the place of a row in the global batch,
+        so that a row draws the same on any number of devices, in any micro-batch and after a resume.
+        """
+        # Beyond the small numbers that masking folds into the same keys.
+        stream = np.uint32(zlib.crc32(f'{self.name()}/{name}'.encode()) | 2**31)
+        return jax.vmap(lambda key: jax.random.fold_in(key, stream))(keys_B)
+
     @abc.abstractmethod
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
@@ -274,7 +285,7 @@ def masking_of(config: HasTraining, phase: str) -> tuple[str, ...]:
     return kind.masking(config.phase[phase]) if kind.says('masking') else ()
 
 
-def words_of(config: HasTraining, name: str) -> str:
+def objective_in_words(config: HasTraining, name: str) -> str:
     """What an objective does and its settings, in words: `causal: every next piece; strength 0.5`."""
     kind = objective_of(config, name)
     does = kind.does if kind.says('does') else ''

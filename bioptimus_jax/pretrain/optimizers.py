@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bioptimus_jax.config.plugins import Table
+
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
@@ -14,11 +16,18 @@ class Optimizer:
 
     `updates(settings, decayed, matrices)` gives the optax transformations between clipping and the learning rate, which
     the step applies: `decayed` and `matrices` are trees like the parameters that say which of them decay, and which are
-    matrices of the encoder. A state must be all zeros at step 0: that is what a reset makes of it.
+    matrices of the encoder. Their `update` gets the keyword `learning_rate` too; where they have a use for it, the last
+    one gives `whole_steps`: what is added to the parameters, which the step then only adds.
+
+    `evaluated(settings, states, params)`: the weights that are scored, kept and exported where these are not the ones
+    that are trained, from the states of those transformations and the trained parameters. They lie in the train state
+    beside the trained ones.
     """
 
     meaning: str
     updates: Callable[[Any, Any, Any], Sequence[Any]]
+    whole_steps: bool = False
+    evaluated: Callable[[Any, Any, Any], Any] | None = None
 
 
 def _adamw(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
@@ -96,10 +105,15 @@ def _muon(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
     return adam, momentum, scale, optax.add_decayed_weights(settings.weight_decay, mask=decayed)
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    'adamw': Optimizer('AdamW', _adamw),
-    'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
-    'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
-    'muon': Optimizer('Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon),
-}
+OPTIMIZERS: Table[Optimizer] = Table(
+    'OPTIMIZERS',
+    {
+        'adamw': Optimizer('AdamW', _adamw),
+        'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
+        'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
+        'muon': Optimizer(
+            'Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon
+        ),
+    },
+)
 """What `config.pretrain.optimizer` may be."""

@@ -1,6 +1,6 @@
 """Which rows a step reads: of one corpus, or of several by shares that change with the phase.
 
-Of every PATTERN rows of a stretch of steps each corpus gives the same number, evenly spread. Each corpus is read in one
+Each corpus gives the same number of every PATTERN rows of a stretch of steps, evenly spread. Each corpus is read in one
 seeded order through all stretches, so a batch is a function of (seed, step), and a resumed run reads what it would have
 read.
 

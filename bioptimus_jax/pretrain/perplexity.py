@@ -24,7 +24,7 @@ from bioptimus_jax.rows.build import Block
 from bioptimus_jax.scoring import student
 
 BATCH_ROWS = 64
-KINDS = {'masked': MASKED, 'replaced': REPLACED, 'kept': UNCHANGED}
+CORRUPTIONS = {'masked': MASKED, 'replaced': REPLACED, 'kept': UNCHANGED}
 """What may stand at a selected position: [MASK], another token, the token itself."""
 
 SlotLosses: TypeAlias = Callable[[Masked, np.ndarray, np.ndarray], Any]
@@ -89,7 +89,7 @@ def sums_of(
     losses_BxM, weights_BxM = np.asarray(losses_BxM, np.float64), np.asarray(masked.weights_M, np.float64)
     kinds_BxM = np.asarray(masked.kinds_M)
     counted = {'': weights_BxM}
-    counted |= {f'{name}_': weights_BxM * (kinds_BxM == kind) for name, kind in KINDS.items()}
+    counted |= {f'{name}_': weights_BxM * (kinds_BxM == kind) for name, kind in CORRUPTIONS.items()}
     sums = {}
     for prefix, weight_BxM in counted.items():
         for name, values_BxM in ((f'{prefix}loss', losses_BxM * weight_BxM), (f'{prefix}weight', weight_BxM)):
@@ -105,7 +105,7 @@ def of_setting(sums: Mapping[str, np.ndarray]) -> OfSetting:
     """
     measured: dict[str, Perplexity | None] = {}
     positions = {}
-    for name, at in {'perplexity': '', **{name: f'{name}_' for name in KINDS}}.items():
+    for name, at in {'perplexity': '', **{name: f'{name}_' for name in CORRUPTIONS}}.items():
         losses_S, weights_S = sums[f'{at}loss'], sums[f'{at}weight']
         measured[name] = summary(np.exp(losses_S / weights_S).tolist()) if weights_S.all() else None
         positions[name] = float(weights_S.mean())

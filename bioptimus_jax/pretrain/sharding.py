@@ -31,6 +31,7 @@ def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
     """
     shape = planned_mesh(jax.device_count(), devices, fsdp, tensor).axis_sizes
     chosen = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
+    # Auto: what nobody has constrained is left to the compiler.
     return Mesh(chosen, AXES, axis_types=(AxisType.Auto,) * 3)
 
 
@@ -47,7 +48,7 @@ def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1)
     return AbstractMesh((count // (fsdp * tensor), fsdp, tensor), AXES)
 
 
-def in_words(mesh: Mesh | AbstractMesh) -> str:
+def mesh_in_words(mesh: Mesh | AbstractMesh) -> str:
     """The mesh in words, such as 'data 4 x fsdp 2 x tensor 1'."""
     return ' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items())
 

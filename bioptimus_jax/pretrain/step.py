@@ -19,7 +19,7 @@ from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
+from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where, scored
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
@@ -78,10 +78,13 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Train state: a plain dict of parameters, optimiser state and the number of steps done; if asked for, averages."""
+    """Train state: a plain dict of parameters, optimiser state and number of steps done; where others than the trained
+    weights are scored, these."""
     optimizer_state = make_optimizer(settings, params, rules).init(params)
     state = {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
-    return {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.ema else state  # donated apart
+    return (
+        {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.averages else state
+    )  # donated apart
 
 
 def example_at(objective: Objective, batch: dict, table: Mapping[str, Any], step: jax.Array) -> Example:
@@ -99,19 +102,16 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
 
     at = curriculum.phase_at(table, step)
     starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
-    begun_with = reset_where(starts_anew, state['optimizer'])
     optimizer = make_optimizer(settings, params, objective.all_rules)
-    updates, optimizer_state = optimizer.update(gradients, begun_with, params)
+    begun_with = reset_where(starts_anew, state['optimizer'], optimizer.init(params))
     learning_rate = curriculum.learning_rate_at(table, step)
-    # Indexed by the global step: optax's own schedules count updates, which a reset or a skipped step would move.
-    moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+    updates, optimizer_state = optimizer.update(gradients, begun_with, params, learning_rate=learning_rate)
     norm = optax.tree.norm(gradients)
     # Both: a finite loss may have gradients that are not, and the update would spread them over all weights.
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-    after = {'params': moved, 'optimizer': optimizer_state}
-    if settings.ema:
-        average = lambda old, new: settings.ema * old + (1 - settings.ema) * new  # noqa: E731
-        after[AVERAGE] = jax.tree.map(average, state[AVERAGE], moved)
+    after = {'params': moved(settings, params, updates, learning_rate), 'optimizer': optimizer_state}
+    if settings.averages:
+        after[AVERAGE] = scored(settings, state[AVERAGE], optimizer_state, after['params'])
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
         # A reset stays: only the first step of a phase asks for it.
         before = {name: state[name] for name in after} | {'optimizer': begun_with}

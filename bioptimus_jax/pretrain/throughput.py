@@ -34,7 +34,7 @@ def forward_flops_per_token(
     for window, layers in collections.Counter(a.windows).items():
         seen = attended if window is None else min(attended, sides * window + 1)
         encoder += layers * (of_layer + 4 * seen * a.hidden)
-    head = 2 * (in_head + math.prod(shapes[a.table]))
+    head = 2 * (in_head + math.prod(shapes[a.output_table]))
     return encoder + rate * head
 
 

@@ -55,7 +55,7 @@ class Trackers:
                 self.say(f'WARNING: {name} writes no more ({error}); metrics.jsonl has all numbers')
 
 
-def check(names: Iterable[str]) -> None:
+def check_trackers(names: Iterable[str]) -> None:
     """Raise ConfigError for a tracker whose package is not installed."""
     for name in names:
         package = TRACKERS.load(name).package

@@ -9,7 +9,7 @@ from bioptimus_jax.corpus import tarred
 from bioptimus_jax.corpus.stored import opened
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets.inputs import Mention
+from bioptimus_jax.sets.inputs import NamedPlace
 from bioptimus_jax.sets.sentences import SPLITS, decoded
 
 BUILDERS = Plugins('bioptimus_jax.rebuild.builders', 'BUILDER')
@@ -99,7 +99,7 @@ class Example:
     other."""
 
     columns: tuple[str, ...]
-    mentions: tuple[Mention, ...] = ()
+    mentions: tuple[NamedPlace, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from bioptimus_jax.pretrain.plan import Plan
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
-# Of a GPU's memory JAX takes three quarters at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
+# JAX takes three quarters of a GPU's memory at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
 USABLE = {'gpu': 0.9, 'tpu': 0.95}
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, Model, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import (
     Compared,
@@ -27,6 +27,8 @@ from bioptimus_jax.scoring.student import ONE_SEED, bracketed
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
+ONLY_ONE = 'Only one seed: another fine-tuning might change this.'
+SAME = 'Every seed gives the same difference, so it is not tested over fine-tunings.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +71,13 @@ def overall(m: Measures) -> Verdict | None:
     of = f'mean over {both.sets}' if len(both.found) > 1 else both.found[0].pairing.dataset
     if both.effect.p is None:
         numbers = on_items(both.label, both.items, both.items.p)
-        said = f'from {named} to {last} the test score changes by {numbers}, on other test items'
+        moves = 'rises' if both.items.observed > 0 else 'changes'
+        said, of = (
+            f'from {named} to {last} the test score {moves} by {numbers}',
+            f'95 % interval over test items; {of}',
+        )
         word = 'not tested' if both.effect.freedom else ONE_SEED
-        of += f'; {both.effect.untested}, so not tested over fine-tunings'
+        more = f' {SAME if both.effect.freedom else ONLY_ONE}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
@@ -142,7 +148,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
 
 def others(m: Measures) -> Table:
     """Predictions that were made elsewhere, in OUTSIDE of the run, beside its best model on devel."""
-    folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
+    folders = sorted(p for p in (m.run.workdir / OUTSIDE_FILE).glob('*') if p.is_dir())
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
     best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
@@ -167,9 +173,7 @@ def others(m: Measures) -> Table:
         f' {len(tested)} rows (Holm); predictions without a seed are paired with every seed. Other items: paired'
         ' bootstrap.'
     )
-    absent = (
-        f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'
-    )
+    absent = f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE_FILE} --name=NAME` puts some beside this run.'
     return Table.of(
         'Predictions made elsewhere', columns, rows, note=' '.join([note, *problems]), absent=absent
     )
@@ -182,7 +186,7 @@ def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
 
 
 def _tested(
-    sides: Mapping[tuple[str, ...], tuple[Model, Model]],
+    sides: Mapping[tuple[str, ...], tuple[FinishedModel, FinishedModel]],
 ) -> tuple[dict[tuple[str, ...], Compared], list[str]]:
     """The test of every row, a set first, that can be tested, corrected for their number; why others cannot."""
     pairings, problems = {}, []
@@ -204,11 +208,11 @@ def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
     return each({title: title for title in OF_A_TEST}, cell)
 
 
-def _model(m: Measures, model: str, dataset: str) -> Model:
+def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
     records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
-    return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
+    return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
 def _signed(value: float) -> Cell:

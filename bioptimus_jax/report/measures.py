@@ -28,7 +28,7 @@ from bioptimus_jax.records.vocabulary import Comparison, Entities
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
-from bioptimus_jax.surgery.account import TOKENS
+from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
 PROBE = 'probe.json'
@@ -310,7 +310,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=Evaluation.among(pretrain),
         clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
-        tokens=_tokens(folders['surgery'] / TOKENS) if details else [],
+        tokens=_tokens(folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),

@@ -27,14 +27,14 @@ from bioptimus_jax.rows.packing import best_fit
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
-from bioptimus_jax.tokenizer.quoted import in_words
+from bioptimus_jax.tokenizer.quoted import quotation_note
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 Block: TypeAlias = dict[str, np.ndarray]
 """Rows as arrays by name, R first: some or all of FIELDS and MORE."""
-Batches: TypeAlias = Iterable[Sequence[Document]]
+DocumentBatches: TypeAlias = Iterable[Sequence[Document]]
 PartsAndCounts: TypeAlias = tuple[list['PackedSegment'], Counter[str]]
 """Parts, and what was counted."""
 _documents: DocumentSource  # of this process: see _prepare
@@ -130,7 +130,7 @@ class Rows:
 TOKENIZER_WORD_STARTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
 FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
 MORE = (TOKENIZER_WORD_STARTS, FIRSTS, LABELS)  # arrays that not all rows have
-KINDS = {
+ARRAY_TYPES = {
     'tokens': np.uint32,
     'word_starts': bool,
     TOKENIZER_WORD_STARTS: bool,
@@ -176,7 +176,7 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
         if PAIRS in train
         else ''
     )
-    quoted = f', {in_words(train[QUOTED])}' if train[QUOTED] else ''
+    quoted = f', {quotation_note(train[QUOTED])}' if train[QUOTED] else ''
     run.console.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
@@ -215,7 +215,7 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(batches: Batches, subwords: Subwords, longest: int) -> PartsAndCounts:
+def document_parts(batches: DocumentBatches, subwords: Subwords, longest: int) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
@@ -231,7 +231,9 @@ def document_parts(batches: Batches, subwords: Subwords, longest: int) -> PartsA
     return parts, counted
 
 
-def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> PartsAndCounts:
+def pair_parts(
+    batches: DocumentBatches, subwords: Subwords, settings: RowSettings, block: int
+) -> PartsAndCounts:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
     Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
@@ -239,7 +241,7 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, sentences=True))
-    # By the block, not by the process that makes it: the pairs are the same for any number of workers.
+    # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((settings.pair_seed, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
     of_document: Counter[int] = Counter()
@@ -259,7 +261,7 @@ def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, bloc
 
 
 def _tokenised(
-    batches: Batches, subwords: Subwords, counted: Counter[str], sentences: bool = False
+    batches: DocumentBatches, subwords: Subwords, counted: Counter[str], sentences: bool = False
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
@@ -353,7 +355,7 @@ def lay_out(parts: list[PackedSegment], rows: list[list[int]], width: int) -> Bl
     names += [TOKENIZER_WORD_STARTS] if parts and parts[0].tokenizer_word_starts is not None else []
     names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
     widths = {name: width if name in WIDE else segments for name in names}
-    block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
+    block = {name: np.zeros((count, widths[name]), ARRAY_TYPES.get(name, np.uint16)) for name in names}
     for row, members in enumerate(rows):
         at = 0
         for segment, part in enumerate(parts[member] for member in members):
@@ -458,7 +460,7 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
 
 
-class Pairs(NamedTuple):
+class RowPairs(NamedTuple):
     """What rows of pairs have: the token type of every piece, and where every pair begins and its label."""
 
     types_BxL: Any
@@ -468,7 +470,7 @@ class Pairs(NamedTuple):
     @classmethod
     def of(
         cls, batch: Mapping[str, Any], positions_BxL: Any, segments_BxL: Any, xp: Any = np
-    ) -> 'Pairs | None':
+    ) -> 'RowPairs | None':
         """The pairs of a batch as `Rows.read` gives it; None for rows without pairs."""
         if FIRSTS not in batch:
             return None

@@ -125,7 +125,7 @@ def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageStat
     if found.manifest:
         # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
-    # With what was begun before: entries that are left out for once must not come back as others.
+    # The claim keeps what was begun before: entries that are left out for once must not come back as others.
     begun = found.begun.settings if found.begun else {}
     claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
     write_json(folder / manifests.STARTED, claim.json())

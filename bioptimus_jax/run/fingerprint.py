@@ -10,7 +10,7 @@ from typing import Any
 from bioptimus_jax.config.fields import default_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Configuration
-from bioptimus_jax.progress.tracker import check as check_trackers
+from bioptimus_jax.progress.tracker import check_trackers
 from bioptimus_jax.records.manifests import Begun, Claim
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run

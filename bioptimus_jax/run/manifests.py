@@ -158,6 +158,7 @@ def find_flaws(
         path = folder / name
         if not path.is_file():
             missing.append(name)
+        # Sizes come first, as they need no reading.
         elif path.stat().st_size != entry.bytes or (
             checksums and checksums.sha256(path, advance) != entry.sha256
         ):

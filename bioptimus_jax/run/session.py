@@ -30,8 +30,8 @@ def open_run(
 ) -> Iterator[Run[Chosen]]:
     """The run in `workdir`, a folder or a URL, for these stages; `watch` is told of it before anything takes long.
 
-    Of several processes, `others`, the first leads; over a bucket each has a folder of its own. One that never
-    `writes` makes no folder, and mirrors nothing. Raises ConfigError, InputError, Stopped.
+    The first of several processes, `others`, leads; over a bucket each has a folder of its own. One that never `writes`
+    makes no folder, and mirrors nothing. Raises ConfigError, InputError, Stopped.
     """
     if not writes:
         require_local('--workdir', workdir)

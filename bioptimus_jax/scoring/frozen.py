@@ -30,8 +30,8 @@ from bioptimus_jax.scoring.score import METRICS
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE
 from bioptimus_jax.storage.hashing import hash64
-from bioptimus_jax.surgery.layout import Layout
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.layout import BatchLayout
+from bioptimus_jax.surgery.reading import StateReading
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 PARTS = 5
@@ -53,7 +53,7 @@ class Tagged:
 
     sentences: tuple[Sentence, ...]
     tags: tuple[str, ...]
-    layout: Layout
+    layout: BatchLayout
     sentence_N: np.ndarray
     place_N: np.ndarray
     tags_N: np.ndarray
@@ -86,9 +86,9 @@ class Tagged:
         window_N, position_N, sentence_N, place_N, tags_N = np.array(words, np.int64).reshape(-1, 5).T
         whole = [np.array([*pieces, subwords.sep], np.int32) for pieces in windows]
         word_N, once_N = np.arange(len(words)), np.ones(len(words))
-        reading = Reading(whole, window_N, position_N, word_N, once_N, once_N.astype(np.int64))
+        reading = StateReading(whole, window_N, position_N, word_N, once_N, once_N.astype(np.int64))
         part_N = np.array(parts_of(sentences), np.int64)[sentence_N]
-        layout = Layout(reading, batch_pieces, window, shards=1)
+        layout = BatchLayout(reading, batch_pieces, window, shards=1)
         return cls(tuple(sentences), tags, layout, sentence_N, place_N, tags_N, part_N)
 
 

@@ -1,15 +1,16 @@
 """The five NER sets of BLURB: published counts of mentions, where the files come from, and what they must hold.
 
 The files are those of Crichton et al. (2017), IOB2, from the repository of that paper. BLURB's authors took four sets
-from there and made JNLPBA themselves from GENIA's files; the counts are the same in all three splits. Of every tag they
-keep the letter alone, so that all sets have one type of entity. Four have one anyway; JNLPBA has five, and scores with
-five types and with one are of different tasks: a set of this name is read as BLURB has it, types merged.
+from there and made JNLPBA themselves from GENIA's files; the counts are the same in all three splits. They keep only
+the letter of every tag, so that all sets have one type of entity. Four have one anyway; JNLPBA has five, and scores
+with five types and with one are of different tasks: a set of this name is read as BLURB has it, types merged.
 """
 
 import dataclasses
 import re
 from collections.abc import Mapping
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.config import ENTITIES
 
@@ -25,9 +26,10 @@ class Published:
     """A public set of entities.
 
     `mentions` in train, devel, test (Gu et al. 2021, Table 1; types merged; 0: not published); `in_files`: by split,
-    what the public files are known to hold instead. `source`: where it comes from; `licence`: who may use it. Of those
-    of BLURB `folder` at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv. `merged`: its files hold several
-    types, which BLURB merges into one. `corpus`: other forms of it do not compare. `task`: a file of finetune/tasks.
+    what the public files are known to hold instead. `source`: where it comes from; `licence`: who may use it. Those of
+    BLURB have their `folder` at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv. `merged`: its files hold
+    several types, which BLURB merges into one. `corpus`: other forms of it do not compare. `task`: a file of
+    finetune/tasks.
     """
 
     name: str
@@ -97,10 +99,10 @@ RECORDS = (
         corpus='JNLPBA',
     ),
 )
-SETS = {record.name: record for record in RECORDS}
+SETS = Table('ENTITY_SETS', {record.name: record for record in RECORDS})
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    'entities': tuple(SETS),
+    'entities': tuple(SETS.own),
     'PICO': ('ebmnlp',),
     'relations': ('chemprot', 'ddi', 'gad'),
     'similarity': ('biosses',),

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.cutting import CUTS, Place, prose
-from bioptimus_jax.sets.sentences import Exact, Reading, Sentence
+from bioptimus_jax.sets.cutting import CUTS, WordPlace, prose
+from bioptimus_jax.sets.sentences import Exact, Sentence, SplitReading
 from bioptimus_jax.sets.tags import Span, from_spans
 
 DISCONTINUOUS = 'discontinuous mentions kept with what lies between'
@@ -65,7 +65,7 @@ def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
 
 def reading(
     path: Path, documents: Sequence[Marked], repairs: Counter[str], cut: str = prose.__name__
-) -> Reading:
+) -> SplitReading:
     """Documents as sentences, numbered from 0; `cut`: a rule of `cutting.CUTS`.
 
     Raises InputError where there is no text.
@@ -83,7 +83,7 @@ def reading(
         raise InputError(f'{path}: holds no text')
     named = {f'{what}{examples.get(what, "")}': count for what, count in counts.items() if count}
     marked = sum(len(document.mentions) for document in documents)
-    return Reading(tuple(sentences), marked, {**+repairs, **named}, left_out, cut)
+    return SplitReading(tuple(sentences), marked, {**+repairs, **named}, left_out, cut)
 
 
 def sentences_of(
@@ -104,7 +104,8 @@ def sentences_of(
     firsts = [0]
     for sentence in places:
         firsts.append(firsts[-1] + len(sentence))
-    # By sentence: mentions that begin there, and what is learned of mentions, whose ends count words of the sentence.
+    # For each sentence the mentions that begin there, and what is learned of them; their ends count words of the
+    # sentence.
     begun: list[list[Mention]] = [[] for _ in places]
     learned: list[list[Mention]] = [[] for _ in places]
     for one in mentions:
@@ -138,10 +139,10 @@ def sentences_of(
     return made
 
 
-def _exact(text: str, places: Sequence[Place], mentions: Sequence[Mention]) -> Exact:
+def _exact(text: str, places: Sequence[WordPlace], mentions: Sequence[Mention]) -> Exact:
     """The words of a sentence, cut at the edges of the mentions that begin in it."""
     edges = sorted({edge for m in mentions for edge in (m.start, m.end)})
-    parts: list[Place] = []
+    parts: list[WordPlace] = []
     word_of: list[int] = []
     for number, (start, end) in enumerate(places):
         inner = edges[bisect.bisect(edges, start) : bisect.bisect_left(edges, end)]

@@ -13,8 +13,16 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.quoting import unquoted
-from bioptimus_jax.sets.roles import FOUND, Columns, Held, Roles, roles_of, unknown_tag, words_and_blanks
-from bioptimus_jax.sets.sentences import Reading, Sentence, of_devel, text_of
+from bioptimus_jax.sets.roles import (
+    FOUND,
+    ColumnRoles,
+    Columns,
+    Held,
+    roles_of,
+    unknown_tag,
+    words_and_blanks,
+)
+from bioptimus_jax.sets.sentences import Sentence, SplitReading, of_devel, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 DOCUMENT, MEDLINE = '-DOCSTART-', '###MEDLINE:'
@@ -24,10 +32,10 @@ CONLL_U = 10
 """Columns of CoNLL-U, the first of which is the number of the word."""
 IDENTIFIER = re.compile(r'\d+([-.]\d+)?')
 
-Row = tuple[int, str, str]  # number of the line, token, tag
+TagLine = tuple[int, str, str]  # number of the line, token, tag
 
 
-def read_columns(path: Path, asked: Columns = FOUND) -> Reading:
+def read_columns(path: Path, asked: Columns = FOUND) -> SplitReading:
     """The sentences of one file, tags as they stand there. Raises InputError with file and line.
 
     Put right and counted: byte-order mark, carriage returns, white space around a tag, blank lines that hold spaces or
@@ -70,10 +78,10 @@ def read_columns(path: Path, asked: Columns = FOUND) -> Reading:
         repairs['words with white space in them'] = sum(word in odd for s in sentences for word in s.words)
     said = str(table.roles) if table.roles.width > 2 or table.roles.word else ''
     mentions = count_mentions(path, table.roles, table.left_out)
-    return Reading(tuple(sentences), mentions, +repairs, columns=said)
+    return SplitReading(tuple(sentences), mentions, +repairs, columns=said)
 
 
-def count_mentions(path: Path, roles: Roles | None = None, left_out: Collection[int] = ()) -> int:
+def count_mentions(path: Path, roles: ColumnRoles | None = None, left_out: Collection[int] = ()) -> int:
     """Mentions counted straight from the lines of a file, in whatever scheme, apart from any reading of sentences.
 
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
@@ -143,7 +151,7 @@ class _Table:
     path: Path
     lines: Sequence[str]
     tabs: bool
-    roles: Roles = Roles(0, 1, 2)
+    roles: ColumnRoles = ColumnRoles(0, 1, 2)
     left_out: frozenset[int] = frozenset()
     """Numbers of lines that are no part of any sentence."""
 
@@ -165,7 +173,7 @@ class _Table:
         """The same of lines that hold more than the start of a document."""
         return ((n, c) for n, c in self.columns() if c and (c[0][:1] != '-' or not c[0].startswith(DOCUMENT)))
 
-    def rows(self, repairs: Counter[str]) -> Iterator[Row | None]:
+    def rows(self, repairs: Counter[str]) -> Iterator[TagLine | None]:
         """Lines with token and tag, None for a blank line. Raises InputError for a tag that is none."""
         word, tag, known = self.roles.word, self.roles.tag, set[str]()
         header = self.roles.header
@@ -211,7 +219,7 @@ def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
     if tabs and any('"' in line for line in lines):
         _refuse_quoted(table)
     mixed = tabs and words_and_blanks(columns for _, columns in table.filled())
-    table = dataclasses.replace(table, roles=Roles(0, 1, 2, mixed=mixed))
+    table = dataclasses.replace(table, roles=ColumnRoles(0, 1, 2, mixed=mixed))
     form = 'token TAB tag' if tabs else 'token and tag'
     roles = roles_of(Held.of(path, table.filled, asked, form), asked)
     return dataclasses.replace(table, roles=dataclasses.replace(roles, mixed=mixed))

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.text.splitting import split_sentences
-from bioptimus_jax.text.words import MARKS, UNSPACED, UNSPACED_SCRIPT
+from bioptimus_jax.text.words import COMBINING_MARKS, UNSPACED, UNSPACED_SCRIPT
 
-Place = tuple[int, int]
+WordPlace = tuple[int, int]
 """First character of a word, and the one behind its last."""
-Cut = Callable[[str], list[list[Place]]]
+Cut = Callable[[str], list[list[WordPlace]]]
 """Text -> the words of every sentence that has one."""
 
 # Letters and digits with their accents and what is invisible among them; or any other single character.
-WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
+WORD = re.compile(f'(?:[^\\W_{UNSPACED}]|[{COMBINING_MARKS}\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\s]')
 SPACED = re.compile(r'\S+')
 CHARACTER = re.compile(r'\S')
 COMPOUND = re.compile(r'[^\W_](?:\S*[^\W_])?|\S')
@@ -30,32 +30,32 @@ MOST, SOME = 0.99, 0.05
 """Shares of the words of a set: single letters, and letters of scripts without blanks, where each letter is a word."""
 
 
-def prose(text: str) -> list[list[Place]]:
+def prose(text: str) -> list[list[WordPlace]]:
     """Sentences by the project's splitter; words end at white space and at punctuation."""
     return _in_sentences(text, split_sentences, WORD)
 
 
-def lines(text: str) -> list[list[Place]]:
+def lines(text: str) -> list[list[WordPlace]]:
     """A line is a sentence, and words end at white space, as in clinical notes."""
     return _in_sentences(text, _lines, SPACED)
 
 
-def notes(text: str) -> list[list[Place]]:
+def notes(text: str) -> list[list[WordPlace]]:
     """A line is a sentence; words end at white space, and marks at their edges stand alone: `3/4/99` before a stop."""
     return _in_sentences(text, _lines, COMPOUND)
 
 
-def characters(text: str) -> list[list[Place]]:
+def characters(text: str) -> list[list[WordPlace]]:
     """A line is a sentence, and each character is a word."""
     return _in_sentences(text, _lines, CHARACTER)
 
 
-def columns(text: str) -> list[list[Place]]:
+def columns(text: str) -> list[list[WordPlace]]:
     """Lines that are cut into words already are sentences of these words; running text is read as prose."""
     return _tokens_or(text, WORD)
 
 
-def compounds(text: str) -> list[list[Place]]:
+def compounds(text: str) -> list[list[WordPlace]]:
     """Lines that are cut already, as `columns` reads them; in running text punctuation within a word stays (`IL-2`)."""
     return _tokens_or(text, COMPOUND)
 
@@ -104,7 +104,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split('\n') if line.strip()]
 
 
-def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
+def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[WordPlace]]:
     """The tokens of lines that were cut into tokens before; of other lines the words that `running` finds."""
     found, start = [], 0
     for line in text.split('\n'):
@@ -118,7 +118,7 @@ def _tokens_or(text: str, running: re.Pattern[str]) -> list[list[Place]]:
 
 def _in_sentences(
     text: str, sentences_of: Callable[[str], Sequence[str]], word: re.Pattern[str]
-) -> list[list[Place]]:
+) -> list[list[WordPlace]]:
     """The words that a pattern finds in each sentence; NUL is a blank, as the splitter reads it."""
     plain = text.replace('\0', ' ')
     starts, position = list[int](), 0

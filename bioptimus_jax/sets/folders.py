@@ -13,7 +13,7 @@ from pathlib import Path
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.roles import Columns
-from bioptimus_jax.sets.sentences import Reading, Sentence
+from bioptimus_jax.sets.sentences import Sentence, SplitReading
 from bioptimus_jax.sets.tags import OUTSIDE
 
 COLUMNS = ('.tsv', '.txt', '.conll', '.conllu', '.bio', '.iob', '.iob2')
@@ -79,7 +79,7 @@ def _is_note(name: str) -> bool:
     return name.startswith(HIDDEN) or NOTES.fullmatch(name) is not None
 
 
-def read_files(folder: Path, asked: Columns) -> Reading:
+def read_files(folder: Path, asked: Columns) -> SplitReading:
     """The sentences of all files of words with tags in a folder, each a document.
 
     Raises InputError with file and line; where texts without annotations may be meant it says so.
@@ -114,7 +114,7 @@ def read_files(folder: Path, asked: Columns) -> Reading:
     # One line of prose may end as a tag does, as with `vitamin B-12`.
     if all(file.suffix == '.txt' for file in files) and (OUTSIDE not in tags or not any(t[1:] for t in tags)):
         raise _texts_alone(folder, files[0], f'no tags of types beside {OUTSIDE} in its last column')
-    return Reading(tuple(sentences), mentions, +repairs, columns=next(iter(said)))
+    return SplitReading(tuple(sentences), mentions, +repairs, columns=next(iter(said)))
 
 
 def holding(folder: Path) -> str:

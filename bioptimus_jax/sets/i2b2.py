@@ -20,7 +20,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.cutting import lines, notes
-from bioptimus_jax.sets.sentences import Reading, text_of
+from bioptimus_jax.sets.sentences import SplitReading, text_of
 from bioptimus_jax.sets.standoff import OFFSET, are_offsets, mention
 from bioptimus_jax.storage.files import absolute
 
@@ -48,7 +48,7 @@ class Notes:
     cut: str = notes.__name__
 
 
-def read_notes(folder: Path, split: str) -> Reading:
+def read_notes(folder: Path, split: str) -> SplitReading:
     """One split of a folder whose name is in LAYOUTS. Raises InputError naming file and line."""
     repairs: Counter[str] = Counter()
     layout, found = LAYOUTS[_name(folder)], []

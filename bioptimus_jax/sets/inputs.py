@@ -17,7 +17,7 @@ MARKER = re.compile('<e[12]> | </e[12]>')
 
 
 @dataclasses.dataclass(frozen=True)
-class Mention:
+class NamedPlace:
     """Characters start..end of a text, which is not cut off there, and the name that may replace them."""
 
     start: int
@@ -33,11 +33,11 @@ class Input:
     """
 
     meaning: str
-    write: Callable[[str, Sequence[Mention]], str]
+    write: Callable[[str, Sequence[NamedPlace]], str]
     ending: str
 
 
-def with_dummies(text: str, mentions: Sequence[Mention]) -> str:
+def with_dummies(text: str, mentions: Sequence[NamedPlace]) -> str:
     """A name in place of each mention; where they overlap, one for both: `@CHEM-GENE$`, `@DRUG-DRUG$`."""
     first, second = mentions
     if first.end > second.start:
@@ -47,8 +47,8 @@ def with_dummies(text: str, mentions: Sequence[Mention]) -> str:
     return f'{text[: first.start]}@{first.name}${between}@{second.name}${text[second.end :]}'
 
 
-def with_markers(text: str, mentions: Sequence[Mention]) -> str:
-    """Both mentions as they are, between markers. Of two that overlap, markers are nested or cross."""
+def with_markers(text: str, mentions: Sequence[NamedPlace]) -> str:
+    """Both mentions as they are, between markers. The markers of two that overlap are nested or cross."""
     marks = []
     for number, one in enumerate(mentions, 1):
         # Where marks meet, mentions end before others begin; the outer one, or the first of two that are the same,
@@ -60,7 +60,7 @@ def with_markers(text: str, mentions: Sequence[Mention]) -> str:
     return text
 
 
-def as_it_is(text: str, mentions: Sequence[Mention]) -> str:
+def as_it_is(text: str, mentions: Sequence[NamedPlace]) -> str:
     """The text alone: nothing says which entities are meant."""
     return text
 

@@ -21,11 +21,11 @@ SHORT = 40
 """Characters that the name of an example has at most."""
 ENOUGH = 10
 """Lines of a file from which on what its columns hold is no accident."""
-Row = tuple[str, int, list[str]]
+ColumnLine = tuple[str, int, list[str]]
 """A row: where it stands, as messages name it, its number in the split, and its columns."""
 
 
-def width_of(rows: Sequence[Row]) -> int:
+def width_of(rows: Sequence[ColumnLine]) -> int:
     """The number of columns, the last of which is the answer. Raises InputError for other than two or three, and where
     names of examples stand in place of texts."""
     if not rows:
@@ -57,7 +57,7 @@ def across(columns: Sequence[str]) -> str:
     )
 
 
-def refuse_header(rows: Sequence[Row]) -> None:
+def refuse_header(rows: Sequence[ColumnLine]) -> None:
     """Raises InputError where the first line of a file is a header."""
     (where, _, first), said = rows[0], Counter(columns[-1].strip() for *_, columns in rows)
     *texts, answer = (cell.strip() for cell in first)
@@ -70,7 +70,7 @@ def refuse_header(rows: Sequence[Row]) -> None:
         raise InputError(f'{where}: looks like a header; a set of your own has none, remove it')
 
 
-def refuse_same_header(splits: Mapping[str, Sequence[Row]]) -> None:
+def refuse_same_header(splits: Mapping[str, Sequence[ColumnLine]]) -> None:
     """Raises InputError where all splits begin with one line, whose answer no other line has."""
     firsts = [rows[0][2] for rows in splits.values()]
     answers = [[columns[-1].strip() for *_, columns in rows] for rows in splits.values()]
@@ -87,7 +87,7 @@ def refuse_same_header(splits: Mapping[str, Sequence[Row]]) -> None:
         )
 
 
-def notes(files: Mapping[str, Path], rows: Sequence[Row], numbers: bool) -> list[str]:
+def notes(files: Mapping[str, Path], rows: Sequence[ColumnLine], numbers: bool) -> list[str]:
     """How files were read, and what is odd about them; `rows`: those of train; `numbers`: answers are numbers."""
     answer, width = 'number' if numbers else 'label', len(rows[0][2])
     if width == 2:

@@ -9,7 +9,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.columns import count_beginnings
-from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence, of_devel
+from bioptimus_jax.sets.sentences import NAMES, Sentence, SplitReading, of_devel
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 from bioptimus_jax.storage.files import read_json
 
@@ -19,7 +19,7 @@ TAGS = ('tags', 'ner_tags', 'ner', 'ner_labels', 'labels', 'label')
 FEATURES = re.compile(r'tensorflow_datasets\.')
 
 
-def read_prepared(folder: Path, split: str) -> Reading:
+def read_prepared(folder: Path, split: str) -> SplitReading:
     """One split of a TFDS folder, tags as they stand there. Raises InputError with the number of the record."""
     import tensorflow_datasets as tfds
 
@@ -46,10 +46,12 @@ def read_prepared(folder: Path, split: str) -> Reading:
             spelled = [names[tag] if names else tag.decode('utf-8') for tag in tags]
             yield f'{folder}: record {number} of {name}', [word.decode('utf-8') for word in words], spelled
 
-    return gathered(folder / name, given())
+    return gathered_sentences(folder / name, given())
 
 
-def gathered(place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> Reading:
+def gathered_sentences(
+    place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]
+) -> SplitReading:
     """The sentences of `(where, words, tags)`; those without a word are left out and counted. Raises InputError."""
     sentences = []
     for where, words, tags in records:
@@ -60,7 +62,7 @@ def gathered(place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[s
     whole = tuple(s for s in sentences if s.words)
     if not whole:
         raise InputError(f'{place}: holds no sentence{of_devel(place)}')
-    return Reading(
+    return SplitReading(
         whole,
         count_beginnings(tag for s in whole for tag in (*s.tags, OUTSIDE)),
         {k: v for k, v in repairs.items() if v},

@@ -40,7 +40,7 @@ LAST = Columns(tag='-1')
 
 
 @dataclasses.dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """Places of words and tags in lines of `width` columns, from 0.
 
     `header`: the first line names the columns. `mixed`: they are apart by blanks, and the last one by a tab.
@@ -124,7 +124,7 @@ def has_header(asked: Columns) -> bool:
     return any(name and not _is_number(name) for name in (asked.word, asked.tag))
 
 
-def roles_of(held: Held, asked: Columns = FOUND) -> Roles:
+def roles_of(held: Held, asked: Columns = FOUND) -> ColumnRoles:
     """The roles of columns. Raises InputError where several may have one, and where none can be the words."""
     word = _asked(held, asked.word, 'word_column') if asked.word else None
     tag = _asked(held, asked.tag, 'tag_column') if asked.tag else _tag_column(held, word)
@@ -134,7 +134,7 @@ def roles_of(held: Held, asked: Columns = FOUND) -> Roles:
         raise InputError(
             f'{held.path}:{held.number}: column {tag + 1} cannot be both word and tag; {remedy("tag_column")}'
         )
-    return Roles(word, tag, held.width, has_header(asked))
+    return ColumnRoles(word, tag, held.width, has_header(asked))
 
 
 def unknown_tag(path: Path, number: int, tag: str, first: bool) -> InputError:

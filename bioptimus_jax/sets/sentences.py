@@ -74,7 +74,7 @@ class Sentence:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class SplitReading:
     """One split, its tags in the scheme of its files.
 
     `mentions` are counted in the files, apart from any sentence; `left_out` of them are in no sentence, since they

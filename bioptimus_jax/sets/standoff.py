@@ -9,7 +9,7 @@ from pathlib import Path
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.folders import BRAT, MARKS, documents_of, form_of_folder
-from bioptimus_jax.sets.sentences import Reading, text_of
+from bioptimus_jax.sets.sentences import SplitReading, text_of
 
 OFFSET = r'\d{1,18}'
 """A place in a text: none is longer, and of thousands of digits Python makes no number."""
@@ -18,7 +18,7 @@ PUBTATOR_TEXT = re.compile(r'(\S+?)\|([ta])\|(.*)')
 OF_A2 = 'mentions of .a2, which in sets of events are the words that name events'
 
 
-def read_brat(folder: Path) -> Reading:
+def read_brat(folder: Path) -> SplitReading:
     """All documents NAME.txt of a folder with NAME.ann, or NAME.a1 and perhaps NAME.a2, beside each.
 
     Raises InputError with file and line.
@@ -33,7 +33,7 @@ def brat_documents(folder: Path, repairs: Counter[str]) -> list[Marked]:
     return [_brat_document(text, marks, repairs) for text, *marks in found.values()]
 
 
-def read_pubtator(path: Path) -> Reading:
+def read_pubtator(path: Path) -> SplitReading:
     """Titles, abstracts and mentions of a PubTator file; relations are counted only. Raises InputError."""
     repairs: Counter[str] = Counter()
     return reading(path, pubtator_documents(path, repairs), repairs)

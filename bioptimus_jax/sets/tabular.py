@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered
-from bioptimus_jax.sets.sentences import NAMES, Reading
+from bioptimus_jax.sets.prepared import TAGS, TOKENS, gathered_sentences
+from bioptimus_jax.sets.sentences import NAMES, SplitReading
 from bioptimus_jax.storage import tables
 
 DATA = 'data'
@@ -49,7 +49,7 @@ def has_tokens(path: Path) -> bool:
         return not {*schema.names}.isdisjoint(TOKENS)
 
 
-def read_tables(first: Path) -> Reading:
+def read_tables(first: Path) -> SplitReading:
     """The sentences of a split, tags as they stand there. Raises InputError with file and row."""
 
     def records() -> Iterator[tuple[str, Any, Any]]:
@@ -62,7 +62,7 @@ def read_tables(first: Path) -> Reading:
                     raise InputError(f'{where}: holds no list of words, or none of tags')
                 yield where, words, [_named(where, tag, names[1]) for tag in tags]
 
-    return gathered(first, records())
+    return gathered_sentences(first, records())
 
 
 def read_rows(first: Path) -> list[tuple[str, int, list[str]]]:
@@ -114,7 +114,7 @@ def _rows(path: Path, *choices: tuple[str, ...]) -> Iterator[tuple[int, dict[str
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[pyarrow.Schema, tables.Batches]]:
+def _opened(path: Path) -> Iterator[tuple[pyarrow.Schema, tables.BatchReader]]:
     try:
         with open(path, 'rb') as stored:
             yield tables.opened(path, stored)

@@ -110,7 +110,7 @@ def renamed(tags: Sequence[str], name_of: Callable[[str], str]) -> tuple[str, ..
     return tuple(found)
 
 
-def broken(tags: Sequence[str], scheme: Scheme) -> int:
+def count_broken(tags: Sequence[str], scheme: Scheme) -> int:
     """How many tags of a sentence contradict the scheme of their file, end of sentence included.
 
     IOB2: orphan I- tags. Closed schemes: tags that go on where nothing is open, or do not where something is. IOB1 and

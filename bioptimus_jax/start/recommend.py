@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.doctor import product_rate
-from bioptimus_jax.start.texts import Texts, look_into
+from bioptimus_jax.start.texts import TextSample, look_into
 from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
@@ -40,7 +40,7 @@ USABLE = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class UserWishes:
     """What the user says.
 
     `device` '': what is here; `devices` 0: all of them; `vocabulary` '': as the texts say; `keys`: those of the
@@ -82,7 +82,7 @@ class Machine:
         return f'{self.here.count} x {self.here.kind}'
 
 
-def recommend(asked: Asked) -> tuple[str, list[Choice]]:
+def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
     folder = folder_of(asked.source, asked.revision)
     if asked.vocabulary not in ('', *VOCABULARIES):
@@ -121,7 +121,7 @@ def based_on(
     return base, loaded
 
 
-def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
+def _data(asked: UserWishes, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
     yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
     if asked.revision:
@@ -132,12 +132,17 @@ def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
         yield Choice(
             f'config.corpus.audit.folder = {asked.sets!r}', 'texts of devel and test stay out of the corpus'
         )
-        more = f', task={asked.task!r}' if asked.task != Asked.task else ''
+        more = f', task={asked.task!r}' if asked.task != UserWishes.task else ''
         yield Choice(f'config.finetune.update(folder={asked.sets!r}{more})', 'every set in it is scored')
 
 
 def _computed(
-    asked: Asked, loaded: Any, shape: Architecture, subwords: Subwords, texts: Texts, machine: Machine
+    asked: UserWishes,
+    loaded: Any,
+    shape: Architecture,
+    subwords: Subwords,
+    texts: TextSample,
+    machine: Machine,
 ) -> Iterator[Choice]:
     """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
     if shape.positions < loaded.rows.max_document_pieces:
@@ -160,7 +165,7 @@ def _computed(
 
 
 def _vocabulary(
-    asked: Asked, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine
+    asked: UserWishes, loaded: Any, subwords: Subwords, texts: TextSample, machine: Machine
 ) -> tuple[str, float, Choice]:
     """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
     size = max(len(subwords.tokens), SMALLEST)
@@ -176,7 +181,7 @@ def _vocabulary(
     return chosen, found[chosen].pieces_per_word, line
 
 
-def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:
+def _length(asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:
     """How long, in which batches, how fast."""
     affordable = _pieces(asked, loaded, machine)
     pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
@@ -220,7 +225,7 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
         yield Choice(f'config.pretrain.learning_rate = {half:g}', 'half of that of base models')
 
 
-def _pieces(asked: Asked, loaded: Any, machine: Machine) -> float:
+def _pieces(asked: UserWishes, loaded: Any, machine: Machine) -> float:
     """Pieces that are trained on in the hours."""
     experiment = Experiment.from_config(loaded, paths=False)
     # FLOPs of a piece do not depend on the length of the corpus, so any length will do.
@@ -246,7 +251,7 @@ def _rounded(number: float) -> int:
     return int(float(f'{number:.2g}'))
 
 
-def written(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
+def config_text(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
     """The config file: fewer than 25 lines of code, each choice with its why."""
     lines = [
         f'"""Written by `{command}`.',

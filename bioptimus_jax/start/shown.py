@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class ShownRow:
     """A row of the first step: its documents, pieces and, by phase, what the model reads of the same pieces."""
 
     number: int
@@ -48,7 +48,7 @@ class Row:
     phases: dict[str, list[Piece]]
 
 
-def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
+def first_rows(run: Run, count: int, most: int) -> Iterator[ShownRow]:
     """The first rows of step 0, of each at most so many pieces.
 
     A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Nothing is
@@ -85,7 +85,7 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
         ]
         documents = int((batch['segment_lengths'][at] > 0).sum())
         phases = {name: _read(plain, subwords, one, at) for name, one in masked.items()}
-        yield Row(int(number), documents, filled, plain, phases)
+        yield ShownRow(int(number), documents, filled, plain, phases)
 
 
 def _read(plain: list[Piece], subwords: Subwords, masked: Masked | None, row: int) -> list[Piece]:

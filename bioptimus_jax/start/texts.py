@@ -19,7 +19,7 @@ CHARACTERS = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Texts:
+class TextSample:
     """`words` in all files, estimated by their sizes unless `counted`; `sample`: documents that were read."""
 
     words: float
@@ -43,7 +43,7 @@ def local_texts(given: str) -> tuple[str, ...]:
     return patterns
 
 
-def look_into(settings: Corpus) -> Texts:
+def look_into(settings: Corpus) -> TextSample:
     """A look into the files of `settings.inputs`.
 
     Raises ConfigError and InputError as stage `corpus` does, and InputError where there is no text at all.
@@ -51,7 +51,7 @@ def look_into(settings: Corpus) -> Texts:
     files = input_files(settings)
     chosen = files[:: -(-len(files) // FILES)]
     beginnings = [_beginning(path, prefix, settings) for path, prefix in named_files(chosen)]
-    # Of versions and deletions only what was read can be told.
+    # Only what was read can tell of versions and deletions.
     stand = standing([Identities.of(one.records) for one in beginnings])
     sample = [
         record.text
@@ -65,7 +65,7 @@ def look_into(settings: Corpus) -> Texts:
     if not words:
         raise InputError(f'{chosen[0]}: holds no document with text; correct the texts or corpus.text_fields')
     size = sum(path.stat().st_size for path in files)
-    return Texts(float(words) if whole else words * size / stored, whole, sample)
+    return TextSample(float(words) if whole else words * size / stored, whole, sample)
 
 
 @dataclasses.dataclass(frozen=True)

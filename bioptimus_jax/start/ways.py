@@ -15,7 +15,7 @@ from bioptimus_jax.scoring.metrics import divided
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.build import trained
-from bioptimus_jax.vocab.compare import measure, new_tokens
+from bioptimus_jax.vocab.compare import measure_pieces, new_tokens
 
 KEEP, APPEND, REPLACE = 'keep', 'append', 'replace'
 VOCABULARIES = {KEEP: 'source', APPEND: 'append', REPLACE: 'train'}
@@ -73,7 +73,7 @@ def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
 
 
 def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way:
-    shares, _ = measure(subwords, texts)
+    shares, _ = measure_pieces(subwords, texts)
     return Way(
         subwords,
         len(new_tokens(subwords, source)),
@@ -105,7 +105,7 @@ def decide(
 ) -> tuple[str, str]:
     """What to do where so many `pieces` are trained on, unless somebody has `asked` for something; and why.
 
-    Of the new vocabularies the one with which training reads more `text` for the same work.
+    Among the new vocabularies it is the one with which training reads more `text` for the same work.
     """
     best = asked if asked in (APPEND, REPLACE) else max((REPLACE, APPEND), key=lambda name: text[name])
     worth_it, why = worth(found[best], found[KEEP], pieces)

@@ -81,7 +81,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(left_by_a_kill)
     hidden, before = temporary(folder), temporary(folder.with_name(f'{folder.name}.old'))
     hidden.mkdir()
-    # That of a new folder without the right to enter is that of a new file.
+    # A new file's mode is a new folder's without the right to enter.
     mode = stat.S_IMODE(hidden.stat().st_mode) & 0o666
     try:
         yield hidden

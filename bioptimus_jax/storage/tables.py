@@ -26,11 +26,11 @@ REMEDY = 'save the data set to disk again'
 NUMBERED = re.compile(r'(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?P<rest>.*\.parquet)')
 ONLY_NUMBER = re.compile(r'\d+\.parquet')
 END = b'\xff\xff\xff\xff\0\0\0\0'  # of an Arrow stream that was written to its end
-Batches = Callable[[list[str]], Iterator[tuple[pyarrow.RecordBatch, int]]]
+BatchReader = Callable[[list[str]], Iterator[tuple[pyarrow.RecordBatch, int]]]
 """Batches of the named columns, each with the bytes of the file that are read."""
 
 
-def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     """The schema and the rows of an open file.
 
     Raises InputError for a pointer of Git LFS, and OSError and pyarrow's errors, then and while rows are read.
@@ -39,7 +39,7 @@ def opened(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
     return READERS[path.suffix](path, stored)
 
 
-def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     file = pyarrow.parquet.ParquetFile(stored, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def batches(columns: list[str]) -> Iterator[tuple[pyarrow.RecordBatch, int]]:
@@ -51,7 +51,7 @@ def _parquet(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
     return file.schema_arrow, batches
 
 
-def _arrow(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, Batches]:
+def _arrow(path: Path, stored: BinaryIO) -> tuple[pyarrow.Schema, BatchReader]:
     # Mapped into memory, a length that lies is outside of the file and allocates nothing.
     mapped = pyarrow.memory_map(str(path))
     stream = pyarrow.ipc.open_stream(mapped)

@@ -18,7 +18,7 @@ from bioptimus_jax.surgery.config import Surgery
 
 SYNTHESISED, FRESH = 'synthesised', 'fresh'
 NEIGHBOURS = 10
-TOKENS = 'tokens.jsonl'
+TOKENS_FILE = 'tokens.jsonl'
 """File of stage surgery: a record for every token."""
 
 

@@ -207,7 +207,7 @@ def differences(
 
 
 def _states(encode: Callable[..., Any], batch: Any, layer: int) -> jax.Array:
-    # Of all layers' states one is used: under jit the layers above it are neither computed nor differentiated.
+    # Only one layer's states are used, so under jit the layers above it are neither computed nor differentiated.
     return cast(jax.Array, encode(batch) if layer < 0 else encode(batch, all_layers=True)[layer])
 
 

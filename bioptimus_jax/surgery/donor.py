@@ -20,8 +20,8 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
-from bioptimus_jax.model.loaded import check as check_tokenizer
-from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.loaded import check_folder as check_tokenizer
+from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.manifests import Manifest
@@ -113,7 +113,7 @@ def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Don
 
 def _of_model(folder: Path, known: Subwords, seed: int) -> np.ndarray:
     """The input rows of a model, [W, E]; NaN for tokens that it does not have."""
-    model = load(folder, seed)
+    model = load_model(folder, seed)
     shared_W, table_VxE = known.shared_with(model.subwords), model.table()
     return np.where((shared_W >= 0)[:, None], table_VxE[np.maximum(shared_W, 0)], np.nan)
 

@@ -23,7 +23,7 @@ from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
 from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
 from bioptimus_jax.vocab import lists
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 MEASURED = 4  # contexts of a token at most: measuring more would soon take longer than the fit
 WIDTHS = 16  # windows are cut to a multiple of so many pieces, each compiled once
@@ -45,6 +45,15 @@ def check(settings: Surgery, architecture: Architecture, has_head: bool, owner: 
             f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} needs a masked-LM head, which {owner} '
             'does not have; set it to 0, or take a source with one'
         )
+    _untied(settings, architecture, owner)
+
+
+def _untied(settings: Surgery, architecture: Architecture, owner: str) -> None:
+    if settings.fit_cross_entropy and architecture.untied:
+        raise ConfigError(
+            f'config.surgery.fit_cross_entropy: {settings.fit_cross_entropy:g} fits rows that are read and predicted, '
+            f'but {owner} predicts from a table of its own (tie_word_embeddings is false); set it to 0'
+        )
 
 
 def steps(settings: Surgery) -> int:
@@ -57,7 +66,7 @@ def fitted(
     made: NewRows,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     seed: int,
     advance: Callable[[int], None],
 ) -> NewRows:
@@ -171,7 +180,7 @@ def disagreements(
             found.append((squares_BxP * kept_BxP).sum(axis=1) / kept_BxP.sum(axis=1))
         return tuple(found)
 
-    # By length, so that most batches can be cut to a small width.
+    # Sorted by length, so that most batches can be cut to a small width.
     order_X = np.argsort(taught.source_length, kind='stable')
     results = [np.empty(len(order_X)) for _ in rows]
     for start in range(0, len(order_X), BATCH):

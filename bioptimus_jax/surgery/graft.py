@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.model.loaded import check as check_tokenizer
+from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
@@ -27,14 +27,17 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, whole_folder, write_json, write_jsonl
 from bioptimus_jax.surgery import account, bias, donor, fit, rows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
-from bioptimus_jax.surgery.initialisations import Spellings
+from bioptimus_jax.surgery.initialisations import Inputs, Spellings, averaged_input
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
-from bioptimus_jax.surgery.spelling import written
+from bioptimus_jax.surgery.spelling import with_borders
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import agreement, lists
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
+
+OUTPUT_STREAM = 2**32
+"""Added to the seed where rows of an output table are drawn: beyond every seed, so that they are not the input rows."""
 
 
 def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
-    write_jsonl(folder / account.TOKENS, (record.json() for record in records))
+    write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
@@ -194,13 +197,30 @@ def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], acco
     return source.parameters, account.Ledger(_origins(source), source.table(), source.vocabulary)
 
 
+def output_rows(settings: Surgery, table_VxD: np.ndarray, spellings: Spellings, seed: int) -> np.ndarray:
+    """New rows of an output layer's own table: float64 [N, D].
+
+    Drawn by chance where input rows are; otherwise the mean of the output rows of a token's pieces, or of all rows
+    where there are none: states and donors tell how a token is read, not how it is predicted.
+    """
+    initialisation = settings.initialisation
+    if initialisation.drawn and initialisation.rows:
+        given = Inputs(
+            table_VxD, spellings, np.zeros(len(spellings), np.int64), settings, seed + OUTPUT_STREAM
+        )
+        return initialisation.rows(given)
+    made_NxD = averaged_input(table_VxD, spellings)
+    made_NxD = np.where(np.isnan(made_NxD), table_VxD.mean(axis=0, dtype=np.float64), made_NxD)
+    return rows.shuffled(made_NxD, seed) if settings.dealt else made_NxD
+
+
 def graft(
     run: Run[HasSurgery], source: Loaded, known: subwords.Subwords, architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
-    """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
+    """The source's parameters with table and output layer for the run's vocabulary, and where each row came from.
 
     Shared rows and biases are copied (`Subwords.shared_with`), the others synthesised; the rows that pad the table are
-    0.
+    0. So it is with an output table of its own, whose new rows are `output_rows`.
     """
     shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
@@ -212,7 +232,7 @@ def graft(
             'run `bioptimus vocab` and `bioptimus contexts` again with this source'
         )
     spellings = source.subwords.spell_tokens(known, new_W)
-    new = synthesise(run, source, tokens, spellings, written(known, new_W))
+    new = synthesise(run, source, tokens, spellings, with_borders(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias
@@ -221,11 +241,18 @@ def graft(
     flat[table] = np.pad(filled_WxD, (padding, (0, 0)))
     if len(new_W):
         origins[table] = new.kind
+    if architecture.untied:
+        own = architecture.output_table
+        output_VxD = np.asarray(flat[own])[: len(source.vocabulary)]
+        of_new_NxD = output_rows(run.config.surgery, output_VxD, new.spellings, run.config.seed)
+        flat[own] = np.pad(rows.filled_table(shared_W, output_VxD, new_W, of_new_NxD), (padding, (0, 0)))
+        if len(new_W):
+            origins[own] = account.FRESH if own in source.fresh else new.kind
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
         rule, vocab = run.config.surgery.bias, run.folder('vocab')
         new_bias_N, fitted_bias = _bias(rule, vocab, bias_V, shared_W, new_W, new.spellings)
-        # As a table with one column: so every entry is checked as rows are.
+        # Taken as a table with one column, so that every entry is checked as rows are.
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
         flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
         if len(new_W):

@@ -9,14 +9,14 @@ import dataclasses
 import numpy as np
 
 from bioptimus_jax.rows.packing import best_fit
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import StateReading
 
 ROW_LENGTHS = (128, 256, 512)
 SLOT_STEPS = 16  # numbers of slots that a shape can have: few, because each is compiled
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
+class WindowBatch:
     """Rows, the slots of each shard, and for every entry that the batch answers the slot, of all S * K, of its piece.
 
     A slot is a place among the pieces of its shard, row after row; `segments` is 0 for padding and another number
@@ -32,14 +32,14 @@ class Batch:
     windows: int
 
 
-class Layout:
+class BatchLayout:
     """The batches of a reading, each made when it is asked for; a function of the arguments alone.
 
     A batch has at most `batch_pieces` places, but one row a shard at least. All batches of one row length have one
     shape. `longest`: pieces of a window at most.
     """
 
-    def __init__(self, reading: Reading, batch_pieces: int, longest: int, shards: int):
+    def __init__(self, reading: StateReading, batch_pieces: int, longest: int, shards: int):
         self.reading, self.shards = reading, shards
         self.lengths_W = np.array([len(window) for window in reading.windows], np.int64)
         numbers = np.arange(len(reading.windows) + 1)
@@ -78,7 +78,7 @@ class Layout:
             count = share * self.shards
             self.planned += [(rows[i : i + count], count, length, slots) for i in range(0, len(rows), count)]
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> WindowBatch:
         """The batch of that number."""
         rows, count, length, slots = self.planned[number]
         windows = np.concatenate(rows)
@@ -103,7 +103,9 @@ class Layout:
         entries = self.by_window_E[_members(self.entry_edges, windows)]
         slot_of_entry = self.slot_P[self.piece_E[entries]]
         tokens_BxL, segments_BxL, positions_BxL = columns.reshape(3, count, length)
-        return Batch(tokens_BxL, segments_BxL, positions_BxL, slots_SxK, entries, slot_of_entry, len(windows))
+        return WindowBatch(
+            tokens_BxL, segments_BxL, positions_BxL, slots_SxK, entries, slot_of_entry, len(windows)
+        )
 
 
 def _members(edges: np.ndarray, windows: np.ndarray) -> np.ndarray:

@@ -16,10 +16,16 @@ from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
-from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.surgery.reading import (
+    Occurrences,
+    StateReading,
+    choose_occurrences,
+    read_alone,
+    read_contexts,
+)
+from bioptimus_jax.vocab.contexts import TokenContexts
 
-Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
+Sums = Callable[[Loaded, StateReading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
 
 
@@ -39,7 +45,7 @@ class Material:
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
     for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
-    `donated`: what a donor knows of them.
+    `donated`: what a donor knows of them. `vocabulary`, `tokens`: the tokens of the source and the new ones.
     """
 
     table: np.ndarray
@@ -53,13 +59,15 @@ class Material:
     windows: int = 0
     spelled: spelling.Spelled | None = None
     donated: Donated | None = None
+    vocabulary: Sequence[str] = ()
+    tokens: Sequence[str] = ()
 
     def inputs(
         self, settings: Surgery, seed: int, advance: Callable[[int], None] = lambda tokens: None
     ) -> Inputs:
         """What the initialisation of a setting asks for: means over the layers that the setting reads."""
         reads = settings.initialisation
-        found: dict[str, Any] = {'advance': advance}
+        found: dict[str, Any] = {'advance': advance, 'vocabulary': self.vocabulary, 'tokens': self.tokens}
         contexts_N = np.zeros(len(self.spellings), np.int64)
         if reads.isolated_states:
             found['isolated'] = self._of_layers(self.isolated[settings.pooling], settings)
@@ -89,7 +97,7 @@ def gather(
     source: Loaded,
     tokens: Sequence[str],
     spellings: list[list[int]],
-    contexts: Contexts | None,
+    contexts: TokenContexts | None,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
@@ -104,7 +112,8 @@ def gather(
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.isolated_states}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
+    names: dict[str, Any] = {'vocabulary': source.vocabulary, 'tokens': tokens}
+    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {}, **names)
     # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
@@ -138,13 +147,14 @@ def _with_contexts(
     material: Material,
     source: Loaded,
     tokens: Sequence[str],
-    contexts: Contexts,
+    contexts: TokenContexts,
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
 ) -> Material:
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
+    # In a fixed order: sums that an interrupted attempt has kept are by the numbers of targets.
     arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
     # Each arm has targets of its own, so that a sentence of several arms is encoded once for all of them.
     targets_of = {arm: slice(n * count, (n + 1) * count) for n, arm in enumerate(arms)}

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.storage.files import atomic
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import StateReading
 
 
-def key_of(reading: Reading, parameters: Mapping[str, np.ndarray], *facts: object) -> str:
+def key_of(reading: StateReading, parameters: Mapping[str, np.ndarray], *facts: object) -> str:
     """SHA-256 of everything that decides the sums: the reading, the weights by path, and what else is given."""
     sha = hashlib.sha256(repr((facts, list(parameters), [len(w) for w in reading.windows])).encode())
     columns = (reading.window, reading.position, reading.target, reading.weight, reading.contexts)

@@ -14,7 +14,7 @@ import tokenizers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.tokenizer.subwords import Subwords
-from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.contexts import TokenContexts
 
 TOKENIZER_BATCH = 500
 POOLINGS = ('mean', 'first', 'last')
@@ -26,7 +26,7 @@ Occurrences = dict[int, dict[int, list[tuple[int, int]]]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class StateReading:
     """What is encoded, and what is read: piece `position[k]` of `windows[window[k]]` counts for `target[k]`.
 
     `weight` is 1 / (pieces of that target in that context), so a target's sum over K is the sum over its
@@ -65,14 +65,14 @@ class _Collector:
             self.weight.append(1 / len(distinct))
         self.contexts[target] += bool(distinct)
 
-    def reading(self) -> Reading:
+    def reading(self) -> StateReading:
         window, position, target = (np.array(c, np.int64) for c in (self.window, self.position, self.target))
-        return Reading(self.windows, window, position, target, np.array(self.weight), self.contexts)
+        return StateReading(self.windows, window, position, target, np.array(self.weight), self.contexts)
 
 
 def read_alone(
     subwords: Subwords, capacity: int, spellings: Sequence[Sequence[int]], pooling: str = POOLINGS[0]
-) -> Reading:
+) -> StateReading:
     """Every token fed alone, between special tokens, and its pieces read. Empty spellings are left out."""
     collector = _Collector(subwords, len(spellings))
     for target, pieces in enumerate(spellings):
@@ -90,7 +90,7 @@ def read_contexts(
     occurrences: Occurrences,
     targets: int,
     pooling: Mapping[int, str] | None = None,
-) -> Reading:
+) -> StateReading:
     """The pieces that overlap each token's character spans, in every sentence that serves a token.
 
     A context is a sentence: one mean over the pieces of all spans of a token there (stage `contexts` names the first
@@ -163,7 +163,7 @@ def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 
 
 
 def choose_occurrences(
-    contexts: Contexts, targets: dict[str, int], choice: str, seed: int, most: int = 0
+    contexts: TokenContexts, targets: dict[str, int], choice: str, seed: int, most: int = 0
 ) -> Occurrences:
     """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` and `most` want.
 

@@ -21,12 +21,12 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
-from bioptimus_jax.model.loaded import Loaded, load
+from bioptimus_jax.model.loaded import Loaded, load_model
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.surgery import partial
-from bioptimus_jax.surgery.layout import Batch, Layout
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.layout import BatchLayout, WindowBatch
+from bioptimus_jax.surgery.reading import StateReading
 
 SECONDS_BETWEEN_SAVES = 60
 CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
@@ -36,12 +36,12 @@ DEVICE_PIECES = 65536  # of a GPU or TPU
 def load_source(source: Source, seed: int) -> Loaded | None:
     """The model of `config.source`; None where its path is empty. Raises InputError for a bad folder."""
     folder = source_folder(source)
-    return None if folder is None else load(folder, seed)
+    return None if folder is None else load_model(folder, seed)
 
 
 def sum_states(
     source: Loaded,
-    reading: Reading,
+    reading: StateReading,
     batch_pieces: int,
     advance: Callable[[int], None] = lambda windows: None,
     layers: Sequence[int] = (),
@@ -63,7 +63,7 @@ def sum_states(
     mesh = Mesh(np.array(devices), ('rows',), axis_types=(AxisType.Auto,))
     dtype, suitable = suiting(devices)
     batch_pieces = batch_pieces or suitable
-    layout = Layout(reading, batch_pieces, source.capacity + 2, mesh.size)
+    layout = BatchLayout(reading, batch_pieces, source.capacity + 2, mesh.size)
     width = source.architecture.hidden * max(len(layers), 1)
     sums_NxD, done, key = np.zeros((len(reading.contexts), width)), 0, ''
     if kept is not None:
@@ -124,12 +124,12 @@ def add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.nda
 
 
 def _encoded(
-    source: Loaded, dtype: str, mesh: Mesh, layout: Layout, first: int, layers: tuple[int, ...] = ()
-) -> Iterator[tuple[Batch, np.ndarray]]:
+    source: Loaded, dtype: str, mesh: Mesh, layout: BatchLayout, first: int, layers: tuple[int, ...] = ()
+) -> Iterator[tuple[WindowBatch, np.ndarray]]:
     """The batches from number `first` on with the states in their slots; the devices are one batch ahead."""
     everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec('rows'))
     parameters = jax.device_put(source.encoder, everywhere)
-    waiting: collections.deque[tuple[Batch, jax.Array]] = collections.deque()
+    waiting: collections.deque[tuple[WindowBatch, jax.Array]] = collections.deque()
     for number in range(first, len(layout)):
         batch = layout.batch(number)
         arrays = (batch.tokens_BxL, batch.segments_BxL, batch.positions_BxL, batch.slots_SxK)

@@ -47,13 +47,13 @@ def spelled(
     Special and reserved tokens teach nothing, nor do tokens that are hidden.
     """
     started, known_K = time.monotonic(), np.sort(subwords.drawn_N)
-    texts, rows_KxD = written(subwords, known_K), table_VxD[known_K]
+    texts, rows_KxD = with_borders(subwords, known_K), table_VxD[known_K]
     rows_NxD, halfway = fitted(texts, rows_KxD)(tokens), time.monotonic()
     anchors_MxD = crossed(texts, rows_KxD, np.searchsorted(known_K, anchors_M), seed)
     return Spelled(rows_NxD, anchors_MxD, (halfway - started, time.monotonic() - halfway))
 
 
-def written(subwords: Subwords, numbers: Iterable[int]) -> list[str]:
+def with_borders(subwords: Subwords, numbers: Iterable[int]) -> list[str]:
     """Tokens with marks of their borders, `<kinase>`; one that continues a word has no first mark, `ase>`."""
     return [f'{"<" if subwords.begins_V[i] else ""}{subwords.text(int(i))}>' for i in numbers]
 

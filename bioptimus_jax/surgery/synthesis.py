@@ -16,7 +16,7 @@ from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import StateReading
 from bioptimus_jax.surgery.source import sum_states, watched
 from bioptimus_jax.vocab.contexts import load_contexts
 
@@ -35,7 +35,7 @@ def synthesise(
 ) -> NewRows:
     """Rows for tokens that the source does not have but can spell, as the configuration wants them.
 
-    `written`: the tokens as `spelling.written` has them.
+    `written`: the tokens as `spelling.with_borders` has them.
     """
     settings, seed = run.config.surgery, run.config.seed
     run.metrics.add('surgery', Start(step=0))
@@ -64,7 +64,7 @@ def synthesise(
 def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
     """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
 
-    def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
+    def sums(source: Loaded, read: StateReading, layers: Sequence[int], label: str) -> np.ndarray:
         progress = run.console.progress(f'surgery, {label}', len(read.windows), 'windows')
         kept = run.scratch('surgery') / f'{label}.npz' if keep else None
         advance = watched(progress, run.console.check_stop)

@@ -14,11 +14,11 @@ UNSPACED = (
 )
 """Scripts that put no blanks between words (Han, Bopomofo, kana, Thai, Lao, Tibetan, Burmese, Khmer, Tai, Balinese,
 Javanese): each letter is a word."""
-MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
+COMBINING_MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
 """Accents, vowel signs and points: they go with the letter before them."""
 UNSPACED_SCRIPT = re.compile(f'[{UNSPACED}]')
 LETTER = re.compile(f'(?![\\W_])[{UNSPACED}]')
-LETTER_WITH_MARKS = re.compile(f'{LETTER.pattern}[{MARKS}]*')
+LETTER_WITH_MARKS = re.compile(f'{LETTER.pattern}[{COMBINING_MARKS}]*')
 
 
 def count_words(text: str) -> int:

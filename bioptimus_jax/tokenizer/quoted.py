@@ -63,6 +63,6 @@ def quotations(texts: Iterable[str], quoted: Collection[str]) -> int:
     return sum(text.count(token) for text in texts for token in quoted)
 
 
-def in_words(count: int) -> str:
+def quotation_note(count: int) -> str:
     """What is said of so many quotations."""
     return f'{numbered(count, "special token")} written in texts, read as text'

@@ -166,7 +166,7 @@ class Subwords(Vocabulary):
     def shared_with(self, source: 'Subwords') -> np.ndarray:
         """For every token the id of the same token in `source`, or -1: int64 [V].
 
-        Special tokens are the same where their roles are. Of others the strings decide, never the ids; in vocabularies
+        Special tokens are the same where their roles are. For others the strings decide, never the ids; in vocabularies
         of two kinds the characters that the token stands for, and whether a word begins with it. Where several tokens
         of the source have these, the lowest id is taken.
         """
@@ -314,7 +314,7 @@ class Kind(abc.ABC):
 
     def stretches(self, text: str) -> list[str]:
         """The text cut at its spaces, into what is tokenised by itself as it is within the text."""
-        # Of several spaces only the last goes with the word: a text is cut before a space between two other characters.
+        # Only the last of several spaces goes with the word: a text is cut before a space between two other characters.
         return SINGLE_SPACE.split(text) if self.carries_space else text.split(' ')
 
     def count_words(

@@ -16,7 +16,9 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.tokenizer.subwords import LEGACY_FILES, READY, SETTINGS, Roles, Subwords, with_type
 
-NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
+NAMES_OF_ROLES = dict(
+    pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token'
+)
 """What transformers calls the special tokens, by their roles."""
 ENDS = ('bos_token', 'eos_token')
 """Two more, most often of the tokens that are also named cls_token and sep_token."""
@@ -29,9 +31,9 @@ SWITCHES = {
 """Keys of tokenizer_config.json and what BERT's normaliser calls them."""
 
 
-def named(roles: Roles) -> dict[str, str]:
+def named_roles(roles: Roles) -> dict[str, str]:
     """The special tokens as tokenizer_config.json names them."""
-    return {NAMES[role]: token for role, token in roles._asdict().items()}
+    return {NAMES_OF_ROLES[role]: token for role, token in roles._asdict().items()}
 
 
 def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict[str, Any]) -> None:
@@ -103,13 +105,13 @@ def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
     """Key of transformers -> the special token that a folder names, and the file that is to be mended."""
-    return _said(folder, NAMES.values())
+    return _said(folder, NAMES_OF_ROLES.values())
 
 
 def said_ends(folder: Path, tokenizer: tokenizers.Tokenizer, roles: Roles) -> dict[str, str]:
     """The tokens of ENDS that a folder names, by key, as far as they are of the tokenizer and have no other role."""
-    named = {key: token for key, (token, _) in _said(folder, ENDS).items() if token not in roles}
-    return {key: token for key, token in named.items() if tokenizer.token_to_id(token) is not None}
+    named_roles = {key: token for key, (token, _) in _said(folder, ENDS).items() if token not in roles}
+    return {key: token for key, token in named_roles.items() if tokenizer.token_to_id(token) is not None}
 
 
 def _said(folder: Path, keys: Iterable[str]) -> dict[str, tuple[str, Path]]:
@@ -175,7 +177,7 @@ def _special(said: dict[str, Any]) -> list[Any]:
     """Special tokens that are named, then those that are listed."""
     listed = [said[key] for key in EXTRA if said.get(key)]
     more = [t for each in listed for t in (each.values() if isinstance(each, dict) else each)]
-    return [*(said[key] for key in NAMES.values() if said.get(key)), *more]
+    return [*(said[key] for key in NAMES_OF_ROLES.values() if said.get(key)), *more]
 
 
 def _token(value: Any, file: Path, special: bool = True) -> AddedToken:

@@ -26,7 +26,7 @@ from bioptimus_jax.tokenizer.subwords import (
     deciding_file,
     file_names,
 )
-from bioptimus_jax.tokenizer.tokenizer_files import ENDS, NAMES, SWITCHES, plain_steps, unsaid_type
+from bioptimus_jax.tokenizer.tokenizer_files import ENDS, NAMES_OF_ROLES, SWITCHES, plain_steps, unsaid_type
 
 UNKNOWN = ('unk_token', 'fuse_unk')
 """Settings of a model that decide what becomes of characters that it lacks."""
@@ -55,7 +55,10 @@ def for_texts(tokenizer: Any, kept: Collection[str] = ()) -> Any:
 
     It is a copy, saved as the tokenizer itself is; its `quoted` are the tokens that are text.
     """
-    reader, named = copy.copy(tokenizer), (getattr(tokenizer, key) for key in (*NAMES.values(), *ENDS))
+    reader, named = (
+        copy.copy(tokenizer),
+        (getattr(tokenizer, key) for key in (*NAMES_OF_ROLES.values(), *ENDS)),
+    )
     reader.quoted = {token for token in named if token} - set(kept)
     reader._tokenizer = reader_of_texts(tokenizer.backend_tokenizer, reader.quoted)
     reader.split_special_tokens = True
@@ -153,7 +156,7 @@ def difference(loaded: Any, ours: Subwords, texts: Iterable[str] = ()) -> str:
 
     Compared are every setting, token and flag, and what becomes of `texts` and PROBES, one by one and in pairs.
     """
-    for role, key in NAMES.items():
+    for role, key in NAMES_OF_ROLES.items():
         name = ours.tokens[getattr(ours, role)]
         if getattr(loaded, key) != name:
             return f'{key} is {getattr(loaded, key)!r} in transformers, {name!r} here'

@@ -26,7 +26,7 @@ from bioptimus_jax.tokenizer.subwords import (
     main_files,
 )
 from bioptimus_jax.vocab import agreement, frequency
-from bioptimus_jax.vocab.compare import compare, new_tokens
+from bioptimus_jax.vocab.compare import compare_vocabularies, new_tokens
 from bioptimus_jax.vocab.config import HasVocab
 from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
 
@@ -195,7 +195,9 @@ def _write_comparison(
 ) -> dict[str, Any]:
     new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
-    report = compare(subwords, source, [documents[i].text for i in range(0, len(documents), step)])
+    report = compare_vocabularies(
+        subwords, source, [documents[i].text for i in range(0, len(documents), step)]
+    )
     report = dataclasses.replace(report, unreached=tuple(unreached) or None)
     write_json(folder / 'comparison.json', report.json())
     pieces = f'{report.vocabulary.pieces_per_word:.2f} pieces a word'

@@ -20,14 +20,14 @@ def new_tokens(subwords: Subwords, source: Subwords | None) -> list[str]:
     return [subwords.tokens[i] for i in np.flatnonzero(subwords.shared_with(source) < 0)]
 
 
-def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> Comparison:
+def compare_vocabularies(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> Comparison:
     """Sizes, kept/new/lost tokens, and both tokenizers' `measure` on `texts`.
 
     `examples` are the most frequent new whole words of `texts`, with the source's pieces for each.
     """
     texts = list(texts)
     tokens = subwords.tokens
-    own, counts = measure(subwords, texts)
+    own, counts = measure_pieces(subwords, texts)
     alone = Comparison(size=len(tokens), documents_measured=len(texts), vocabulary=own)
     if source is None:
         return alone
@@ -38,7 +38,7 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     spelled = {i: source.kind.spell(source.reader, subwords.text(i), False) for i in frequent}
     return dataclasses.replace(
         alone,
-        source=measure(source, texts)[0],
+        source=measure_pieces(source, texts)[0],
         source_size=len(source.tokens),
         kept=len(tokens) - len(new),
         new=len(new),
@@ -50,7 +50,7 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     )
 
 
-def measure(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCorpus, Counter[str]]:
+def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCorpus, Counter[str]]:
     """Words (of the tokenizer), pieces a word, one-piece and unknown words; piece counts."""
     pieces: Counter[str] = Counter()
     words = single = 0

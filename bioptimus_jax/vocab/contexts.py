@@ -68,7 +68,7 @@ class Located(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Contexts:
+class TokenContexts:
     """The sampled sentences, and one entry per sampled occurrence of a token (columns of equal length).
 
     `sentence` indexes `sentences`; `start` and `end` are characters of that text; `rank` counts a token's
@@ -83,11 +83,11 @@ class Contexts:
     rank: np.ndarray
 
 
-def load_contexts(folder: Path) -> Contexts:
+def load_contexts(folder: Path) -> TokenContexts:
     """The contexts of a finished stage. Raises InputError for missing or damaged tables."""
     sentences, occurrences = (_read(folder / name) for name in ('sentences.parquet', 'occurrences.parquet'))
     columns = {name: occurrences[name].to_numpy() for name in ('sentence', 'start', 'end', 'rank')}
-    return Contexts(sentences['text'].to_pylist(), occurrences['token'].to_pylist(), **columns)
+    return TokenContexts(sentences['text'].to_pylist(), occurrences['token'].to_pylist(), **columns)
 
 
 def _read(path: Path) -> pyarrow.Table:
@@ -144,7 +144,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     return counts
 
 
-def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> Contexts:
+def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> TokenContexts:
     """A sample of up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
 
     At most about `most_documents` training documents are searched, in blocks spread over the corpus.
@@ -159,7 +159,7 @@ def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_document
         rows = _locate_all(run.console, pool, search.candidates, run.config.contexts.max_characters)
     sentences, occurrences = _tables(tokens, rows)
     columns = {name: np.array(occurrences[name], np.int64) for name in ('sentence', 'start', 'end', 'rank')}
-    return Contexts(list(sentences['text']), occurrences['token'], **columns)
+    return TokenContexts(list(sentences['text']), occurrences['token'], **columns)
 
 
 def _scan_all(
@@ -264,7 +264,7 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[Located]) -> None:
 def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
 
-    Of equal sentences the first stands for all: each is encoded once, whatever tokens it serves.
+    The first of equal sentences stands for all: each is encoded once, whatever tokens it serves.
     """
     place_of: dict[str, tuple[str, int]] = {}
     for document, number, text in sorted({(row.document, row.number, row.text) for row in rows}):

@@ -1,7 +1,7 @@
 """Word counts of the run's corpus and of a general one, in worker processes; counts of parts add up.
 
-Of a large corpus a sample of documents is counted: more text changes a vocabulary at its rare end only, and costs a
-string in memory for every misspelling. Which documents is decided by a hash of their ids alone.
+Only a sample of a large corpus is counted: more text changes a vocabulary at its rare end only, and costs a string in
+memory for every misspelling. Which documents is decided by a hash of their ids alone.
 """
 
 import dataclasses

@@ -40,7 +40,7 @@ def refuse(event: str, arguments: tuple) -> None:
 
 
 def fsync(_descriptor: int) -> None:
-    """In place of os.fsync."""
+    """Do nothing where os.fsync would wait for the disk."""
 
 
 os.fsync = fsync

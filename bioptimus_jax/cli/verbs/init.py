@@ -79,10 +79,10 @@ def _call(command: Command) -> None:
     if to.exists() and not options.replace:
         raise ConfigError(f'{to}: already exists; name another file, or give --replace')
     _ask(options)
-    from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+    from bioptimus_jax.start.recommend import UserWishes, config_text, recommend  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
-    asked = Asked(
+    asked = UserWishes(
         options.source,
         local_texts(options.texts),
         options.hours,
@@ -96,7 +96,7 @@ def _call(command: Command) -> None:
     )
     base, choices = recommend(asked)
     with atomic(to) as file:
-        file.write(written(base, choices, _command_of(asked, options.file), options.file))
+        file.write(config_text(base, choices, _command_of(asked, options.file), options.file))
     print(printable('\n'.join(map(str, choices))))
     device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
     print(
@@ -154,7 +154,7 @@ VERB = Verb(
             '--task',
             'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
-            choices=tuple(TASKS),
+            choices=TASKS,
         ),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'

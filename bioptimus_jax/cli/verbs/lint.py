@@ -1,7 +1,7 @@
 """`bioptimus lint`: check data sets for problems.
 
 What is worth knowing about sets before a model is trained on them: how columns are read, counts beside the
-published ones, texts that are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences
+published ones, texts that are in two splits. For entities also tag scheme, repairs, orphan I- tags, sentences
 tagged in two ways. With a model, words that its tokenizer loses, and what is too long for one window.
 
 reads:  a set (train, devel, test as .tsv, .conll, .parquet, PubTator, BRAT or TFDS), or a folder of sets

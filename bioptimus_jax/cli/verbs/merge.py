@@ -18,9 +18,9 @@ from bioptimus_jax.hosts.devices import present
 
 def _call(command: Command) -> None:
     from bioptimus_jax.export.merge import merge  # imports jax
-    from bioptimus_jax.model.compute import PLAIN
+    from bioptimus_jax.model.compute import PLAIN_COMPUTE
 
-    options, how = command.options, PLAIN.words()
+    options, how = command.options, PLAIN_COMPUTE.words()
     print(
         f'merge: computes on {present()}, mesh one device, attention {how["attention"]}, type {how["type"]}'
     )

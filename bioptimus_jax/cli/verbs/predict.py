@@ -33,9 +33,9 @@ def _call(command: Command) -> None:
     from bioptimus_jax.finetune.kept import read_reads
     from bioptimus_jax.inference.forms import BRAT, require_file_names, write
     from bioptimus_jax.inference.given import read_given
-    from bioptimus_jax.inference.model import Settings, kind_of, load, model_in
+    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_in
     from bioptimus_jax.model.folder import config_values
-    from bioptimus_jax.tokenizer.quoted import in_words, quotations
+    from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 
     options = command.options
     folder = model_in(Path(options.model))
@@ -55,9 +55,9 @@ def _call(command: Command) -> None:
     for one in given:
         if one.called:
             complain(f'{one.place}: is called {one.name} here, as an earlier text is called {one.called}')
-    loaded = load(folder, kind, options.threads)
+    loaded = load_for_answers(folder, kind, options.threads)
     if count := sum(quotations(one.texts, loaded.tokenizer.quoted) for one in given):
-        complain(in_words(count))
+        complain(quotation_note(count))
     settings = Settings(options.max_pieces, options.lines, options.best)
     write(kind.answers(loaded, given, settings), options.form, to)
     if to:

@@ -26,7 +26,7 @@ MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.pretrain.objective import words_of, words_of_phase
+    from bioptimus_jax.pretrain.objective import objective_in_words, words_of_phase
     from bioptimus_jax.run.folder import Run
     from bioptimus_jax.start.shown import LEGEND, first_rows  # imports jax
 
@@ -41,7 +41,7 @@ def _call(command: Command) -> None:
         print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, in_colours)}: {meaning}')
     experiment = command.experiment_without_paths
     for name in experiment.all_objectives:
-        print(words_of(experiment, name))
+        print(objective_in_words(experiment, name))
     print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
     run = Run(options.workdir, experiment, quiet=True)
     for row in first_rows(run, options.rows, options.pieces):

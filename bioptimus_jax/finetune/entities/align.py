@@ -20,7 +20,7 @@ CONTINUED = {'B': 'I', 'U': 'L'}  # letter of a word's first piece -> of its oth
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
+class TagWindow:
     """Pieces of one stretch of a sentence, special tokens included, and the words that are predicted here.
 
     `words`: indices in the sentence; `starts`, `ends`: their first and one-past-last piece within `pieces`.
@@ -49,7 +49,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
     """
     before, after = _special_tokens(tokenizer)
     room = max_pieces - len(before) - len(after)
-    windows: list[Window] = []
+    windows: list[TagWindow] = []
     zero = long = cut = 0
     for number, (pieces_N, word_N) in enumerate(_encode(tokenizer, sentences)):
         # Words count from 0: with -1 before them the first piece begins a word as well.
@@ -73,7 +73,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
             starts, ends = (ends_W - sizes_W[low:high]).tolist(), ends_W.tolist()
             own = slice(own_low - low, own_high - low)
             windows.append(
-                Window(
+                TagWindow(
                     example=number,
                     pieces=(*before, *inner, *after),
                     words=tuple(names[own]),
@@ -89,7 +89,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
 
 
 def piece_labels(
-    window: Window, tags: Sequence[str], label_ids: dict[str, int], label_pieces: str
+    window: TagWindow, tags: Sequence[str], label_ids: dict[str, int], label_pieces: str
 ) -> list[int]:
     """A label id for every piece of the window; IGNORED where there is none.
 
@@ -106,14 +106,14 @@ def piece_labels(
     return labels
 
 
-def word_labels(window: Window, tags: Sequence[str], label_ids: dict[str, int]) -> list[int]:
+def word_labels(window: TagWindow, tags: Sequence[str], label_ids: dict[str, int]) -> list[int]:
     """A label id for every word that the window shows, context included."""
     return [label_ids[tags[word]] for word in window.shown]
 
 
 def tags_of_words(
     sentences: Sequence[Sentence],
-    windows: Sequence[Window],
+    windows: Sequence[TagWindow],
     predicted: Sequence[Sequence[int]],
     labels: Sequence[str],
 ) -> list[list[str]]:
@@ -123,7 +123,7 @@ def tags_of_words(
 
 
 def of_words(
-    sentences: Sequence[Sentence], windows: Sequence[Window], predicted: Sequence[Sequence[Any]]
+    sentences: Sequence[Sentence], windows: Sequence[TagWindow], predicted: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
     """What was predicted for the first piece of every word; None for a word without pieces."""
     found: list[list[Any]] = [[None] * len(s.words) for s in sentences]

@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.outside import laid_on
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.finetune.training import predict
 from bioptimus_jax.sets.characters import Marked, Mention
@@ -36,6 +36,6 @@ def applied(
         for kind, first, last in spans(of_sentence):
             mentions[number].append(Mention(kind, places[first][0], places[last][1]))
     documents = [Marked(text, tuple(found)) for text, found in zip(texts, mentions, strict=True)]
-    asked = Asked(Path(dataset.name), Path(dataset.name), dataset.test, task.unit)
+    asked = Submission(Path(dataset.name), Path(dataset.name), dataset.test, task.unit)
     answers = laid_on(asked, documents, Counter())
     return task.scores([s.gold for s in dataset.test], answers)

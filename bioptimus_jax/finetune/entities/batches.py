@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.finetune.batches import padded
-from bioptimus_jax.finetune.entities.align import IGNORED, Window
+from bioptimus_jax.finetune.entities.align import IGNORED, TagWindow
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
+class TagBatch:
     """Tensors of some windows. Labels only in training: of pieces, or of words for a CRF, which alone has the chain.
 
     `chain_BxT`: first pieces of the words shown, context included; `in_chain_BxT` is false for padding. `opens_B`,
@@ -32,13 +32,13 @@ class Batch:
 
 
 def collate(
-    windows: Sequence[Window],
+    windows: Sequence[TagWindow],
     *,
     pad: int,
     device: Any,
     chained: bool,
     labels: Sequence[Sequence[int]] | None = None,
-) -> Batch:
+) -> TagBatch:
     """A batch on `device`. `labels`: for every window those of its pieces, or, `chained` for a CRF, of its words."""
     import torch
 
@@ -56,4 +56,4 @@ def collate(
         arrays['in_chain_BxT'] = np.arange(words_Bx1.max()) < words_Bx1
         arrays['opens_B'] = np.array([w.opens for w in windows])
         arrays['closes_B'] = np.array([w.closes for w in windows])
-    return Batch(**{name: torch.from_numpy(array).to(device) for name, array in arrays.items()})
+    return TagBatch(**{name: torch.from_numpy(array).to(device) for name, array in arrays.items()})

@@ -26,7 +26,7 @@ def may_follow(before: str, tag: str, scheme: str) -> bool:
     return True  # io
 
 
-class Words(NamedTuple):
+class ChainWords(NamedTuple):
     """The words that chains run over.
 
     `mask_BxT`: true for a chain's words, which come first in their row. `opens_B`, `closes_B`: whether the sentence
@@ -66,11 +66,11 @@ class Chain(torch.nn.Module):
             penalty = torch.where(torch.tensor(allowed), 0.0, FORBIDDEN)
             self.register_buffer(name, penalty, persistent=False)
 
-    def log_likelihood(self, words: Words, labels_BxT: torch.Tensor) -> torch.Tensor:
+    def log_likelihood(self, words: ChainWords, labels_BxT: torch.Tensor) -> torch.Tensor:
         """Log-likelihood of every chain's labels in nats, a tensor of B, by the forward algorithm in log space."""
         return self._path_score(words, labels_BxT) - self.log_partition(words)
 
-    def log_partition(self, words: Words) -> torch.Tensor:
+    def log_partition(self, words: ChainWords) -> torch.Tensor:
         """The logarithm of the sum over all label sequences of their exponentiated scores; a tensor of B."""
         emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         alpha_BxC = emissions_BxTxC[:, 0] + opens_B[:, None] * self.begin_C
@@ -80,7 +80,7 @@ class Chain(torch.nn.Module):
             alpha_BxC = torch.where(mask_BxT[:, t, None], longer_BxC + emissions_BxTxC[:, t], alpha_BxC)
         return torch.logsumexp(alpha_BxC + closes_B[:, None] * self.end_C, -1)
 
-    def _path_score(self, words: Words, labels_BxT: torch.Tensor) -> torch.Tensor:
+    def _path_score(self, words: ChainWords, labels_BxT: torch.Tensor) -> torch.Tensor:
         emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         emitted_BxT = emissions_BxTxC.gather(2, labels_BxT[:, :, None])[:, :, 0]
         passed_BxT = self.transitions_CxC[labels_BxT[:, :-1], labels_BxT[:, 1:]]
@@ -90,7 +90,7 @@ class Chain(torch.nn.Module):
         return inner_B + ends_B
 
     @torch.no_grad()
-    def best_labels(self, words: Words) -> torch.Tensor:
+    def best_labels(self, words: ChainWords) -> torch.Tensor:
         """The best label sequence that the scheme allows, by Viterbi's algorithm; [B, T], padding arbitrary."""
         emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         step_CxC = self.transitions_CxC + self.forbidden_CxC

@@ -17,8 +17,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities.files import PREDICTIONS, read_predictions
 from bioptimus_jax.finetune.outside import (
     ANSWERS,
-    Asked,
     Item,
+    Submission,
     first_difference,
     from_difference,
     listed,
@@ -53,7 +53,7 @@ OVERLAPPING = 'predicted entities that overlap others, which are wrong unless re
 REPEATED = 'predicted entities that repeat others, counted once'
 
 
-def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
+def read_tags(asked: Submission, one_type: bool) -> tuple[list[Tags], list[str]]:
     """IOB2 tags of the words that each sentence is scored on, and what is odd about them. Raises InputError.
 
     `one_type`: the set's types are read as one.
@@ -70,7 +70,7 @@ def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
     return found, notes + _strange_types(asked, found)
 
 
-def _of_words(asked: Asked) -> list[Tags]:
+def _of_words(asked: Submission) -> list[Tags]:
     """Tags that were predicted for words: those that a model reads, or those that the set is scored on."""
     items = _tagged(asked) if asked.in_json else _in_columns(asked)
     exact = [i.words == s.scored_words for i, s in zip(items, asked.gold, strict=False)]
@@ -84,7 +84,7 @@ def _of_words(asked: Asked) -> list[Tags]:
     return [tags if is_exact else sentence.laid_out(tags) for tags, is_exact, sentence in answers]
 
 
-def _in_columns(asked: Asked) -> list[Item]:
+def _in_columns(asked: Submission) -> list[Item]:
     """Tags in the last column of lines; of our own predictions also those in further columns."""
     try:
         return [Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)]
@@ -102,7 +102,7 @@ def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Mark
     return dataclasses.replace(document, mentions=tuple(kept))
 
 
-def _in_order(asked: Asked, documents: Sequence[Marked]) -> Sequence[Marked]:
+def _in_order(asked: Submission, documents: Sequence[Marked]) -> Sequence[Marked]:
     """Documents in the order of the test set, by their names where both sides name the same ones."""
     places = {name: at for at, name in enumerate(dict.fromkeys(s.source for s in asked.gold))}
     filled = [document for document in documents if document.text.strip()]
@@ -111,7 +111,7 @@ def _in_order(asked: Asked, documents: Sequence[Marked]) -> Sequence[Marked]:
     return sorted(filled, key=lambda document: places[document.name])
 
 
-def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
+def _documents(asked: Submission, counts: Counter[str]) -> list[Marked] | None:
     """Documents with mentions by characters, None where words have tags."""
     if asked.file.is_dir() or not asked.in_json:
         form = form_of(asked.file)
@@ -140,7 +140,7 @@ def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
     return documents
 
 
-def _tagged(asked: Asked) -> list[Item]:
+def _tagged(asked: Submission) -> list[Item]:
     """Items of objects with words and a tag for each, whatever their scheme."""
     items = []
     for line, entry in asked.objects(*ANSWERS):
@@ -161,7 +161,7 @@ def _tagged(asked: Asked) -> list[Item]:
     return [Item(item.words, to_iob2(item.answers, scheme), item.line) for item in items]
 
 
-def laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) -> list[Tags]:
+def laid_on(asked: Submission, documents: Sequence[Marked], counts: Counter[str]) -> list[Tags]:
     """Tags of the scored words for mentions of documents, the same text in the same order, white space aside.
 
     Raises InputError where the texts differ.
@@ -257,7 +257,7 @@ def _tags_of(sentence: Sentence, laid: Sequence[_Laid], counts: Counter[str]) ->
     return with_beside(from_spans(kept, len(free)), others)
 
 
-def _check_text(asked: Asked, grid: _Grid, document: Marked, own: str, begins: int) -> None:
+def _check_text(asked: Submission, grid: _Grid, document: Marked, own: str, begins: int) -> None:
     wanted = grid.text[begins : begins + len(own)]
     if own == wanted:
         return
@@ -270,7 +270,7 @@ def _check_text(asked: Asked, grid: _Grid, document: Marked, own: str, begins: i
     )
 
 
-def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:
+def _strange_types(asked: Submission, found: Sequence[Tags]) -> list[str]:
     """Notes on predicted types that gold does not have. Raises InputError where it has none of them."""
     ours, theirs = (
         Counter(kind for tags in side for kind, _, _ in (*spans(tags), *beside(tags)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from bioptimus_jax.finetune.entities.crf import Words
+from bioptimus_jax.finetune.entities.crf import ChainWords
 from bioptimus_jax.sets.tags import OUTSIDE
 
 LENGTHS = 16
@@ -37,11 +37,11 @@ class Segments(torch.nn.Module):
         self.outside = list(tags).index(OUTSIDE)
         self.tags_Kx2 = [[tags.index(f'{letter}-{kind}') for letter in 'BI'] for kind in types]
 
-    def log_likelihood(self, words: Words, tags_BxT: torch.Tensor) -> torch.Tensor:
+    def log_likelihood(self, words: ChainWords, tags_BxT: torch.Tensor) -> torch.Tensor:
         """Log-likelihood of every window's mentions in nats, a tensor of B."""
         return self._score(words, tags_BxT) - self.log_partition(words)
 
-    def log_partition(self, words: Words) -> torch.Tensor:
+    def log_partition(self, words: ChainWords) -> torch.Tensor:
         """The logarithm of the sum over all ways to cut of their exponentiated scores; a tensor of B."""
         outside_BxT, left_BxTxK, right_BxTxK = self._parts(words.emissions_BxTxC)
         # `alphas_B[i]` sums all ways to cut the first i words. I: the first word of a mention that ends at t.
@@ -54,7 +54,7 @@ class Segments(torch.nn.Module):
         return alphas_B[-1]
 
     @torch.no_grad()
-    def best_labels(self, words: Words) -> torch.Tensor:
+    def best_labels(self, words: ChainWords) -> torch.Tensor:
         """The tags of the best way to cut, by Viterbi's algorithm; [B, T], padding arbitrary."""
         outside_BxT, left_BxTxK, right_BxTxK = self._parts(words.emissions_BxTxC)
         best_B, chosen = [torch.zeros_like(outside_BxT[:, 0])], []
@@ -68,7 +68,7 @@ class Segments(torch.nn.Module):
         tags_BxT = torch.full_like(words.mask_BxT, self.outside, dtype=torch.int64)
         types = right_BxTxK.shape[2]
         for row, chosen_T in enumerate(torch.stack(chosen, 1).tolist()):
-            # From the end: the last word of a stretch alone knows where it began.
+            # Traced from the end, since only the last word of a stretch knows where it began.
             end = int(words.mask_BxT[row].sum())
             while end:
                 at, stop = chosen_T[end - 1], end
@@ -94,7 +94,7 @@ class Segments(torch.nn.Module):
         words = torch.arange(t, -1, -1, device=self.lengths_NxK.device)
         return self.lengths_NxK[words.clamp(max=LENGTHS - 1)]
 
-    def _score(self, words: Words, tags_BxT: torch.Tensor) -> torch.Tensor:
+    def _score(self, words: ChainWords, tags_BxT: torch.Tensor) -> torch.Tensor:
         outside_BxT, left_BxTxK, right_BxTxK = self._parts(words.emissions_BxTxC)
         within_BxT = torch.where(words.mask_BxT, self.type_C[tags_BxT], -1)
         before_BxT, after_BxT = (

@@ -11,8 +11,8 @@ import torch
 
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.align import IGNORED
-from bioptimus_jax.finetune.entities.batches import Batch, collate
-from bioptimus_jax.finetune.entities.crf import Chain, Words
+from bioptimus_jax.finetune.entities.batches import TagBatch, collate
+from bioptimus_jax.finetune.entities.crf import Chain, ChainWords
 from bioptimus_jax.finetune.entities.segments import Segments
 from bioptimus_jax.finetune.heads import Head, read_both_ways
 
@@ -51,7 +51,7 @@ class Tagger(Head):
         self.label_ids = {label: i for i, label in enumerate(labels)}
         self.label_pieces = settings.label_pieces
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: TagBatch) -> torch.Tensor:
         """Scores of every piece, float32 [B, L, E]."""
         with self.computing():
             given = self.pretrained(input_ids=batch.pieces_BxL, attention_mask=batch.mask_BxL)
@@ -62,12 +62,12 @@ class Tagger(Head):
             return self.linear(states_BxLxD)
         return self.linear(self.dropout(read_both_ways(self.lstm, states_BxLxD, batch.mask_BxL)))
 
-    def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> Batch:
+    def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> TagBatch:
         """Batch of windows of `align`; targets are labels of their pieces, with CRF or spans of their words."""
         chained = self.chain is not None
         return collate(windows, pad=self.pad, device=self.device, chained=chained, labels=targets)
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TagBatch) -> torch.Tensor:
         """Mean over the labelled pieces (crf, span: over the words) of minus log-likelihood, in nats."""
         scores_BxLxE = self(batch)
         if self.chain is None:
@@ -84,7 +84,7 @@ class Tagger(Head):
         return sum(len(window.shown_starts) for window in windows)
 
     @torch.inference_mode()
-    def predict(self, batch: Batch) -> torch.Tensor:
+    def predict(self, batch: TagBatch) -> torch.Tensor:
         """The label of every piece, [B, L]; with CRF or spans only those of words' first pieces mean anything."""
         scores_BxLxE = self(batch)
         labels_BxL = scores_BxLxE.argmax(-1)
@@ -97,7 +97,7 @@ class Tagger(Head):
         return labels_BxL
 
     @staticmethod
-    def _words(scores_BxLxE: torch.Tensor, batch: Batch) -> Words:
+    def _words(scores_BxLxE: torch.Tensor, batch: TagBatch) -> ChainWords:
         at_BxTx1 = batch.chain_BxT[:, :, None]
         emissions_BxTxE = scores_BxLxE.gather(1, at_BxTx1.expand(-1, -1, scores_BxLxE.shape[-1]))
-        return Words(emissions_BxTxE, batch.in_chain_BxT, batch.opens_B, batch.closes_B)
+        return ChainWords(emissions_BxTxE, batch.in_chain_BxT, batch.opens_B, batch.closes_B)

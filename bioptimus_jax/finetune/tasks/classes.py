@@ -10,7 +10,7 @@ import numpy as np
 
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.predictions import majority
-from bioptimus_jax.finetune.texts.task import TextTask, expected, shares
+from bioptimus_jax.finetune.texts.task import TextTask, answer_shares, expected
 from bioptimus_jax.sets.texts import Texts
 from bioptimus_jax.storage.files import atomic
 
@@ -101,12 +101,12 @@ class Classes(TextTask):
     def constant(self, dataset: Texts) -> tuple[str, ...]:
         """The most frequent answer; of several labels those that most texts have."""
         if not self.several:
-            return max(shares(dataset).items(), key=lambda item: item[1])[0]
+            return max(answer_shares(dataset).items(), key=lambda item: item[1])[0]
         counts = collections.Counter(a for x in dataset.train for a in x.answers)
         return tuple(label for label in dataset.labels if 2 * counts[label] > len(dataset.train))
 
     def prior(self, dataset: Texts) -> float:
-        return expected(self.metric, [x.answers for x in dataset.test], shares(dataset))
+        return expected(self.metric, [x.answers for x in dataset.test], answer_shares(dataset))
 
 
 TASK = Classes()

@@ -19,7 +19,7 @@ from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
 from bioptimus_jax.finetune.entities.usage import usage_of
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
@@ -196,7 +196,7 @@ class Entities(Task):
         dataset = corpora.read_test(chosen, file)
         return dataset.test, dataset
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))
 
     def written(self, folder: Path) -> list[Predicted]:

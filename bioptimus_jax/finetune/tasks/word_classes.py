@@ -62,7 +62,7 @@ MICRO = micro_f1('micro F1 of words', 'words with a class', any_class)
 
 
 @dataclasses.dataclass(frozen=True)
-class Words(Entities):
+class WordClasses(Entities):
     """A class for each word, in files like those of entities.
 
     `types`: the classes that a set's record names; macro F1 is the mean of their F1.
@@ -73,7 +73,7 @@ class Words(Entities):
     title = 'Word classification'
     reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored', 'applied')
 
-    def of(self, dataset: str) -> 'Words':
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'WordClasses':
         known = words.published(dataset)
         return dataclasses.replace(self, types=known.types if known else ())
 
@@ -132,4 +132,4 @@ def _by_words(dataset: Dataset) -> Dataset:
     )
 
 
-TASK = Words()
+TASK = WordClasses()

@@ -15,11 +15,11 @@ from bioptimus_jax.finetune.batches import padded
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.heads import Head, read_both_ways
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
-from bioptimus_jax.finetune.texts.windows import Window
+from bioptimus_jax.finetune.texts.windows import TextWindow
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
+class TextBatch:
     """Tensors on the device of the model: `given` by the names of the encoder's arguments."""
 
     given: dict[str, torch.Tensor]
@@ -65,7 +65,7 @@ class TextHead(Head):
         found = getattr(self.pretrained, 'head', None)
         return super().above + ([] if found is None else [found])
 
-    def batch(self, windows: Sequence[Window], targets: Sequence[Any] | None = None) -> Batch:
+    def batch(self, windows: Sequence[TextWindow], targets: Sequence[Any] | None = None) -> TextBatch:
         """Padded to the longest window; targets as `Task.target` gives them."""
         pieces_BxL = padded([w.pieces for w in windows], self.pad)
         mask_BxL = np.arange(pieces_BxL.shape[1]) < np.array([[len(w.pieces)] for w in windows])
@@ -74,9 +74,9 @@ class TextHead(Head):
             arrays['token_type_ids'] = padded([w.types for w in windows], 0)
         given = {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
         spans_Bx2x2 = torch.tensor([w.mentions for w in windows], dtype=torch.int64, device=self.device)
-        return Batch(given, torch.tensor(targets or [], device=self.device), spans_Bx2x2)
+        return TextBatch(given, torch.tensor(targets or [], device=self.device), spans_Bx2x2)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: TextBatch) -> torch.Tensor:
         """Logits, float32 [B, K]."""
         with self.computing():
             given = self.pretrained(**batch.given)
@@ -93,11 +93,11 @@ class TextHead(Head):
         return self.linear(self.dropout(features_BxF))
 
     @abc.abstractmethod
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TextBatch) -> torch.Tensor:
         """The mean over texts."""
 
     @torch.inference_mode()
-    def predict(self, batch: Batch) -> torch.Tensor:
+    def predict(self, batch: TextBatch) -> torch.Tensor:
         """Logits of every text, [B, K]."""
         return self(batch)
 
@@ -107,7 +107,7 @@ class OneLabel(TextHead):
 
     problem_type = 'single_label_classification'
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TextBatch) -> torch.Tensor:
         """The mean loss in nats."""
         return torch.nn.functional.cross_entropy(self(batch), batch.targets)
 
@@ -117,7 +117,7 @@ class AnyLabels(TextHead):
 
     problem_type = 'multi_label_classification'
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TextBatch) -> torch.Tensor:
         """The mean loss in nats a label."""
         return torch.nn.functional.binary_cross_entropy_with_logits(self(batch), batch.targets)
 
@@ -127,7 +127,7 @@ class Number(TextHead):
 
     problem_type = 'regression'
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TextBatch) -> torch.Tensor:
         """The mean loss in squares of the answers' unit."""
         return torch.nn.functional.mse_loss(self(batch)[:, 0], batch.targets)
 

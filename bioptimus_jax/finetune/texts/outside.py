@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.outside import ANSWERS, Asked, Item, listed, words_of
+from bioptimus_jax.finetune.outside import ANSWERS, Item, Submission, listed, words_of
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.texts import Published, Text
 
@@ -15,7 +15,7 @@ UNANSWERED = 'texts without an answer, which count as wrong'
 
 
 def read_answers(
-    asked: Asked, known: Published | None, numbers: bool
+    asked: Submission, known: Published | None, numbers: bool
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """The answers to every text of the test set, and what is odd about them, in words. Raises InputError."""
     items = _in_json(asked, known, numbers) if asked.in_json else _in_columns(asked, known, numbers)
@@ -37,7 +37,7 @@ def read_answers(
     return answers, notes
 
 
-def _strange_labels(asked: Asked, answers: Sequence[Sequence[str]]) -> list[str]:
+def _strange_labels(asked: Submission, answers: Sequence[Sequence[str]]) -> list[str]:
     """A note where answers have labels that no text of a test file has, which may be all that there is of its set."""
     ours = {answer for text in asked.gold for answer in text.answers}
     strange = Counter(answer for given in answers for answer in given if answer not in ours)
@@ -47,12 +47,12 @@ def _strange_labels(asked: Asked, answers: Sequence[Sequence[str]]) -> list[str]
     return [f'answers with labels that no test item has count as wrong: {shown}']
 
 
-def _in_columns(asked: Asked, known: Published | None, numbers: bool) -> list[Item]:
+def _in_columns(asked: Submission, known: Published | None, numbers: bool) -> list[Item]:
     read: Sequence[Text] = texts.read_file(asked.file, known, numbers)
     return [Item(text.words, text.answers, text.line) for text in read]
 
 
-def _in_json(asked: Asked, known: Published | None, numbers: bool) -> list[Item]:
+def _in_json(asked: Submission, known: Published | None, numbers: bool) -> list[Item]:
     items = []
     for line, entry in asked.objects(*ANSWERS):
         words, given = words_of(asked.file, line, entry), listed(asked.file, line, entry, *ANSWERS) or []

@@ -9,20 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.config.extensions import not_there
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
-from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.scoring.metrics import Metric
-from bioptimus_jax.sets import published, texts
-from bioptimus_jax.sets.corpora import NamedSet, file_of_texts
+from bioptimus_jax.sets import texts
+from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
+from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
@@ -42,8 +44,18 @@ class TextTask(Task):
     numbers: ClassVar[bool] = False
     """Whether answers are numbers."""
 
-    def of(self, dataset: str) -> 'TextTask':
-        return dataclasses.replace(self, known=published.texts_of(dataset))
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'TextTask':
+        """Raises InputError for a measure that is not there, or for answers of another kind."""
+        known = known_texts(dataset, said)
+        for name in known.measures if known and said else ():
+            if name not in MEASURES:
+                raise InputError(f'{FILE} of {dataset}: measures: {name!r}: {not_there(name, MEASURES)}')
+            if name in MEASURES.own and (name in OF_NUMBERS) != self.numbers:
+                raise InputError(
+                    f'{FILE} of {dataset}: measures: {name} is for {"classes" if self.numbers else "numbers"}; choose '
+                    f'among {", ".join(one for one in MEASURES if (one in OF_NUMBERS) == self.numbers)}'
+                )
+        return dataclasses.replace(self, known=known)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
@@ -68,7 +80,7 @@ class TextTask(Task):
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
         return texts.read_file(file, self.known, self.numbers), None
 
-    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[Any, ...]], list[str]]:
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
 
     def reads(self, dataset: Texts, settings: Finetune) -> Reads:
@@ -157,7 +169,7 @@ class TextTask(Task):
     @property
     @abc.abstractmethod
     def answer_kind(self) -> str:
-        """What a text gets, in a word: a key of `usage.KINDS`."""
+        """What a text gets, in a word: a key of `usage.USAGES`."""
 
     @abc.abstractmethod
     def constant(self, dataset: Texts) -> tuple[Any, ...]:
@@ -189,7 +201,7 @@ def _beside(found: Sequence[int], published: Sequence[int], what: str) -> str:
     return f'{" / ".join(f"{count:,}" for count in found)} {what} in train / devel / test{said}'
 
 
-def shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
+def answer_shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:
     """How often training gives these answers together."""
     counts = Counter(x.answers for x in dataset.train)
     return {answers: count / len(dataset.train) for answers, count in counts.items()}

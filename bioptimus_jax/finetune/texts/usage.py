@@ -13,7 +13,7 @@ from transformers import pipeline
 model = pipeline('text-classification', '.', {options})  # the path of this folder
 {set_up}[found] = model([{given}], truncation={truncation!r}, max_length={longest})
 print({answer})"""
-KINDS = {
+USAGES = {
     'one': ('top_k=1', "found[0]['label']", 'the label of {}'),
     'any': (
         "top_k=None, function_to_apply='sigmoid'",
@@ -32,7 +32,7 @@ ONE_SEGMENT = (
 
 def usage_of(kind: str, texts: int, settings: Finetune, question: bool) -> Usage:
     """The lines for a classifier of one text or two; `kind` of KINDS; `question`: the first text is not cut."""
-    options, answer, named = KINDS[kind]
+    options, answer, named = USAGES[kind]
     given = repr(EXAMPLE) if texts == 1 else json.dumps(dict(zip(('text', 'text_pair'), PAIR, strict=True)))
     code = CODE.format(
         options=options,

@@ -23,7 +23,7 @@ AT_ONCE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
+class TextWindow:
     """The pieces of one example, special tokens included.
 
     `types`: 0 or 1, the text that each piece is from; empty where the model has no such ids. `mentions`: first piece
@@ -47,7 +47,7 @@ def windows(
     markers: bool = False,
     segment_ids: str = Finetune.segment_ids,
 ) -> Encoded:
-    """A window for each example, or each of its parts. Of two texts the longer one is cut; a question is kept whole.
+    """A window for each example, or each of its parts. The longer one of two texts is cut; a question is kept whole.
 
     `tokenizer`: a fast one of transformers. `mentions` are looked for, with their `markers` if these are wanted too.
     Raises InputError where an example has none, or loses them.
@@ -65,7 +65,7 @@ def windows(
             cut += 1
         types = SEGMENTS[segment_ids](encoding.type_ids) if with_types else ()
         spans = _mentions(example, number, encoding, markers) if mentions else ()
-        made.append(Window(number, tuple(encoding.ids), types, spans, part))
+        made.append(TextWindow(number, tuple(encoding.ids), types, spans, part))
     return Encoded(made, {CUT: cut})
 
 
@@ -97,7 +97,7 @@ def _mentions(example: Text, number: int, encoding: Any, markers: bool) -> tuple
         raise InputError(
             f'{where}: has no @NAME$ and no markers <e1> and <e2>; set config.finetune.features to one without mentions'
         )
-    # By its last character: the one behind it may be a blank, which is in no piece.
+    # Found by its last character: the one behind it may be a blank, which is in no piece.
     spans = [[encoding.char_to_token(at) for at in (start, end - 1)] for start, end in found]
     for (start, end), span in zip(found, spans, strict=True):
         if None in span:

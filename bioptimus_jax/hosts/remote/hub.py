@@ -52,7 +52,7 @@ def _meaning(error: BaseException) -> str:
         error = error.__cause__
 
 
-def parsed(url: str, form: str) -> Any:
+def parsed_url(url: str, form: str) -> Any:
     """The `type`, `id`, `revision` and `path_in_repo` of an hf:// URL. Raises ConfigError, which names the form."""
     from huggingface_hub import parse_hf_uri  # late: only those with such a URL need it
 
@@ -129,7 +129,7 @@ def _entries(listed: Iterable[Any]) -> dict[str, tuple[int, str]]:
 
 def opened(url: str) -> tuple[Hub, str]:
     """The commit that a URL names, by default the newest one, and the path or pattern in it."""
-    found = parsed(url, FORM)
+    found = parsed_url(url, FORM)
     if found.type != 'dataset':
         raise ConfigError(
             f'{url}: is not a dataset; give {FORM}, and a model as config.source.path=OWNER/NAME with its revision'

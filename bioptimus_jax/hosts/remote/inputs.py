@@ -33,7 +33,7 @@ READ_BY = {
 }
 """Keys that may be URLs, and the stages and verbs that read them: no other makes anybody wait for them."""
 
-KINDS: dict[str, Callable[[str], tuple[Store | hub.Hub, str]]] = {'file': on_disk, 'hf': hub.opened}
+STORES: dict[str, Callable[[str], tuple[Store | hub.Hub, str]]] = {'file': on_disk, 'hf': hub.opened}
 """What a URL names, and the path or pattern in it: by the scheme; others are buckets."""
 
 RECORD = '.{}.fetched.json'
@@ -114,7 +114,7 @@ class Fetching:
 
     def _fetch(self, url: str) -> tuple[Path, list[Path]]:
         """Bring files here that are new or have changed there; what the URL names, and all files in their order."""
-        store, pattern = KINDS.get(url.partition('://')[0].lower(), in_bucket)(url)
+        store, pattern = STORES.get(url.partition('://')[0].lower(), in_bucket)(url)
         there = store.find(pattern)
         if not there:
             raise InputError(f'{url}: no such object, and none matches it; correct --config.{self.key}')

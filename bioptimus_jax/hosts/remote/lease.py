@@ -47,7 +47,7 @@ class Lease:
         if held and held.get('place') != self.own['place']:
             self._wait_until_stale(held)
         self._write()
-        # Of two that write at once the store keeps the last one, and the other sees it here.
+        # If two write at once the store keeps the last one, and the other sees it here.
         if (found := self._read()) is None or found.get('token') != self.own['token']:
             raise ConfigError(f'{self._held_by(found or {})}; it came first')
         self.thread.start()

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.inference.model import Loaded, Settings
+from bioptimus_jax.inference.model import LoadedModel, Settings
 
 MASKS = re.compile(r'\[MASK\]|<mask>')
 """Either is taken for the mask of the tokenizer."""
 
 
-def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """The most probable tokens for every mask, the others hidden too. Raises InputError for text without one."""
     tokenizer, limit = loaded.tokenizer, loaded.pieces(settings.max_pieces, loaded.limit)
     if tokenizer.mask_token is None:
@@ -25,7 +25,7 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         places = [match.span() for match in pattern.finditer(text)]
         if not places:
             raise InputError(f'{one.place}: has no {tokenizer.mask_token} to be filled in')
-        # By a function: in a template of `re` a backslash of the mask would be read as an escape.
+        # Replaced by a function: in a template of `re` a backslash of the mask would be read as an escape.
         pieces = tokenizer(pattern.sub(lambda _: tokenizer.mask_token, text), return_tensors='pt')
         if pieces['input_ids'].shape[1] > limit:
             raise InputError(
@@ -38,5 +38,5 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         found = []
         for (start, end), ids, sure in zip(places, best.indices.tolist(), best.values.tolist(), strict=True):
             words = tuple(zip([tokenizer.decode([i]).strip() for i in ids], sure, strict=True))
-            found.append(Found(start, end, *words[0], words))
+            found.append(AnswerSpan(start, end, *words[0], words))
         yield Answer(one, tuple(found))

@@ -13,7 +13,7 @@ from bioptimus_jax.finetune.texts.windows import windows
 from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.inference.model import Loaded, Settings
+from bioptimus_jax.inference.model import LoadedModel, Settings
 from bioptimus_jax.sets.texts import Text
 
 AT_ONCE = 1024
@@ -21,8 +21,9 @@ USUAL = 512
 HEADS: dict[str, type[TextHead]] = {head.problem_type: head for head in (OneLabel, AnyLabels, Number)}
 
 
-def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
-    """What the model says of every text. Of what is too long the end is cut, of two texts that of the longer one."""
+def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+    """What the model says of every text. The end of what is too long is cut, and of two texts the end of the longer
+    one."""
     config, labels, reads = loaded.model.config, loaded.labels, loaded.reads
     options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type

@@ -8,13 +8,13 @@ import torch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.align import align, of_words
-from bioptimus_jax.finetune.entities.batches import Batch
+from bioptimus_jax.finetune.entities.batches import TagBatch
 from bioptimus_jax.finetune.entities.tagger import Tagger
 from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.training import outputs
-from bioptimus_jax.inference.answer import Answer, Found
+from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.inference.model import Loaded, Settings
+from bioptimus_jax.inference.model import LoadedModel, Settings
 from bioptimus_jax.sets.cutting import Cut, lines
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2
@@ -27,13 +27,13 @@ class Sure(Tagger):
     """A tagger that also says how probable its labels are."""
 
     @torch.inference_mode()
-    def predict(self, batch: Batch) -> torch.Tensor:
+    def predict(self, batch: TagBatch) -> torch.Tensor:
         """The label of every piece and its probability, [B, L, 2]."""
         best = torch.softmax(self(batch), -1).max(-1)
         return torch.stack([best.indices.float(), best.values], -1)
 
 
-def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
     """The entities of every document, in its order. Raises InputError for labels that are not tags, and two texts."""
     scheme, reads = scheme_of(loaded), loaded.reads
     pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
@@ -48,7 +48,7 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
         yield from _tagged(loaded, head, scheme, part, options, cut)
 
 
-def scheme_of(loaded: Loaded) -> Scheme:
+def scheme_of(loaded: LoadedModel) -> Scheme:
     """The scheme of a tagger's labels. Raises InputError where they are no tags of one scheme."""
     # B- comes before I- of its type: an I- before it would make the labels IOB1.
     labels = sorted((label for label in loaded.labels if label != OUTSIDE), key=lambda tag: (tag[2:], tag))
@@ -65,7 +65,7 @@ def scheme_of(loaded: Loaded) -> Scheme:
 
 
 def _tagged(
-    loaded: Loaded, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
+    loaded: LoadedModel, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
 ) -> Iterator[Answer]:
     sentences, places = [], []
     for number, one in enumerate(given):
@@ -77,11 +77,11 @@ def _tagged(
             places.append(words)
     windows = align(loaded.tokenizer, sentences, options.max_pieces, options.overlap_pieces).windows
     said = of_words(sentences, windows, outputs(head, windows, options))
-    mentions: list[list[Found]] = [[] for _ in given]
+    mentions: list[list[AnswerSpan]] = [[] for _ in given]
     for sentence, words, found in zip(sentences, places, said, strict=True):
         tags = [OUTSIDE if one is None else head.labels[int(one[0])] for one in found]
         for kind, first, last in spans(to_iob2(tags, scheme)):
             sure = statistics.fmean(probability for _, probability in found[first : last + 1])
-            mentions[sentence.document].append(Found(words[first][0], words[last][1], kind, sure))
+            mentions[sentence.document].append(AnswerSpan(words[first][0], words[last][1], kind, sure))
     for one, of_text in zip(given, mentions, strict=True):
         yield Answer(one, tuple(of_text))

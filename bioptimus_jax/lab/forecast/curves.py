@@ -10,6 +10,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.units import row_rates
 from bioptimus_jax.records.metrics import Spent
 from bioptimus_jax.report.measures import Measures
 
@@ -123,7 +124,7 @@ def late(scheduled: curriculum.ScheduledPhase, steps: int, objective: str) -> di
     share = (scheduled.stop - first) / (steps / 2)
     # The rate moves in a line, so its mean over these steps is the one in their middle.
     middle = ((first + scheduled.stop) / 2 - scheduled.start) / (scheduled.stop - scheduled.start)
-    rate = float(np.interp(middle, (0, 1), phase.rates))
+    rate, _ = row_rates(phase.masking, (float(np.interp(middle, (0, 1), phase.rates)),))
     shown = zip(('masked', 'replaced', 'kept'), phase.corruption, strict=True)
     return {
         **{objective: share, phase.masking: share},

@@ -138,7 +138,7 @@ def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
 class _Regression:
     """A process of gains on features, which are less their `centre` over their `scale`.
 
-    Of runs of so many `arms`; `error`: root mean square, in nats, where each arm is told from the others.
+    It is fitted to runs of so many `arms`; `error`: root mean square, in nats, where each arm is told from the others.
     """
 
     planned_RxF: np.ndarray
@@ -165,7 +165,7 @@ def _regression(finished: tuple[Curve, ...], share: float) -> _Regression:
     process = GaussianProcessRegressor(KERNEL, normalize_y=True)
     gains_R = np.array([one.final for one in finished]) - seen_R
     with warnings.catch_warnings():
-        # Of a constant that ends at its bound, where the runs need no such part.
+        # It warns of a constant that ends at its bound, where the runs need no such part.
         warnings.simplefilter('ignore', ConvergenceWarning)
         process.fit((features_RxF - centre_F) / scale_F, gains_R)
     groups_R = np.unique(np.round(planned_RxF / SAME), axis=0, return_inverse=True)[1].reshape(-1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from bioptimus_jax.lab.printed import BLURB, WAY, Asked, Printed, Scored, of, one_of, read, turned
+from bioptimus_jax.lab.printed import BLURB, WAY, Conditions, Printed, Scored, of, one_of, read, turned
 
 NOTE = 'Tinn et al. (2023); numbers of runs not restated. Sets and measures as in the final version of the BLURB paper.'
 STANDARD_EPOCHS = 5
@@ -21,14 +21,14 @@ def _less(value: float) -> bool:
     return value < 1
 
 
-LAYERS: Mapping[str, Asked] = {
+LAYERS: Mapping[str, Conditions] = {
     'baseline': {},
     'frozen': {'freeze_layers': _more},
     'decay': {'layer_decay': _less},
     're-initialised': {'reinit_layers': _more},
 }
 LONGER = {'epochs': lambda epochs: epochs > STANDARD_EPOCHS}
-LENGTHS: Mapping[str, Asked] = {
+LENGTHS: Mapping[str, Conditions] = {
     'improved': LONGER,
     'standard epochs': {'epochs': lambda epochs: epochs <= STANDARD_EPOCHS},
     'no bias correction': {**LONGER, 'bias_correction': one_of(False)},
@@ -122,7 +122,7 @@ JNLPBA: 87.25 88.33 88.79 88.81
 """
 
 
-def _under(sets: tuple[str, ...], settings: Mapping[str, Asked]) -> dict[str, Scored]:
+def _under(sets: tuple[str, ...], settings: Mapping[str, Conditions]) -> dict[str, Scored]:
     """A column for each set and way."""
     return {f'{s}, {w}': of(BLURB[s].groups[0][0], asked=settings[w]) for s, w in product(sets, settings)}
 
@@ -133,13 +133,15 @@ def _only(*titles: str) -> dict[str, Scored]:
 
 METHODS = _under(('BIOSSES', 'BioASQ'), LAYERS)
 SIZES = {f'{n} texts': {'train_sentences': one_of(n)} for n in (100, 500, 1000)}
-REMOVED: Mapping[str, Asked] = {f'{n} layers removed': {'remove_layers': one_of(n)} for n in (0, 2, 4, 6)}
+REMOVED: Mapping[str, Conditions] = {
+    f'{n} layers removed': {'remove_layers': one_of(n)} for n in (0, 2, 4, 6)
+}
 OVERLAPS = 'an overlap counts; that types agree and that matches are one to one is said only here'
 
 RELAXED = {title: of(BLURB[title].groups[0][0], mode='relaxed', otherwise=OVERLAPS) for title in ENTITIES}
 SINGLE = {title: column for title, column in BLURB.items() if len(column.groups) == 1}
 FEWER = {f'PubMedBERT{WAY}{way}': row for way, row in turned(read(REMOVED, T8)).items()}
-OPTIMAL: Mapping[str, Asked | None] = {'standard': {}, 'optimal': None}
+OPTIMAL: Mapping[str, Conditions | None] = {'standard': {}, 'optimal': None}
 NOTES = {
     2: 'PubMedBERT has two scores: 81.35 in this table, with BIOSSES 93.46, and 81.16 in Table 9, with 92.30.',
     3: 'Improved: up to 100 epochs; standard: up to 5.',

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax.pretrain.config import MEASURES
+from bioptimus_jax.pretrain.config import DIFFICULTY_MEASURES
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.curriculum import Perplexity
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
@@ -155,7 +155,7 @@ def _order(r: MeasuredDifficulty) -> list[str]:
 
 
 def _decisive(r: MeasuredDifficulty, name: str) -> Perplexity | None:
-    return r.settings[name].of(MEASURES[r.on.measure])
+    return r.settings[name].of(DIFFICULTY_MEASURES[r.on.measure])
 
 
 def _times(r: MeasuredDifficulty, name: str) -> Cell:

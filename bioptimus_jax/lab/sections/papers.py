@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, STANDARD, Finetune
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT
 from bioptimus_jax.lab import paper
-from bioptimus_jax.lab.printed import PAPERS, WAY, Asked, Printed, Scored, measure
+from bioptimus_jax.lab.printed import PAPERS, WAY, Conditions, Printed, Scored, measure
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, each, missing
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
@@ -31,12 +31,12 @@ OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_
 SIZES = ('mentions', 'examples', 'words')
 """What records of public sets say of their splits."""
 ABSENT = 'none of its sets, or of its ways to fine-tune, has been scored.'
-Place = tuple[str, str]
+CellPlace = tuple[str, str]
 """A way and the title of a column."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class ScoredPart:
     """A model on a set under one setting: test scores by seed, in percent, of the metric with that key in records.
 
     `beside`: baseline -> its score by that metric.
@@ -50,22 +50,22 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Made:
+class TableNumber:
     """A number, what is shown for it, and what it is the mean of."""
 
     value: float
     text: str
-    parts: Sequence[Part] = ()
+    parts: Sequence[ScoredPart] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PrintedRow:
     """A model under one of the ways of a table, with its cells under all of them."""
 
     label: str
     model: str
     way: str
-    cells: Mapping[Place, Made]
+    cells: Mapping[CellPlace, TableNumber]
     numbers: str
 
     @property
@@ -83,10 +83,10 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
             name, cells = m.label(model), _at_hand(printed, m, model)
             for way in dict.fromkeys(way for way, _ in cells):
                 label = WAY.join(filter(None, (name, way)))
-                own.append(Row(f'{run}: {label}' if run else label, name, way, cells, HERE))
+                own.append(PrintedRow(f'{run}: {label}' if run else label, name, way, cells, HERE))
     for label in printed.rows:
         model, _, way = label.partition(WAY)
-        theirs.append(Row(label, model, way, of_models[model], 'paper'))
+        theirs.append(PrintedRow(label, model, way, of_models[model], 'paper'))
     records = [*own, *_of_baselines(own), *theirs] if own else []
     marked = {t: f'{t} {OTHERWISE}' if c.otherwise else t for t, c in printed.columns.items()}
     columns: list[Column] = [
@@ -100,18 +100,18 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
     return Table.of(printed.title, columns, records, **further)
 
 
-def _of_baselines(rows: Sequence[Row]) -> list[Row]:
+def _of_baselines(rows: Sequence[PrintedRow]) -> list[PrintedRow]:
     """Answers that read nothing, scored beside the models of these rows; by single sets, since means have none."""
     found = []
     for baseline in BASELINES:
         cells = {
-            ('', title): Made(part.beside[baseline], f'{part.beside[baseline]:.2f}')
+            ('', title): TableNumber(part.beside[baseline], f'{part.beside[baseline]:.2f}')
             for row in rows
             for (_, title), made in row.cells.items()
             for part in made.parts
             if baseline in part.beside and len(made.parts) == 1
         }
-        found += [Row(baseline, baseline, '', cells, 'baseline')] if cells else []
+        found += [PrintedRow(baseline, baseline, '', cells, 'baseline')] if cells else []
     return found
 
 
@@ -120,22 +120,24 @@ def tables(runs: Mapping[str, Measures]) -> dict[str, Table]:
     return {name: table(printed, runs) for name, printed in TABLES.items()}
 
 
-def _as_printed(printed: Printed) -> dict[str, dict[Place, Made]]:
+def _as_printed(printed: Printed) -> dict[str, dict[CellPlace, TableNumber]]:
     """Model -> its numbers as printed."""
-    found: dict[str, dict[Place, Made]] = {}
+    found: dict[str, dict[CellPlace, TableNumber]] = {}
     for label, row in printed.rows.items():
         model, _, way = label.partition(WAY)
         for title, value in row.items():
             mark = f' {MISPRINT}' * ((label, title) in printed.misprints)
-            found.setdefault(model, {})[way, title] = Made(value, f'{value:.{printed.decimals}f}{mark}')
+            found.setdefault(model, {})[way, title] = TableNumber(
+                value, f'{value:.{printed.decimals}f}{mark}'
+            )
     return found
 
 
-def _at_hand(printed: Printed, m: Measures, model: str) -> dict[Place, Made]:
+def _at_hand(printed: Printed, m: Measures, model: str) -> dict[CellPlace, TableNumber]:
     """What a run has of a model. Of a table of ways nothing, where every column is of one setting."""
     scored = (d for d in m.datasets if m.settings(model, d))
     sets = {record.name if (record := record_of(d)) else d.lower().replace('_', '-'): d for d in scored}
-    found: dict[Place, Made] = {}
+    found: dict[CellPlace, TableNumber] = {}
     tried: dict[str, set[str]] = {}
     for (way, asked), (title, column) in itertools.product(printed.ways.items(), printed.columns.items()):
         ending = printed.endings.get(way, '')
@@ -158,9 +160,9 @@ def _part(
     model: str,
     sets: Mapping[str, str],
     name: str,
-    way: Asked | None,
+    way: Conditions | None,
     column: Scored,
-) -> Part | None:
+) -> ScoredPart | None:
     """Scores under the setting that devel chooses among those that do what the paper did, by the paper's metric."""
     dataset = sets.get(name, '')
     metrics = m.task(dataset).metrics.items() if dataset else ()
@@ -178,10 +180,10 @@ def _part(
     cells = m.cells(model, dataset, setting) if setting else []
     scores = [100 * r['test'][key][metric.name] for r in cells if key in r['test']]
     known = [(name, 100 * r[name]) for r in cells[:1] for name in BASELINES if name in r and key == DEFAULT]
-    return Part(dataset, setting, key, scores, dict(known)) if scores else None
+    return ScoredPart(dataset, setting, key, scores, dict(known)) if scores else None
 
 
-def _fits(printed: Printed, given: Finetune, name: str, asked: Asked) -> bool:
+def _fits(printed: Printed, given: Finetune, name: str, asked: Conditions) -> bool:
     """Whether a setting does what is asked, nothing else that the table has, and is as `given` for the rest."""
     if name not in (STANDARD, *given.setting):
         return False
@@ -194,7 +196,7 @@ def _fits(printed: Printed, given: Finetune, name: str, asked: Asked) -> bool:
     )
 
 
-def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
+def _made(m: Measures, model: str, value: float, parts: Sequence[ScoredPart]) -> TableNumber:
     """The number with the interval of a single set, and a mark for a test split that is not as large as the public
     one."""
     text, one = f'{value:.2f}', parts[0]
@@ -208,11 +210,11 @@ def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
         tested = cell.get('gold_in_file') or cell.get('sentences', {}).get('test')
         published = (getattr(record_of(part.dataset), size, (0,))[-1] for size in SIZES)
         if any(tested and known not in (0, tested) for known in published):
-            return Made(value, f'{text} {OTHER_FILES}', parts)
-    return Made(value, text, parts)
+            return TableNumber(value, f'{text} {OTHER_FILES}', parts)
+    return TableNumber(value, text, parts)
 
 
-def _first(printed: Printed, place: Place) -> Place:
+def _first(printed: Printed, place: CellPlace) -> CellPlace:
     """The cell of the same model that a cell is compared with; itself where it is the first."""
     way, title = place
     if len(printed.ways) > 1:
@@ -221,7 +223,7 @@ def _first(printed: Printed, place: Place) -> Place:
     return way, next(t for t, kind in kinds.items() if kind == kinds[title])
 
 
-def _cell(printed: Printed, title: str, row: Row) -> Cell:
+def _cell(printed: Printed, title: str, row: PrintedRow) -> Cell:
     """A number; in brackets, what it is more than the first of a table of ways, or than that of the model's name."""
     place = row.way, title
     if place not in row.cells:

@@ -56,7 +56,7 @@ def repeated(m: Measures) -> Table:
         " test item's, by words, in the one training item that has most of them."
     )
     absent = 'these scores were made before test items were compared with training; run stage finetune again.'
-    return _sliced(m, 'Test items that training has', ('text', 'parts'), note, absent)
+    return _sliced(m, 'Overlap with the training set', ('text', 'parts'), note, absent)
 
 
 def in_corpus(m: Measures) -> Table:
@@ -67,7 +67,7 @@ def in_corpus(m: Measures) -> Table:
         ' the corpus shows what is due to difficulty. Of each item: finetune/in_corpus.json.'
     )
     absent = 'only scores of a run with a corpus have it; older ones get it when stage finetune is run again.'
-    return _sliced(m, 'Test items that the corpus has', ('corpus',), note, absent)
+    return _sliced(m, 'Overlap with the corpus', ('corpus',), note, absent)
 
 
 SECTION = Addition('entities', 'types', {'crossed': crossed, 'repeated': repeated, 'in_corpus': in_corpus})

@@ -29,11 +29,11 @@ from bioptimus_jax.finetune.config import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.lab.advise import Asked, advise  # imports jax
+    from bioptimus_jax.lab.advise import AdviceRequest, advise  # imports jax
     from bioptimus_jax.start.texts import local_texts
 
     options = command.options
-    asked = Asked(
+    asked = AdviceRequest(
         options.source,
         local_texts(options.texts),
         options.revision,
@@ -65,7 +65,7 @@ VERB = Verb(
             '--task',
             'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
-            choices=tuple(TASKS),
+            choices=TASKS,
         ),
         count('--size', "entries of a new vocabulary (default: as many as the source's)", 0),
         flag(

@@ -20,7 +20,7 @@ def pooler(architecture: LikeBert) -> dict[str, tuple[int, ...]]:
 
 @dataclasses.dataclass(frozen=True)
 class Bert(LikeBert):
-    """A BERT with its masked-language-model head, whose output matrix is the table of word embeddings."""
+    """A BERT with its masked-language-model head, whose output matrix is the table of embeddings or one of its own."""
 
     token_types: int = 2
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.model.layers import RULES, LikeBert, Part
+from bioptimus_jax.model.layers import RULES, LikeBert, ModelPart
 
 MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
@@ -39,6 +39,7 @@ class Electra(LikeBert):
     ignored: ClassVar = re.compile(
         r'embeddings\.position_ids$|discriminator_predictions\.|generator_lm_head\.weight$|classifier\.|qa_outputs\.'
     )
+    own_output_table: ClassVar = ''
     tied: ClassVar = {'generator_lm_head.weight': 'electra.embeddings.word_embeddings.weight'}
     rules: ClassVar = (
         Rule(r'^embeddings/embeddings_project/kernel$', (None, 'fsdp')),
@@ -110,14 +111,14 @@ class Discriminator(Electra):
         return Judgement(self, compute)
 
     def logits(
-        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> jax.Array:
         """Logits, for each piece, that it was replaced."""
         head = {'params': params[HEAD]['predictions']}
         return cast(jax.Array, self.predictions(compute).apply(head, hidden_BxLxD))
 
 
-class Judgement(Part):
+class Judgement(ModelPart):
     """Dense layer, activation, and one number a piece."""
 
     @nn.compact

@@ -21,7 +21,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, Part, at_slots
+from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, ModelPart, at_slots
 from bioptimus_jax.model.trees import flatten, unflatten
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
@@ -29,7 +29,7 @@ BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
 
 
-class Kind(NamedTuple):
+class LayerKind(NamedTuple):
     """What makes a layer differ: its window (None: the whole document), its rotary base, a norm before attention."""
 
     window: int | None
@@ -74,7 +74,6 @@ class ModernBert(LikeBert):
         'norm_bias': False,
         'classifier_bias': False,
         'decoder_bias': True,
-        'tie_word_embeddings': True,
         'rope_scaling': None,
     }
     hf_defaults: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
@@ -87,6 +86,7 @@ class ModernBert(LikeBert):
         'embeddings/LayerNorm/': 'model/embeddings/norm/',
         'cls/predictions/transform/dense/': 'head/dense/',
         'cls/predictions/transform/LayerNorm/': 'head/norm/',
+        'cls/predictions/decoder/': 'decoder/',
         'cls/predictions/bias': 'decoder/bias',
     }
     token_keys: ClassVar = {
@@ -145,10 +145,10 @@ class ModernBert(LikeBert):
         }
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[LayerKind, ...]:
         of_all, near = (
-            Kind(None, self.global_base, True),
-            Kind(self.local_attention // 2, self.local_base, True),
+            LayerKind(None, self.global_base, True),
+            LayerKind(self.local_attention // 2, self.local_base, True),
         )
         types = _layer_types(self.layers, self.global_every)
         first, *others = (of_all if name == FULL else near for name in types)
@@ -202,7 +202,7 @@ def _layer_types(layers: int, every: Any) -> list[str]:
     return [SLIDING if number % every else FULL for number in range(layers)]
 
 
-class Embeddings(Part):
+class Embeddings(ModelPart):
     """Word rows, normalised: the beginning of a sum over all layers that stays float32."""
 
     @nn.compact
@@ -216,7 +216,7 @@ class Embeddings(Part):
         return self.drop(self.normal(words_BxLxD), seed_2).astype(jnp.float32)
 
 
-class Attention(Part):
+class Attention(ModelPart):
     """Attention in the document or its window, with queries and keys turned by their positions."""
 
     @nn.compact
@@ -224,7 +224,7 @@ class Attention(Part):
         self,
         inner_BxLxD: jax.Array,
         batch: Mapping[str, Any],
-        kind: Kind,
+        kind: LayerKind,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
@@ -247,7 +247,7 @@ class Attention(Part):
         return dropout(change_BxLxD, a.attention_dropout, seed_2, self.site + 2)
 
 
-class FeedForward(Part):
+class FeedForward(ModelPart):
     """One half of the wide columns, activated, times the other half."""
 
     @nn.compact
@@ -257,7 +257,7 @@ class FeedForward(Part):
         return self.dense(a.hidden, self.drop(ACTIVATIONS[a.activation](wide) * gate, seed_2), 'Wo')
 
 
-class Layer(Part):
+class Layer(ModelPart):
     """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
 
     @nn.compact
@@ -265,7 +265,7 @@ class Layer(Part):
         self,
         hidden_BxLxD: jax.Array,
         batch: Mapping[str, Any],
-        kind: Kind,
+        kind: LayerKind,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
@@ -281,7 +281,7 @@ class Layer(Part):
         return self.compute.place(hidden_BxLxD + change, 'rows', None, None)
 
 
-class FinalNorm(Part):
+class FinalNorm(ModelPart):
     """The norm behind the last layer."""
 
     @nn.compact

@@ -230,7 +230,8 @@ class Adversarial(MaskedLM):
         a, forward = self.architecture, functools.partial(forward_flops_per_token, self.architecture)
         per_piece = 2 * training_flops_per_token(a, attended, predicted)
         if self.perturbation.moved:
-            # Of a product with weights one of the two products of its backward pass; of attention both.
+            # The backward pass of a product with weights has two products, of which one is needed; of attention both
+            # are.
             logits = 2 * predicted * a.padded_vocab_size * a.width
             attention = forward(attended, 0.0) - forward(0.0, 0.0)
             per_piece += 2 * forward(0.0, predicted) + 3 * attention + logits

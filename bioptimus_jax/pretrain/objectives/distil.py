@@ -146,7 +146,7 @@ class Distillation(MaskedLM):
                 f'{ROOM}.weights: nothing of the teacher counts; set config.pretrain.objective=mlm'
             )
         folder = settings.folder()
-        theirs, architecture = loaded.check(folder), read_architecture(folder)
+        theirs, architecture = loaded.check_folder(folder), read_architecture(folder)
         if config.rows.max_document_pieces > architecture.positions:
             raise ConfigError(
                 f'config.rows.max_document_pieces: {config.rows.max_document_pieces} pieces, but the teacher {folder} '
@@ -178,7 +178,7 @@ class Distillation(MaskedLM):
     def teacher(self) -> Loaded:
         """The teacher, read and compared. Raises InputError for another vocabulary, or a head that is needed."""
         folder = self.settings.folder()
-        found = loaded.load(folder)
+        found = loaded.load_model(folder)
         if isinstance(self.vocabulary, Subwords):
             check_tokens(self.vocabulary, found.subwords, folder)
         if self.settings.counts.kl and found.fresh:

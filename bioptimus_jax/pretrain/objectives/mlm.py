@@ -18,11 +18,12 @@ from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import RateRamp
-from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
+from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze_masks, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
+from bioptimus_jax.pretrain.units import row_rates, strategy_of
 from bioptimus_jax.records.curriculum import OfSetting
-from bioptimus_jax.rows.build import Block, Pairs, Rows, positions_and_segments
+from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -36,7 +37,7 @@ class MaskedRows(NamedTuple):
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
-    pairs: Pairs | None = None
+    pairs: RowPairs | None = None
     lengths_BxG: Any = None
 
 
@@ -66,6 +67,8 @@ class MaskedLM(Objective):
     def masking(phase: Phase) -> tuple[str, ...]:
         """The maskings of a phase: the one that it names."""
         rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in phase.rates))
+        if strategy_of(phase.masking).rate:
+            rates = f'a rate for each row, {row_rates(phase.masking, phase.rates)[0]:.0%} on average'
         return phase.masking, rates, '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
 
     @staticmethod
@@ -78,7 +81,7 @@ class MaskedLM(Objective):
     @staticmethod
     def share(phase: Phase) -> float:
         """The mean masking rate."""
-        return sum(phase.rates) / 2
+        return row_rates(phase.masking, phase.rates)[0]
 
     @classmethod
     def places(cls, config: HasTraining) -> int:
@@ -92,7 +95,7 @@ class MaskedLM(Objective):
         positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, pieces, jnp)
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, MaskingParams(**setting), keys_B)
-        pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
+        pairs = RowPairs.of(batch, positions_BxL, segments_BxL, jnp)
         rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs, lengths_BxG)
         weights = {'slots': masked.weights_M.sum()}
         return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
@@ -168,7 +171,7 @@ class MaskedLM(Objective):
         """Evaluation on masks that are the same in every run with the same vocabulary."""
         names = self.config.evaluation.settings or self.config.phases
         scored = [name for name in names if self.trains(self.config, name)]
-        masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
+        masks = freeze_masks(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
     @functools.partial(jax.jit, static_argnums=0)

@@ -56,7 +56,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Published:
+class PublishedTraining:
     """A published pre-training: the generator's width, masking, batch of rows of 512 pieces, steps, learning rate."""
 
     share: float
@@ -70,13 +70,13 @@ class Published:
     strength: float = 50.0
 
 
-PUBLISHED: Mapping[str, Published] = types.MappingProxyType(
+PUBLISHED: Mapping[str, PublishedTraining] = types.MappingProxyType(
     {
-        'ft': Published(1 / 3, 0.15, 8192, 62_500, 6e-4, 6250),
-        'ft_large': Published(1 / 4, 0.15, 8192, 62_500, 6e-4, 6250),
-        'original_small': Published(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
-        'original': Published(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
-        'original_large': Published(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
+        'ft': PublishedTraining(1 / 3, 0.15, 8192, 62_500, 6e-4, 6250),
+        'ft_large': PublishedTraining(1 / 4, 0.15, 8192, 62_500, 6e-4, 6250),
+        'original_small': PublishedTraining(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
+        'original': PublishedTraining(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
+        'original_large': PublishedTraining(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
     }
 )
 """`ft`: Tinn et al., who state the generator's share alone and "the same setting" as PubMedBERT. `original`: Clark et

@@ -20,7 +20,7 @@ def opened(workdir: Path, settings: Mapping[str, Any]) -> Write:
     found = client.get_experiment_by_name(PROJECT)
     experiment = found.experiment_id if found else client.create_experiment(PROJECT)
     tags = {'bioptimus.id': identity(workdir)}
-    # By a tag, since several runs of MLflow may have one name.
+    # Found by a tag, since several runs of MLflow may have one name.
     known = client.search_runs([experiment], f"tags.`bioptimus.id` = '{identity(workdir)}'")
     if known:
         run = known[0].info.run_id

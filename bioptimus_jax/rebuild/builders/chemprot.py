@@ -11,7 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals, quoted
-from bioptimus_jax.sets.inputs import Mention
+from bioptimus_jax.sets.inputs import NamedPlace
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.standoff import are_offsets
 from bioptimus_jax.sets.texts import SETS
@@ -22,7 +22,7 @@ RELATIONS = ('document', 'group', 'counted', 'relation', 'Arg1:entity', 'Arg2:en
 CHEMICAL, GENE = 'CHEMICAL', 'GENE'
 KINDS = {'CHEMICAL': CHEMICAL, 'GENE': GENE, 'GENE-Y': GENE, 'GENE-N': GENE}
 GROUP = re.compile(r'CPR:\d+')
-NONE, *COUNTED = SETS['chemprot'].labels
+NONE, *COUNTED = SETS.own['chemprot'].labels
 
 Pair = tuple[str, str, str]  # document, chemical, gene
 
@@ -65,9 +65,9 @@ def _texts(originals: Originals, name: str) -> dict[str, str]:
     }
 
 
-def _mentions(originals: Originals, name: str, texts: dict[str, str]) -> dict[str, dict[str, Mention]]:
+def _mentions(originals: Originals, name: str, texts: dict[str, str]) -> dict[str, dict[str, NamedPlace]]:
     """The entities of every document by their names, in the order of the file."""
-    found: dict[str, dict[str, Mention]] = {document: {} for document in texts}
+    found: dict[str, dict[str, NamedPlace]] = {document: {} for document in texts}
     for where, (document, entity, kind, start, end, text) in originals.rows(name, ENTITIES):
         if document not in texts:
             raise InputError(f'{where}: the document {document!r} has no abstract')
@@ -82,12 +82,12 @@ def _mentions(originals: Originals, name: str, texts: dict[str, str]) -> dict[st
                 f'{where}: characters {start} to {end} of title, tab and abstract are {covered[:60]!r}, not '
                 f'{text[:60]!r}'
             )
-        found[document][entity] = Mention(int(start), int(end), KINDS[kind])
+        found[document][entity] = NamedPlace(int(start), int(end), KINDS[kind])
     return found
 
 
 def _labels(
-    originals: Originals, name: str, mentions: dict[str, dict[str, Mention]]
+    originals: Originals, name: str, mentions: dict[str, dict[str, NamedPlace]]
 ) -> dict[Pair, list[str]]:
     """The labels of every pair that has any, in the order of the file."""
     found: dict[Pair, list[str]] = {}
@@ -107,14 +107,14 @@ def _pairs(
     punkt: Any,
     document: str,
     texts: dict[str, str],
-    mentions: dict[str, dict[str, Mention]],
+    mentions: dict[str, dict[str, NamedPlace]],
     labels: dict[Pair, list[str]],
 ) -> Iterator[Example]:
     """An example for each chemical and gene of a sentence; where both begin together, the gene is the first."""
     text, of_document = texts[document], mentions[document]
     for start, end in _sentences(punkt, text):
         inside = [
-            (entity, Mention(one.start - start, one.end - start, one.name))
+            (entity, NamedPlace(one.start - start, one.end - start, one.name))
             for entity, one in of_document.items()
             if start <= one.start and one.end <= end
         ]

@@ -15,7 +15,7 @@ from bioptimus_jax.corpus.markup import PARSING, reason, root_of
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals, quoted
-from bioptimus_jax.sets.inputs import Mention
+from bioptimus_jax.sets.inputs import NamedPlace
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.standoff import OFFSET
 from bioptimus_jax.sets.texts import SETS
@@ -24,7 +24,7 @@ LISTS = dict(zip(SPLITS, ('train_files', 'dev_files', 'test_files'), strict=True
 OFFSETS = re.compile(rf'{OFFSET}-{OFFSET}(;{OFFSET}-{OFFSET})*')
 SPACES = str.maketrans('\t\r\n', '   ')
 NAME = 'DRUG'
-LABELS = SETS['ddi'].labels
+LABELS = SETS.own['ddi'].labels
 SLIPPED = 'mentions are one character off the text that they quote; the offsets count'
 PARTED = 'mentions in several parts are taken with what is between'
 
@@ -76,7 +76,7 @@ def _pairs(shown: str, sentence: etree._Element, oddities: Counter[str]) -> Iter
         yield Example((pair.get('id', ''), text.translate(SPACES), label), (first, second))
 
 
-def _mention(shown: str, text: str, entity: etree._Element, oddities: Counter[str]) -> Mention:
+def _mention(shown: str, text: str, entity: etree._Element, oddities: Counter[str]) -> NamedPlace:
     where, said = f'{shown}:{entity.sourceline}', entity.get('charOffset', '')
     if not OFFSETS.fullmatch(said):
         raise InputError(f'{where}: expected charOffset as 0-11 or 0-3;10-14, found {said[:60]!r}')
@@ -92,7 +92,7 @@ def _mention(shown: str, text: str, entity: etree._Element, oddities: Counter[st
         )
     oddities[SLIPPED] += slip != 0
     oddities[PARTED] += len(parts) > 1
-    return Mention(start, end, NAME)
+    return NamedPlace(start, end, NAME)
 
 
 def _letters(text: str, parts: list[tuple[int, int]], by: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from bioptimus_jax.corpus.config import KINDS
+from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
 from bioptimus_jax.report.layout import Column, Table, count, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -22,7 +22,7 @@ def documents(m: Measures) -> Table:
         for split, name in (('train', 'for training'), ('heldout', 'held out')):
             records.append((name, counts[split], counts['words'][split]))
         for kind, n in counts.get('kinds', {}).items():
-            records.append((f'of both: {KINDS[kind]}', n, None))
+            records.append((f'of both: {SPECIAL_ARTICLES[kind]}', n, None))
         for name, words in counts.get('words_not_read', {}).items():
             records.append((f'not read of both: {name}', None, words))
     columns = [

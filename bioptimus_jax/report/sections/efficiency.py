@@ -91,7 +91,7 @@ def to_reach(m: Measures) -> Table:
     """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
     records = []
     for name, points in aims_of(m).items():
-        # Of several levels that are first had at the same place the highest is told.
+        # The highest of several levels that are reached at the same place is told.
         highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
         for (at, _, where), level in highest.items():
             records.append((f'{name} {abs(level):g}', where, effort_at(m, at)))

@@ -29,7 +29,7 @@ RATES = {'precision': 'precision', 'recall': 'recall'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Scored:
+class ModelScores:
     """A model on a set under one setting: what a row of `scores` shows."""
 
     measures: Measures
@@ -102,40 +102,42 @@ def scores(m: Measures) -> Table:
     intervals = any('interval' in r for r in m.statistics)
     votes = [r[ENSEMBLE] for r in m.statistics if ENSEMBLE in r]
     records = [
-        Scored(m, dataset, model, setting)
+        ModelScores(m, dataset, model, setting)
         for dataset, model in itertools.product(m.datasets, m.models)
         for setting in m.settings(model, dataset) or ['']
     ]
-    read_nothing = [Scored(m, d, name, '') for d in m.datasets for name in m.baselines if m.baseline(name, d)]
+    read_nothing = [
+        ModelScores(m, d, name, '') for d in m.datasets for name in m.baselines if m.baseline(name, d)
+    ]
     # `sorted` keeps the order of equals: in each set the answers that read nothing come first.
     records = sorted([*read_nothing, *records], key=lambda r: m.datasets.index(r.dataset))
 
-    def known(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:
+    def known(cell: Callable[[ModelScores], Cell]) -> Callable[[ModelScores], Cell]:
         return lambda r: cell(r) if r.cells else missing()
 
-    def of_entities(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:
+    def of_entities(cell: Callable[[ModelScores], Cell]) -> Callable[[ModelScores], Cell]:
         return lambda r: missing() if r.dataset in of_others else cell(r)
 
     columns = [
         Column('set', lambda r: r.dataset),
         Column('model', lambda r: m.label(r.model)),
-        Column('setting', Scored.name, when=several),
+        Column('setting', ModelScores.name, when=several),
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
-        Column('test' if of_others else 'F1', Scored.test, 'high'),
+        Column('test' if of_others else 'F1', ModelScores.test, 'high'),
         Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
-        Column('vote of the seeds', Scored.ensemble, when=bool(votes)),
+        Column('vote of the seeds', ModelScores.ensemble, when=bool(votes)),
         Column(
             'mean of their logits', lambda r: r.ensemble(of_mean=True), when=any(MEAN in v for v in votes)
         ),
         Column('strict F1', of_entities(lambda r: r.strict()), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
-        Column('untyped F1', Scored.of_any_type, 'high', untyped),
-        Column('F1 of bare text', Scored.of_bare_text, 'high', applied),
+        Column('untyped F1', ModelScores.of_any_type, 'high', untyped),
+        Column('F1 of bare text', ModelScores.of_bare_text, 'high', applied),
         Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
-        Column('seeds', known(Scored.seeds)),
+        Column('seeds', known(ModelScores.seeds)),
         *each(RATES, lambda what, r: of_entities(lambda r: r.score(what=what))(r), 'high'),
-        Column('mentions scored', of_entities(known(Scored.mentions))),
-        Column('training time', known(Scored.time)),
+        Column('mentions scored', of_entities(known(ModelScores.mentions))),
+        Column('training time', known(ModelScores.time)),
     ]
     note = (
         'Test, percent, mean ± sd over seeds; epoch chosen on devel. F1 is the default mode of seqeval, strict needs'

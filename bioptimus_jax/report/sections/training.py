@@ -3,6 +3,7 @@
 from typing import Any
 
 from bioptimus_jax.pretrain.objective import masking_of
+from bioptimus_jax.pretrain.units import row_rates
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.report.drawing import (
     SERIES,
@@ -55,7 +56,7 @@ def masking_rate(m: Measures) -> Figure:
     """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
     realised = [spanned(r.step, [100 * r.realised_rate]) for r in m.spent if r.realised_rate]
     asked = [
-        spanned(step, [100 * rate])
+        spanned(step, [100 * row_rates(m.run.config.phase[name].masking, (rate,))[0]])
         for name, *ends in phase_spans(m)
         if name in m.run.config.phase and masking_of(m.run.config, name)
         for step, rate in zip(ends, m.run.config.phase[name].rates, strict=True)

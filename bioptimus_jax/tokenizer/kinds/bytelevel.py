@@ -21,12 +21,12 @@ from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.probes import PROBES
 from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Kind, Roles, Subwords, is_whole
 from bioptimus_jax.tokenizer.tokenizer_files import (
-    NAMES,
+    NAMES_OF_ROLES,
     add_listed,
     check_ids,
     extra_tokens,
     listed_tokens,
-    named,
+    named_roles,
     plain_steps,
     read_ready,
     said_ends,
@@ -87,8 +87,10 @@ class ByteLevel(Kind):
             tokenizer = _read_vocabulary(folder / VOCABULARY if path.is_dir() else path)
         around, known = tokenizer.encode('').tokens, tokenizer.get_vocab()
         usual = ROLES._replace(cls=around[0], sep=around[-1]) if around else ROLES
-        roles = Roles(*(said.get(NAMES[role], (token,))[0] for role, token in usual._asdict().items()))
-        for key, token in named(roles).items():
+        roles = Roles(
+            *(said.get(NAMES_OF_ROLES[role], (token,))[0] for role, token in usual._asdict().items())
+        )
+        for key, token in named_roles(roles).items():
             if token not in known:
                 where = said[key][1] if key in said else folder / SETTINGS
                 raise InputError(
@@ -98,7 +100,7 @@ class ByteLevel(Kind):
         if not ready:
             prefixed = bool((read_json(folder / SETTINGS) or {}).get('add_prefix_space'))
             tokens, merges = sorted(known, key=known.__getitem__), model_state(tokenizer)['merges']
-            # As transformers reads such a folder: the mask takes the space before it only where a file says so.
+            # transformers reads such a folder so: the mask takes the space before it only where a file says so.
             flags = [AddedToken(token, normalized=False, special=True) for token in roles]
             flags += [token for token, _ in listed]
             tokenizer = _like(_roberta(prefixed), roles, tokens, merges, flags)
@@ -132,7 +134,7 @@ class ByteLevel(Kind):
         if own == state:
             ends = {'bos_token': roles.cls, 'eos_token': roles.sep}
             settings = {'tokenizer_class': 'RobertaTokenizer', 'add_prefix_space': prefixed, **ends}
-        settings |= extra_tokens(subwords) | {'model_max_length': model_max_length, **named(roles)}
+        settings |= extra_tokens(subwords) | {'model_max_length': model_max_length, **named_roles(roles)}
         write_settings(folder, tokenizer, settings)
 
     def check(self, subwords: Subwords, where: Path) -> None:

@@ -23,7 +23,7 @@ from bioptimus_jax.tokenizer.tokenizer_files import (
     check_ids,
     extra_tokens,
     listed_tokens,
-    named,
+    named_roles,
     normalizer_settings,
     read_ready,
     said_ends,
@@ -70,7 +70,7 @@ class WordPiece(Kind):
             tokenizer = tokenizer_from_vocabulary(entries, without_vocabulary(**settings))
         if path.is_dir():
             for key, (content, file) in said_roles(folder).items():
-                if content != (name := named(SPECIAL_TOKENS)[key]):
+                if content != (name := named_roles(SPECIAL_TOKENS)[key]):
                     raise InputError(
                         f'{file}: {key} is {content[:40]!r}; only {name} is supported, rename it there and in the '
                         'vocabulary'
@@ -103,7 +103,7 @@ class WordPiece(Kind):
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
 
-        Of BERT's own tokenizer transformers reads the settings in tokenizer_config.json; any other it takes from
+        transformers reads the settings of BERT's own tokenizer in tokenizer_config.json; any other it takes from
         tokenizer.json as it stands.
         """
         tokenizer = subwords.tokenizer
@@ -118,7 +118,11 @@ class WordPiece(Kind):
             settings |= {key: getattr(normal, SWITCHES[key]) for key in switches}
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
-        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS), **extra_tokens(subwords)}
+        settings |= {
+            'model_max_length': model_max_length,
+            **named_roles(SPECIAL_TOKENS),
+            **extra_tokens(subwords),
+        }
         write_settings(folder, tokenizer, settings)
 
     def check(self, subwords: Subwords, where: Path) -> None:
