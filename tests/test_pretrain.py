@@ -435,7 +435,7 @@ def paced(request, prepared, tmp_path_factory):
 
     def decided(step):
         record = curriculum.read_phases(run.workdir / 'pretrain')
-        return any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record)  # before its plan
+        return any(r.ended and r.stop == step < r.start + 6 for r in record)  # before its plan
 
     with (
         killed_copy(run, folder / 'in a phase', lambda step: step > 12),
