@@ -65,8 +65,8 @@ RECORDS = ('metrics', 'manifests', 'vocabulary', 'surgery', 'curriculum', 'analy
 FILES = """# Files of a run
 
 Made from `bioptimus_jax/records/`: the JSON files that stages write and that are read again, by the report or by you.
-One reader checks every key and its type; a file that is damaged is refused in one line. A record of a later version than
-the first has it as the key `version`.
+One reader checks every key and its type; a file that is damaged is refused in one line. A record of a later version
+than the first has it as the key `version`.
 
 Keys stand in the order in which they are written. *Left out* keys are missing where nothing is known; others that may
 be missing are in files of older versions.
