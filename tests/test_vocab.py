@@ -560,7 +560,7 @@ def test_frequency_classes_by_hand() -> None:
     domain = {'the': 19_990, 'kinase': 5, 'il': 2, 'assay': 1, 'rare': 1, '.': 900, '2023': 80, 'x1': 1}
     general = {'the': 999_958, 'assay': 9, 'kinase': 30, 'β': 2, 'house': 1, '!': 50}
     result = frequency.classify(domain, general)
-    assert result['domain'] == {
+    assert result.domain.json() == {
         'words': 20_000,
         'different': 6,
         'classes': {
@@ -570,9 +570,9 @@ def test_frequency_classes_by_hand() -> None:
             'below 1': {'different': 0, 'share': 0},
         },
     }
-    assert result['general']['words'] == 1_000_000
-    assert [c['different'] for c in result['general']['classes'].values()] == [1, 1, 3, 0]
-    cross = {(g, d): n for g, row in result['cross'].items() for d, n in row.items() if n}
+    assert result.general.words == 1_000_000
+    assert [c.different for c in result.general.classes.values()] == [1, 1, 3, 0]
+    cross = {(g, d): n for g, row in result.cross.items() for d, n in row.items() if n}
     assert cross == {
         ('100 or more', '100 or more'): 1,  # the
         ('10 to 100', '100 or more'): 1,  # kinase
@@ -581,10 +581,10 @@ def test_frequency_classes_by_hand() -> None:
         ('absent', '100 or more'): 1,  # il
         ('absent', '10 to 100'): 2,  # rare, x1
     }
-    assert 'absent' not in result['cross']['absent']
-    assert [x['word'] for x in result['examples']] == ['il', 'rare', 'x1']
-    assert list(frequency.classify(domain, {})) == ['per_million', 'domain']
-    assert frequency.classify({}, {})['domain']['different'] == 0
+    assert 'absent' not in result.cross['absent']
+    assert [x.word for x in result.examples] == ['il', 'rare', 'x1']
+    assert list(frequency.classify(domain, {}).json()) == ['share_counted', 'per_million', 'domain']
+    assert frequency.classify({}, {}).domain.different == 0
 
 
 @pytest.mark.parametrize('kind', ['train', 'source'])

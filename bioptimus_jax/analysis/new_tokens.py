@@ -14,6 +14,7 @@ import numpy as np
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
 from bioptimus_jax.records.analysis import NewToken, OneToken
 from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.vocabulary import Frequency
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.vocab import frequency, lists
 
@@ -43,7 +44,8 @@ class NewTokens:
     def of(cls, speller: Speller, new: frozenset[str], listed: str, vocab: Path) -> 'NewTokens':
         """The new tokens with the counts of stage vocab; `listed`: config.analysis.tokens. Raises InputError."""
         words, counts_W = frequency.read(vocab)
-        running = (read_json(vocab / frequency.FILE) or {}).get('domain', {}).get('words', 0)
+        counted = read_json(vocab / frequency.FILE)
+        running = Frequency.read(counted, str(vocab / frequency.FILE)).domain.words if counted else 0
         tokens = frozenset(lists.read(listed) if listed else ())
         return cls(speller, new, tokens, dict(zip(words, counts_W.tolist(), strict=True)), running)
 

@@ -1,10 +1,51 @@
-"""What is counted of texts in the pieces of vocabularies: comparison.json of stage vocab, entities.json of analyze."""
+"""What is counted of words and pieces: frequency.json and comparison.json of stage vocab, entities.json of analyze."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
 from bioptimus_jax.records.record import Record, left_out
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassOfWords(Record):
+    """How many different words are in a class of frequency, and their share of the running words."""
+
+    different: int
+    share: float
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusWords(Record):
+    """A corpus: its running `words`, how many are `different`, and both by class of frequency."""
+
+    words: int
+    different: int
+    classes: Mapping[str, ClassOfWords]
+
+
+@dataclasses.dataclass(frozen=True)
+class WordCount(Record):
+    """A word and how often it was counted."""
+
+    word: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Frequency(Record):
+    """frequency.json: words of the run's corpus (`domain`), and of a general one where there is one, by class.
+
+    `share_counted`: of the documents. `per_million`: the lower bounds of the classes. `cross[g][d]`: different words of
+    class g in the general corpus and d in the domain. `examples`: the most frequent words that the general one lacks.
+    """
+
+    share_counted: float = 1.0
+    per_million: tuple[float, ...]
+    domain: CorpusWords
+    general: CorpusWords | None = left_out()
+    cross: Mapping[str, Mapping[str, int]] | None = left_out()
+    examples: tuple[WordCount, ...] | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

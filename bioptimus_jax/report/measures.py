@@ -7,7 +7,7 @@ import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune import search
@@ -19,12 +19,13 @@ from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
 from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
+from bioptimus_jax.records.corpus import AuditedDocument
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.record import REMEDY, Record
 from bioptimus_jax.records.surgery import TokenRow
-from bioptimus_jax.records.vocabulary import Comparison, Entities
+from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
@@ -45,6 +46,7 @@ NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
 Rows = list[dict[str, Any]]
+RecordT = TypeVar('RecordT', bound=Record)
 
 
 def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> Any:
@@ -83,9 +85,9 @@ class Measures:
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
     tokens: list[TokenRow] = dataclasses.field(default_factory=list)
-    audit: Rows = dataclasses.field(default_factory=list)
+    audit: list[AuditedDocument] = dataclasses.field(default_factory=list)
     comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
-    frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
+    frequency: Frequency | None = _one('vocab', FREQUENCY, Frequency)
     entities: Entities | None = _one('analyze', 'entities.json', Entities)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
     difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
@@ -310,8 +312,8 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         evaluations=Evaluation.among(pretrain),
         clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
-        tokens=_tokens(folders['surgery'] / TOKENS_FILE) if details else [],
-        audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
+        tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
+        audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
         encoded=Encoded.among(stage_metrics(run, 'surgery')),
@@ -398,8 +400,8 @@ def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed
     return value
 
 
-def _tokens(path: Path) -> list[TokenRow]:
-    return TokenRow.read_lines(path) if path.exists() else []
+def _records(kind: type[RecordT], path: Path) -> list[RecordT]:
+    return kind.read_lines(path) if path.exists() else []
 
 
 def _lines(path: Path) -> Rows:

@@ -1,9 +1,8 @@
 """Word frequencies of the domain beside general text, and entities in pieces of two vocabularies."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from bioptimus_jax.records.vocabulary import Pieces
+from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Pieces
 from bioptimus_jax.report.drawing import Figure, Point, curves, spanned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
@@ -19,30 +18,31 @@ NOT_CUT = 'stage analyze has not cut the entities of config.finetune.folder.'
 
 def frequency(m: Measures) -> Table:
     """Different words and share of the running words by class, for the general corpus and this run's."""
-    known = [name for name in CORPORA if name in m.frequency]
+    known = _corpora(m)
     columns = [Column('per million words', lambda kind: kind)]
     for name in known:
-        classes = m.frequency[name]['classes']
+        classes = known[name].classes
         columns += [
-            Column(f'different words, {CORPORA[name]}', lambda x, of=classes: count(of[x]['different'])),
-            Column(f'of running words, {CORPORA[name]}', lambda x, of=classes: percent(of[x]['share'])),
+            Column(f'different words, {CORPORA[name]}', lambda x, of=classes: count(of[x].different)),
+            Column(f'of running words, {CORPORA[name]}', lambda x, of=classes: percent(of[x].share)),
         ]
-    sizes = [f'{CORPORA[name]} {m.frequency[name]["words"]:,} running words' for name in known]
+    sizes = [f'{CORPORA[name]} {of.words:,} running words' for name, of in known.items()]
     note = f'Words with a letter; {", ".join(sizes)}. The bounds of the four classes are ours.'
-    if (share := m.frequency.get('share_counted', 1)) < 1:
+    if m.frequency and (share := m.frequency.share_counted) < 1:
         note += f' {share:.1%} of the documents of this corpus were counted, chosen by hash.'
-    kinds = m.frequency['domain']['classes'] if known else ()
+    kinds = m.frequency.domain.classes if m.frequency else ()
     return Table.of('Words by frequency', columns, kinds, note=note, absent=NOT_COUNTED)
 
 
 def frequency_cross(m: Measures) -> Table:
     """Different words by their class in general text (rows) and in this run's corpus (columns)."""
-    cross = m.frequency.get('cross', {})
+    cross = (m.frequency and m.frequency.cross) or {}
     columns = [
         Column('in general text', lambda there: there),
         *each({here: f'{here} here' for here in cross}, lambda here, there: count(cross[there].get(here))),
     ]
-    examples = ', '.join(f'{x["word"]} ({x["count"]:,})' for x in m.frequency.get('examples', ())[:10])
+    lacking = (m.frequency and m.frequency.examples) or ()
+    examples = ', '.join(f'{x.word} ({x.count:,})' for x in lacking[:10])
     note = 'Classes in occurrences per million words.'
     if examples:
         note += f' Most frequent here among the words that the general corpus lacks: {examples}.'
@@ -98,7 +98,7 @@ def whole_entities(m: Measures) -> Table:
 
 def frequency_classes(m: Measures) -> Figure:
     """Different and running words of the corpora in four frequency classes (paper, Figure 1)."""
-    known = {shown: m.frequency[name]['classes'] for name, shown in CORPORA.items() if name in m.frequency}
+    known = {CORPORA[name]: of.classes for name, of in _corpora(m).items()}
     panels = {
         f'{what}, %': {shown: _shares(x, key) for shown, x in known.items()} for key, what in SHARES.items()
     }
@@ -131,7 +131,13 @@ SECTION = Section(
 )
 
 
-def _shares(classes: Mapping[str, Any], key: str) -> list[Point]:
+def _corpora(m: Measures) -> dict[str, CorpusWords]:
+    """The corpora whose words were counted, in the order of the tables."""
+    found = {name: getattr(m.frequency, name, None) for name in CORPORA}
+    return {name: of for name, of in found.items() if of}
+
+
+def _shares(classes: Mapping[str, ClassOfWords], key: str) -> list[Point]:
     """Percent by class, in order."""
-    total = max(sum(of[key] for of in classes.values()), 1)
-    return [spanned(at, [100 * of[key] / total]) for at, of in enumerate(classes.values())]
+    total = max(sum(getattr(of, key) for of in classes.values()), 1)
+    return [spanned(at, [100 * getattr(of, key) / total]) for at, of in enumerate(classes.values())]
