@@ -1,6 +1,7 @@
 """A strict session: eight fake devices on the CPU, no network, rank promotion and warnings are errors."""
 
 import atexit
+import dataclasses
 import gc
 import os
 import shutil
@@ -117,7 +118,8 @@ def relisted():
         from bioptimus_jax.run.manifests import listed, write_manifest
 
         folder = run.workdir / stage
-        write_manifest(folder, {**run.manifest(stage), 'files': listed(folder, run.checksums())})
+        files = listed(folder, run.checksums())
+        write_manifest(folder, dataclasses.replace(run.manifest(stage), files=files))
 
     return write
 

@@ -14,6 +14,7 @@ from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts import devices, hardware
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.start import doctor
@@ -147,9 +148,7 @@ def test_a_platform_that_is_asked_for_and_not_there_is_one_line_of_every_verb_th
     run = copy_of(prepared, tmp_path)
     for made in ('export', 'analyze'):  # what they need is there; nothing of it is read before the devices
         (run / made).mkdir()
-    write_manifest(
-        run / 'export', {'stage': 'export', 'config': {}, 'inputs': {}, 'content': '', 'files': {}}
-    )
+    write_manifest(run / 'export', Manifest(stage='export', config={}, content=''))
     source = f'--config.source.path={run}/surgery/model'
     verbs = [
         'analyze',

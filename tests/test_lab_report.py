@@ -116,7 +116,7 @@ def test_geometry_shows_every_phase_and_its_change(run):
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
     ]
-    cosine = m.geometry[0]['words']['embeddings']['cosine']
+    cosine = m.geometry[0].words['embeddings']['cosine']
     shown = table.rows[0][list(table.columns).index('cosine')]
     assert shown.value == cosine['value']
     assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'
@@ -159,9 +159,9 @@ def test_other_words_are_not_compared(tmp_path):
 
 def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     m = read_measures(run)
-    better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
-    slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
-    other = dataclasses.replace(m, evaluations=better, training=slow)
+    better = [dataclasses.replace(e, frozen_loss=e.loss - 1) for e in m.evaluations]
+    slow = [dataclasses.replace(r, flops=10 * r.flops) for r in m.spent]
+    other = dataclasses.replace(m, evaluations=better, spent=slow)
     table = spending.arms({'one': [m], 'two': [other]})
     loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
     assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
@@ -170,7 +170,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     marks = [marks[flops] for r, marks in zip(table.rows, table.marks(), strict=True) if r in loss]
     assert marks == ['best', 'second']
     assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
-    elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
+    elsewhere = {**m.manifests, 'vocab': dataclasses.replace(m.manifests['vocab'], content='another')}
     table = spending.arms({'one': [m], 'two': [dataclasses.replace(other, manifests=elsewhere)]})
     assert not any('loss' in r[0].text for r in table.rows)
     assert 'vocabularies differ' in table.note
@@ -182,7 +182,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
 def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
     m = read_measures(run)
     slow = dataclasses.replace(
-        m, evaluations=[{**e, 'frozen_loss': e['frozen_loss'] + 1} for e in m.evaluations]
+        m, evaluations=[dataclasses.replace(e, frozen_loss=e.loss + 1) for e in m.evaluations]
     )
     table = spending.arms({'one': [m, slow], 'two': [m]}, losses=(5, 4), f1=(80,))
     cells = {(r[0].text, r[1].text): [cell.text for cell in r[2:]] for r in table.rows}
