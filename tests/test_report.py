@@ -414,7 +414,7 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
         assert word not in text.read_text()
     assert not (run.workdir / 'report').exists()  # which is the stage's
     for given, code, line in (
-        (['report', str(run.workdir), '--live'], 2, 'report --live takes the --config and --workdir'),
+        (['report', '--live'], 2, 'report --live takes the --config and --workdir'),
         (
             ['report', '--config=demo', f'--workdir={tmp_path}/none', '--live=5'],
             3,
