@@ -21,6 +21,8 @@ from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain.config import OBJECTIVES, Phase
+from bioptimus_jax.surgery.config import Surgery
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS
 
 PACKAGE = Path(__file__).resolve().parents[1] / 'bioptimus_jax'
 TOP = 'experiment'  # the heading of keys that stand in no section
@@ -187,6 +189,8 @@ def sections(record: type, prefix: str) -> Iterator[tuple[str, type]]:
     for name, hint in typing.get_type_hints(record).items():
         if name == 'objective' and record is Experiment:
             yield from ((f'{name}.{one}', OBJECTIVES.settings(one)) for one in OBJECTIVES)
+        if name == 'own' and record is Surgery:
+            yield from ((f'{prefix}.{name}.{one}', each.settings) for one, each in INITIALISATIONS.items())
         inner = Phase if name == 'phase' else hint
         if dataclasses.is_dataclass(inner):
             yield from sections(typing.cast(type, inner), f'{prefix}.{name}'.lstrip('.'))
@@ -212,7 +216,7 @@ def _section(prefix: str, record: type) -> str:
             f'`{field.default!r}`' if field.default is not dataclasses.MISSING else '',
             _allowed(field.metadata),
             _kind(root or field.name, field.metadata),
-            _cell(field.metadata['doc']),
+            _cell(str(field.metadata['doc'])),
         )
         lines.append(f'| {" | ".join(cells)} |')
     return '\n'.join([*lines, ''])

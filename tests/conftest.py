@@ -56,8 +56,8 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 LONGEST_FIRST = """
     docs pretrain launch remote_runs lab_docs objectives plan model rtd plugin_family plugin_initialisation plugin_task
     causal lab_paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads
-    kernels plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab words
-    lab_results
+    kernels plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab
+    words lab_results
 """.split()
 
 

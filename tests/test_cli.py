@@ -1,6 +1,7 @@
 """The program: help, exit codes, and one clear line for everything that is wrong."""
 
 import gzip
+import itertools
 import json
 import os
 import re
@@ -16,12 +17,13 @@ from toy_commands import call
 from bioptimus_jax.cli import command, verbs
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.cli.command import all_verbs, keys_of, positive_whole
-from bioptimus_jax.config.fields import meant, walk
+from bioptimus_jax.config.fields import meant, walk, walk_entries
 from bioptimus_jax.errors import USAGE, ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.devices import device_named
+from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.progress.console import numbered
 
 CONFIG = """
@@ -144,7 +146,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (
             ['run', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.masking=word'],
-            "'word' is not one of tokens, words; did you mean words?",
+            f"'word' is not one of {', '.join(MASKINGS)}; did you mean words?",
         ),
         (
             ['run', '--config={plain}', '--workdir={tmp}/run', '--config.vocab.tokenizer=wordpice'],
@@ -246,7 +248,8 @@ def test_a_name_that_is_near_to_none_is_not_guessed():
 
 
 def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_have(capsys):
-    known = {name: (value, metadata) for name, value, metadata in walk(Experiment())}
+    every = itertools.chain(walk(Experiment()), walk_entries(Experiment()))
+    known = {name: (value, metadata) for name, value, metadata in every}
     for name, verb in all_verbs().items():
         with pytest.raises(SystemExit):
             cli.main([name, '--help'])

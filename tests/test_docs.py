@@ -24,7 +24,6 @@ from toy_docs import (
     README,
     ROOT,
     RUN,
-    blocks_of,
     cases,
     check_command,
     check_key,
@@ -140,21 +139,6 @@ def test_the_tutorial_ends_with_a_model(tutorial):
 @pytest.mark.parametrize('page', cases([page for page in RUN if not needs_the_lab(page)]))
 def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
     run_in(tmp_path / 'here', page, request, programs)
-
-
-CHANGES = [page for page in RUN if any(b.language == 'diff' for b in blocks_of(page.read_text('utf-8')))]
-
-
-@pytest.mark.parametrize('page', CHANGES, ids=lambda page: page.stem)
-def test_changes_that_a_page_shows_fit_the_code(page, tmp_path):
-    shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'bioptimus_jax')
-    (change,) = [block for block in blocks_of(page.read_text('utf-8')) if block.language == 'diff']
-    (tmp_path / change.title).write_text(change.text + '\n', 'utf-8')
-    applied = ['git', 'apply', change.title]
-    assert subprocess.run(applied, cwd=tmp_path, capture_output=True).returncode == 0
-    assert subprocess.run(
-        applied, cwd=tmp_path, capture_output=True
-    ).returncode  # there is something to change
 
 
 def test_a_page_says_first_what_comes_of_it_and_how_long_it_takes():

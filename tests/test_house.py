@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from toy_configs import shipped_configs
 
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import Plugins, Table
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import load, override
 from bioptimus_jax.experiment.schema import Experiment
@@ -30,7 +29,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # the lab, which is above all.
 ROOMS = tuple(
     'errors storage config progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery scoring '
-    'pretrain export finetune analysis experiment ext inference report start api demo cli __main__ lab'.split()
+    'pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""
@@ -345,7 +344,7 @@ def test_no_other_file_asks_which_variation_it_is(key):
 
 
 def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
-    for name in OBJECTIVES:
+    for name in OBJECTIVES.own:
         naming = {
             str(file.relative_to(PACKAGE))
             for file in PACKAGE.rglob('*.py')
@@ -564,10 +563,8 @@ def test_scripts_are_executable_shell():
 def test_every_variation_that_decides_results_is_named_as_shipped_or_its_code_is_compared():
     tables = {}
     for dotted, _, metadata in walk(Experiment()):
-        if isinstance(table := metadata.get('one_of'), Plugins | Mapping) and not dotted.startswith(
-            'runtime.'
-        ):
-            tables[dotted.rpartition('.')[2]] = set(table)
+        if isinstance(table := metadata.get('one_of'), Plugins | Table) and not dotted.startswith('runtime.'):
+            tables[dotted.rpartition('.')[2]] = set(table.own)
     assert tables == {key: set(names) for key, names in SHIPPED.items()}, (
         'name a variation that is to be shipped in bioptimus_jax/run/shipped.py; of any other runs compare the code'
     )

@@ -469,4 +469,4 @@ def test_defaults_that_do_not_concern_a_strategy_are_no_error():
         settings.surgery.strategy = strategy
         if initialisation.keeps_vocabulary:
             settings.vocab.kind = 'source'
-        assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy)
+        assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy).resolved

@@ -31,8 +31,8 @@ from bioptimus_jax.surgery import (
 )
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, middle
-from bioptimus_jax.surgery.rows import unit
 from bioptimus_jax.surgery.material import Material
+from bioptimus_jax.surgery.rows import unit
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_plugins import plugged, shown
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -33,7 +34,6 @@ from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / 'docs' / 'howto' / 'add-model-family.md'
 LETTERS = 'abcdeimnorst'
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + letter for letter in LETTERS), 'dose', 'rate', '.']
 WORDS = ['dose', 'rate', 'aster', 'mister', 'stone', 'condition', 'train', 'bacteria', 'order', 'it']
@@ -58,14 +58,11 @@ def get_config(argument=''):
 
 @pytest.fixture(scope='module')
 def distilbert(tmp_path_factory):
-    """The how-to's file in a folder that is searched for families beside the package's own."""
-    [text] = re.findall(r'```python title="[^"]+/distilbert\.py"\n(.*?)```', PAGE.read_text('utf-8'), re.S)
-    folder = tmp_path_factory.mktemp('families')
-    (folder / 'distilbert.py').write_text(text)
-    families.__path__.append(str(folder))
-    yield FAMILIES.load('distilbert')
-    families.__path__.remove(str(folder))
-    sys.modules.pop('bioptimus_jax.model.families.distilbert')
+    """The how-to's file in a folder of a user's own."""
+    file = tmp_path_factory.mktemp('families') / 'distilbert.py'
+    file.write_text(shown('add-model-family.md', 'mine/distilbert.py'))
+    with plugged(file):
+        yield FAMILIES.load('distilbert')
 
 
 class Case(NamedTuple):
@@ -208,7 +205,8 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
     settings = config.defaults()
     settings.model.family = 'nothing'
     with pytest.raises(
-        ConfigError, match=f"config.model.family: 'nothing' is not one of {', '.join(FAMILIES)}"
+        ConfigError,
+        match=f"config.model.family: plug-in 'nothing' is not installed.*; there are {', '.join(FAMILIES)}",
     ):
         Experiment.from_config(settings)
 

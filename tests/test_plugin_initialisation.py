@@ -1,18 +1,19 @@
 """An initialisation is one record in one file: stage and help take it from there, and nobody asks for a name."""
 
 import ast
+import contextlib
+import io
 import json
 import random
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from toy_programs import environment
+from toy_plugins import plugged
 
+from bioptimus_jax.cli.main import main
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.storage.files import read_json, read_jsonl
@@ -20,25 +21,34 @@ from bioptimus_jax.surgery.initialisations import INITIALISATIONS
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
-OWN = ROOT / 'bioptimus_jax' / 'surgery' / 'initialisations.py'
 # It asks for everything that can be read, so that every part has to look at the record.
 TOY = """
+import dataclasses
+import numpy as np
+from bioptimus_jax.ext import Initialisation, Inputs, key, unit
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    turn: float = key(1.0, 'times the row of the anchor', low=-1, high=1)
+
 
 def _nearest(given: Inputs) -> np.ndarray:
     means_NxD = given.sums / np.maximum(given.contexts, 1)[:, None]
     nearest_N = (unit(means_NxD) @ unit(given.anchor_states).T).argmax(axis=1)
-    return np.where((given.contexts > 0)[:, None], given.anchor_rows[nearest_N], np.nan)
+    return np.where((given.contexts > 0)[:, None], given.own.turn * given.anchor_rows[nearest_N], np.nan)
 
 
-INITIALISATIONS['nearest'] = Initialisation(
-    'the row of the anchor with the most similar contexts', _nearest, isolated_states=True, contexts=True, anchors=True
-)
-"""
-COMMANDS = """
-import json, sys
-from bioptimus_jax.cli.main import main
-for arguments in json.load(sys.stdin):
-    print('exit code', main(arguments), flush=True)
+INITIALISATIONS = {
+    'nearest': Initialisation(
+        'the row of the anchor with the most similar contexts',
+        _nearest,
+        isolated_states=True,
+        contexts=True,
+        anchors=True,
+        settings=Settings,
+    ),
+}
 """
 SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
 
@@ -54,14 +64,10 @@ def make_source(folder: Path, vocabulary: list[str]) -> np.ndarray:
 
 
 @pytest.fixture(scope='module')
-def made(programs, tmp_path_factory):
-    """Folder, exit codes and output of a copy of the package with one more record; the input rows of its source."""
+def made(tmp_path_factory):
+    """Folder, exit codes and output of commands with one more record; the input rows of their source."""
     folder, draw = tmp_path_factory.mktemp('plugin'), random.Random(2)
-    shutil.copytree(
-        ROOT / 'bioptimus_jax', folder / 'bioptimus_jax', ignore=shutil.ignore_patterns('__pycache__')
-    )
-    with open(folder / OWN.relative_to(ROOT), 'a', encoding='utf-8') as file:
-        file.write(TOY)
+    (folder / 'nearest_rows.py').write_text(TOY)
     letters = sorted(set(''.join(SYLLABLES)))
     pieces = [*SPECIAL_TOKENS, *letters, *(f'##{t}' for t in (*letters, *SYLLABLES))]
     words = sorted({''.join(draw.choices(SYLLABLES, k=draw.randint(2, 3))) for _ in range(70)})
@@ -92,17 +98,21 @@ def get_config(argument=''):
         ['run', *common],
         ['run', common[0], f'--workdir={folder / "without"}', '--config.stages=corpus,vocab,surgery'],
         ['surgery', *common, '--config.surgery.shrinkage=5'],
+        ['surgery', *common, '--config.surgery.own.nearest.turn=-1'],
+        ['surgery', *common, '--config.surgery.own.nearest.turn=2'],
+        ['surgery', *common, '--config.surgery.own.similarity.turn=1'],
         ['surgery', '--help'],
     ]
-    done = subprocess.run(
-        [programs / 'python', '-c', COMMANDS],
-        cwd=folder,
-        env=environment(folder),
-        input=json.dumps(calls),
-        capture_output=True,
-        text=True,
-    )
-    return folder, done.stdout, done.stderr, rows_VxD
+    out, errors = io.StringIO(), io.StringIO()
+    with (
+        plugged(folder / 'nearest_rows.py'),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(errors),
+    ):
+        for arguments in calls:
+            with contextlib.suppress(SystemExit):  # of --help
+                print('exit code', main(arguments))
+    return folder, out.getvalue(), errors.getvalue(), rows_VxD
 
 
 def test_the_stage_makes_rows_by_the_record(made):
@@ -124,7 +134,7 @@ def test_the_stage_makes_rows_by_the_record(made):
 
 def test_what_it_reads_and_which_keys_concern_it_come_from_the_record(made):
     _, printed, errors, _ = made
-    assert re.findall(r'exit code (\d+)', printed)[1:3] == ['2', '2'], printed + errors
+    assert re.findall(r'exit code (\d+)', printed)[1:6] == ['2'] * 5, printed + errors
     assert 'config.stages: surgery needs contexts' in errors
     assert (
         'config.surgery.shrinkage: 5.0 is for config.surgery.strategy=contextualized, not for nearest'
@@ -132,16 +142,21 @@ def test_what_it_reads_and_which_keys_concern_it_come_from_the_record(made):
     )
 
 
+def test_its_own_settings_are_keys_that_decide_the_result(made):
+    folder, printed, errors, _ = made
+    config = read_json(folder / 'run' / 'surgery' / 'manifest.json')['config']
+    assert config['surgery.own.nearest.turn'] == 1.0  # which nobody gave
+    assert 'config.surgery.own.nearest.turn: 1.0 -> -1.0' in errors
+    assert 'config.surgery.own.nearest.turn: must be at most 1, got 2' in errors
+    assert '--config.surgery.own.similarity.turn: no such key' in errors
+    assert 'surgery.own.nearest.turn = 1.0' in printed
+
+
 def test_help_lists_it_and_the_keys_that_concern_it(made):
     help_text = made[1].rpartition('exit code 2')[2]
     assert 'nearest: the row of the anchor with the most similar contexts' in help_text
     assert 'similarity, nearest: layers of the source' in help_text
     assert 'contextualized: k;' in help_text
-
-
-def test_the_change_of_the_howto_touches_that_file_alone():
-    change = (ROOT / 'docs' / 'howto' / 'add-initialisation.md').read_text('utf-8')
-    assert re.findall(r'^\+\+\+ b/(.*)$', change, re.M) == [str(OWN.relative_to(ROOT))]
 
 
 def asks_for_a_name(source: str) -> list[int]:

@@ -1,16 +1,14 @@
-"""A masking strategy as the how-to adds it: one file changes, and training, evaluation and difficulty all mask it."""
+"""A masking strategy as the how-to adds it: a file, and training, evaluation and difficulty all mask it."""
 
 import dataclasses
 import importlib.util
 import json
-import re
-import subprocess
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 import transformers
+from toy_plugins import plugged, shown
 from toy_pretraining import of_letters
 
 from bioptimus_jax.api.masking import IGNORED, Collator
@@ -28,8 +26,6 @@ from bioptimus_jax.start.shown import HIDDEN, KEPT, RANDOM, first_rows
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.tokenizer.subwords import load
 
-ROOT = Path(__file__).resolve().parents[1]
-HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'
 PIECES, LETTERS, RATE = 128, 'abcdefghijklmnopqrst', 0.2
 PHASES, PHASE = ('0.1', '0.2'), {'rate': RATE, 'duration': 2.0}
 BATCHES = {'pretrain.batch_rows': 40, 'evaluation.rows': 60, 'runtime.log_every_steps': 1}
@@ -39,20 +35,12 @@ SINGLE, SPANS = 1.24, 4.95
 
 @pytest.fixture(scope='module')
 def spans(tmp_path_factory):
-    """The record that the how-to's change puts into the table; the change touches that file alone."""
-    change = re.search(r'```diff[^\n]*\n(.*?)```', HOWTO.read_text('utf-8'), re.S)[1]
-    assert re.findall(r'^\+\+\+ b/(.*)$', change, re.M) == ['bioptimus_jax/pretrain/units.py']
-    folder = tmp_path_factory.mktemp('changed')
-    file = folder / 'bioptimus_jax' / 'pretrain' / 'units.py'
-    file.parent.mkdir(parents=True)
-    file.write_bytes(Path(units.__file__).read_bytes())
-    subprocess.run(['git', 'apply', '-'], cwd=folder, input=change, text=True, check=True)
-    loaded = importlib.util.spec_from_file_location('changed_units', file)
-    module = importlib.util.module_from_spec(loaded)
-    loaded.loader.exec_module(module)
-    (name,) = module.MASKINGS.keys() - units.MASKINGS.keys()
-    assert name == 'spans'
-    return module.MASKINGS[name]
+    """The record that the how-to's file puts into the table."""
+    file = tmp_path_factory.mktemp('mine') / 'spans.py'
+    file.write_text(shown('add-masking.md', 'mine/spans.py'))
+    with plugged(file):
+        assert list(units.MASKINGS) == [*units.MASKINGS.own, 'spans']
+        return units.MASKINGS['spans']
 
 
 def experiment(folder, **changes):
@@ -132,7 +120,7 @@ def never(words_L, draws_L):
 
 
 def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, spans, monkeypatch):
-    with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: 'spans' is not one of tokens, words"):
+    with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: plug-in 'spans' is not installed"):
         experiment(prepared, **{'phase.0.2.masking': 'spans'})
     counted = []
     monkeypatch.setitem(units.MASKINGS, 'never', units.Strategy(never, words=1))

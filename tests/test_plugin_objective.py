@@ -3,13 +3,12 @@
 import dataclasses
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_plugins import plugged
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
 from bioptimus_jax.config.fields import key
@@ -18,7 +17,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
-from bioptimus_jax.pretrain import curriculum, objectives
+from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.config import OBJECTIVES
@@ -47,9 +46,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.config.fields import key
-from bioptimus_jax.model.architecture import Rule
-from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.ext import Example, Objective, Rule, key
 from bioptimus_jax.rows.build import Rows, positions_and_segments
 
 
@@ -163,15 +160,15 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope='module', autouse=True)
 def added(tmp_path_factory):
-    """The file lies in a folder of its own; the package looks there too, and no other place is told."""
+    """The file lies in a folder of a user's own; no other place is told."""
     folder = tmp_path_factory.mktemp('added')
-    with pytest.raises(ConfigError, match=r"config\.pretrain\.objective: 'previous' is not one of .*mlm"):
+    with pytest.raises(
+        ConfigError, match=r"config\.pretrain\.objective: plug-in 'previous' is not installed.*mlm"
+    ):
         experiment(folder, pretrain__objective='previous')
     (folder / 'previous.py').write_text(PREVIOUS)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(objectives, '__path__', [*objectives.__path__, str(folder)])
-        yield
-    sys.modules.pop(f'{objectives.__name__}.previous', None)
+    with plugged(folder):
+        yield folder / 'previous.py'
 
 
 def opened(prepared, workdir, **changes):
@@ -252,10 +249,12 @@ def test_its_own_settings_are_keys(trained, prepared):
             opened(prepared, trained.workdir, **{'objective__previous__near': 1, dotted: value})
 
 
-def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(trained, prepared, monkeypatch):
+def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(
+    trained, prepared, added, monkeypatch
+):
     """Defaults that are changed in the file are seen, and so is its code; comments and layout are not compared."""
     assert trained.manifest('pretrain')['config']['objective.previous.near'] == 1.0  # which nobody gave
-    file = Path(objectives.__path__[-1]) / 'previous.py'
+    file = added
     for text in (PREVIOUS + '\n\n# checked', PREVIOUS.replace('"""What may be set."""', '"""All."""')):
         file.write_text(text)
         assert bring_up_to_date(trained, STAGES['pretrain']) == trained.manifest('pretrain')

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from toy_plugins import plugged, shown
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune import tasks
 from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.statistics import bootstrap, paired
@@ -29,23 +29,17 @@ from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
 ROOT = Path(__file__).resolve().parents[1]
-TOPICS = re.search(
-    r'```python title="bioptimus_jax/finetune/tasks/topics.py"\n(.*?)\n```',
-    (ROOT / 'docs' / 'howto' / 'add-task.md').read_text('utf-8'),
-    re.S,
-)[1]
 NAMES = {'drug': ('zolmipan', 'tercivir', 'amlozine'), 'gene': ('brca', 'egfr')}
 OTHER = ('the', 'patient', 'got', 'with', 'dose', 'of')
 
 
 @pytest.fixture
-def topics(tmp_path, monkeypatch):
-    """The how-to's task as a file of another name, in a folder that is not the package's."""
-    folder = tmp_path / 'plugged'
-    folder.mkdir()
-    (folder / 'topics_of_texts.py').write_text(TOPICS)
-    monkeypatch.setattr(tasks, '__path__', [*tasks.__path__, str(folder)])
-    return TASKS.load('topics_of_texts')
+def topics(tmp_path):
+    """The how-to's task as a file of another name, in a folder of a user's own."""
+    file = tmp_path / 'topics_of_texts.py'
+    file.write_text(shown('add-task.md', 'mine/topics.py'))
+    with plugged(file):
+        yield TASKS.load('topics_of_texts')
 
 
 @pytest.fixture(scope='module')

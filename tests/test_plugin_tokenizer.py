@@ -1,12 +1,12 @@
 """The kind of tokenizer of the how-to, from a folder of its own, through the stages: nobody else knows its name."""
 
 import dataclasses
-import re
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from toy_plugins import plugged, shown
 
 from bioptimus_jax.analysis import cloze, contexts, entities
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -27,7 +27,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_jsonl
 from bioptimus_jax.surgery import distil, reading
 from bioptimus_jax.surgery import source as sources
-from bioptimus_jax.tokenizer import kinds, subwords
+from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab import frequency
@@ -35,7 +35,6 @@ from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.build import check
 from bioptimus_jax.vocab.contexts import load_contexts
 
-PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'add-tokenizer.md'
 WORDS = ('aspirin', 'naïve', 'kinase', '(p53)', 'drug-dose', 'of', 'the', 'and', 'cell', 'tumor')
 TEXTS = [' '.join(f'{WORDS[(n * k + k) % 10]}{"." * (k % 5 == 4)}' for k in range(24)) for n in range(40)]
 TEXTS = [
@@ -49,16 +48,12 @@ SIZES = {'digits': (60, 100), 'bytelevel': (300, 330)}
 
 @pytest.fixture(scope='module')
 def digits(tmp_path_factory):
-    """The kind of the how-to's page, in a file of a temporary folder."""
-    folder = tmp_path_factory.mktemp('kinds')
-    (code,) = re.findall(
-        r'```python title="[\w/]*/kinds/digits.py"\n(.*?)\n```', PAGE.read_text('utf-8'), re.S
-    )
+    """The kind of the how-to's page, in a file of a user's own."""
+    file = tmp_path_factory.mktemp('kinds') / 'digits.py'
+    file.write_text(shown('add-tokenizer.md', 'mine/digits.py'))
     assert 'digits' not in TOKENIZERS
-    (folder / 'digits.py').write_text(code, 'utf-8')
-    kinds.__path__.append(str(folder))
-    yield 'digits'
-    kinds.__path__.remove(str(folder))
+    with plugged(file):
+        yield 'digits'
 
 
 @pytest.fixture(scope='module', params=NEW)
@@ -100,7 +95,7 @@ def run(name, kind, tmp_path_factory):
 
 
 def test_the_kind_is_listed_without_being_imported(digits):
-    assert list(TOKENIZERS) == ['bytelevel', 'digits', 'wordpiece']
+    assert list(TOKENIZERS) == sorted([*TOKENIZERS.own, 'digits'])
     config = defaults()
     config.vocab.tokenizer = digits
     assert Experiment.from_config(config).vocab.tokenizer == digits

@@ -274,7 +274,7 @@ def test_page_is_self_contained_and_well_formed(built):
     assert len(links.ids) == len(set(links.ids))
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
-    assert counts['figures'] == text.count('role="img"') == len(page.FIGURES)
+    assert counts['figures'] == text.count('role="img"') == len(page.drawn())
     assert counts['tables'] == text.count('<figure class="table">') >= 31
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
@@ -285,10 +285,10 @@ def test_names_are_drawn_as_they_are(run):
     names = {'drugs': 'a$^b$', 'ncbi-disease': '_x'}
     m = read_measures(run)
     m = dataclasses.replace(m, finetuned=[{**r, 'dataset': names[r['dataset']]} for r in m.finetuned])
-    drawn = page.FIGURES['entity_f1'](m).svg
+    drawn = page.drawn()['entity_f1'](m).svg
     assert '>a$^b$<' in drawn
     assert '> _x<' in drawn
-    assert page.FIGURES['epoch_f1'](m).svg
+    assert page.drawn()['epoch_f1'](m).svg
 
 
 def test_a_run_ends_with_its_table_what_it_brought_and_where_models_and_page_are(tmp_path):
@@ -509,7 +509,7 @@ def test_other_json_is_one_line(tmp_path, name, text):
 
 
 def test_every_figure_is_a_file_too(built):
-    for name in page.FIGURES:
+    for name in page.drawn():
         text = (built[0] / 'figures' / f'{name}.svg').read_text()
         assert text.startswith('<svg')
         assert text.strip() in (built[0] / 'index.html').read_text()
@@ -619,7 +619,7 @@ def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
         phases.heldout_loss,
         phases.entities_while_training,
         training.training_loss,
-        page.FIGURES['checkpoint_f1'],
+        page.drawn()['checkpoint_f1'],
     )
     for figure in (curve(m) for curve in curves):
         assert '>million tokens<' in figure.svg

@@ -39,13 +39,15 @@ REQUIRED = {
     'jinja2.Environment': {'autoescape': True},
 }
 LOADERS = ('exec_module', 'import_module')
-# Configs are programs, and here they are run; stages and what is public are imported late, by names that are in the
-# code; a benchmark imports once what each of its commands has imported. A worker unpacks what the process that started
-# it has sent, as multiprocessing does.
+# Configs and plug-ins are programs, and here they are run; stages and what is public are imported late, by names that
+# are in the code; a benchmark imports once what each of its commands has imported. A worker unpacks what the process
+# that started it has sent, as multiprocessing does.
 ALLOWED = {
     ('bioptimus_jax/__init__.py', 'import_module'),
     ('bioptimus_jax/experiment/config.py', 'exec_module'),
     ('bioptimus_jax/config/plugins.py', 'import_module'),
+    ('bioptimus_jax/config/extensions.py', 'import_module'),
+    ('bioptimus_jax/ext.py', 'import_module'),
     ('bioptimus_jax/experiment/stages.py', 'import_module'),
     ('benchmarks/operations.py', 'import_module'),
     ('bioptimus_jax/hosts/workers.py', 'ForkingPickler.loads'),

@@ -74,15 +74,15 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
 
 
 def run_page(page: Path, folder: Path, programs: Path) -> None:
-    """Write the page's files, run its commands in order, compare what they print."""
-    printed = None
+    """Write the page's files, run its commands in order, as one shell would, compare what they print."""
+    printed, exported = None, dict[str, str]()
     for block in blocks_of(page.read_text('utf-8')):
         where = f'{page.relative_to(ROOT)}:{block.line}'
         if block.language == 'sh':
             done = subprocess.run(
                 ['bash', '-euo', 'pipefail', '-c', block.text],
                 cwd=folder,
-                env=environment(folder, programs),
+                env=environment(folder, programs) | exported,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -90,6 +90,7 @@ def run_page(page: Path, folder: Path, programs: Path) -> None:
                 timeout=600,
             )
             printed = done.stdout
+            exported.update(re.findall(r'^export (\w+)=(\S*)$', block.text, re.M))
             assert not done.returncode, (
                 f'{where}: exit code {done.returncode}\n{block.text}\n{printed[-3000:]}'
             )

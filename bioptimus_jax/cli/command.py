@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias, TypeVar
 
-from bioptimus_jax.config.fields import allowed, walk
+from bioptimus_jax.config.fields import allowed, walk, walk_entries
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.experiment import config
@@ -274,9 +275,8 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], neede
 def keys_of(verb: Verb) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
     """The keys that a verb reads beside those of stages, as `fields.walk` gives them."""
     read = tuple(f'{one}.' for one in verb.keys or ())
-    return (
-        (name, value, metadata) for name, value, metadata in walk(Experiment()) if f'{name}.'.startswith(read)
-    )
+    every = itertools.chain(walk(Experiment()), walk_entries(Experiment()))
+    return ((name, value, metadata) for name, value, metadata in every if f'{name}.'.startswith(read))
 
 
 def described_keys(verb: Verb) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from bioptimus_jax.config.extensions import NotInstalled
+from bioptimus_jax.config.plugins import LazyText, Table, Variations
 from bioptimus_jax.errors import ConfigError
 
 MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
@@ -53,7 +55,7 @@ NOT_EMPTY = _NotEmpty()
 
 def key(
     default: Any,
-    doc: str,
+    doc: str | LazyText,
     *,
     one_of: Collection = (),
     low: float | None = None,
@@ -86,7 +88,8 @@ def named(
     `names`: those that there may be, if not any; what is not given has its defaults.
     """
     metadata = {'doc': doc, 'record': record, 'without': without, 'names': names}
-    return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata)
+    # What is compared still; a dictionary has no hash.
+    return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata, hash=False)
 
 
 def default_of(record: type, dotted: str) -> Any:
@@ -136,6 +139,17 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
                 yield from walk(entry, f'{prefix}{field.name}.{name}.')
         else:
             yield f'{prefix}{field.name}', value, field.metadata
+
+
+def walk_entries(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
+    """The same for the entries that the sections of records of a table may have, with their defaults."""
+    for field in dataclasses.fields(record):
+        value, names = getattr(record, field.name), field.metadata.get('names')
+        if dataclasses.is_dataclass(value):
+            yield from walk_entries(value, f'{prefix}{field.name}.')
+        elif isinstance(names, Table):
+            for name in names:
+                yield from walk(field.metadata['record'](name)(), f'{prefix}{field.name}.{name}.')
 
 
 def as_config(record: Any) -> ConfigDict:
@@ -192,6 +206,20 @@ def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
         put(config[name], typing.cast(type, kind), rest, value)
 
 
+def require_installed(record: type, dotted: str, value: Any) -> None:
+    """Raise NotInstalled where a value that was allowed when it was recorded names a plug-in that is not there now."""
+    name, _, rest = dotted.partition('.')
+    field, _ = _fields(record).get(name, (None, None))
+    if field and (names := field.metadata.get('names')) is not None:
+        chosen, known = rest.partition('.')[0], names
+    else:
+        found = field_of(record, dotted)
+        chosen, known = value, found[0].metadata.get('one_of') if found else ()
+    for one in chosen if isinstance(chosen, list | tuple) else (chosen,):
+        if isinstance(known, Variations) and one and one not in known:
+            raise NotInstalled(f'config.{dotted}: ', one)
+
+
 def record_from(record: type, values: Any, where: str = '') -> Any:
     """The record of what a config file gives. Raises ConfigError, naming the key, for anything unknown or wrong."""
     _require_section(values, where.rstrip('.'))
@@ -209,6 +237,8 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
             for chosen in value:
                 check_name(chosen, f'config.{full}')
                 if (names := field.metadata['names']) is not None:
+                    if isinstance(names, Variations) and chosen not in names and not meant(chosen, names):
+                        raise NotInstalled(f'config.{full}.{chosen}: ', chosen)
                     _require_known([chosen], names, f'config.{full}.', 'no such entry; possible ones:')
             filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
@@ -269,11 +299,12 @@ def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
     ):
         hint = '; write it as 1000000 or 1e6' if expected is int and isinstance(value, str | tuple) else ''
         raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}{hint}')
-    if metadata['one_of'] and value not in metadata['one_of']:
-        raise ConfigError(
-            f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
-            f'{meant(value, metadata["one_of"])}'
-        )
+    known = metadata['one_of']
+    if value not in (known or (value,)):
+        names, near = ', '.join(map(str, known)), meant(value, known)
+        if isinstance(known, Variations) and not near:
+            raise NotInstalled(f'config.{full}: ', value, names)
+        raise ConfigError(f'config.{full}: {_shown(value)} is not one of {names}{near}')
     if isinstance(value, str):
         check_text(value, f'config.{full}')
         return value

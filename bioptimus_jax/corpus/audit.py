@@ -20,6 +20,7 @@ from bioptimus_jax.sets.corpora import (
     has_a_split,
     name_of,
     read_split,
+    set_at,
     set_folders,
     sets_in,
     split_files,
@@ -84,7 +85,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
     parts. One's own set is one of texts where most of its lines are. Raises InputError."""
     name = name_of(folder)
-    known = published.texts_of(name)
+    known = set_at(folder).texts
     if not known and (published.record_of(name) or not texts_file(folder, split)):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return

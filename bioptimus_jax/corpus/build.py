@@ -24,7 +24,7 @@ from bioptimus_jax.corpus.documents import (
     write_metadata,
     write_shard,
 )
-from bioptimus_jax.corpus.readers import input_files, named_files
+from bioptimus_jax.corpus.readers import FORMATS, ending_of, input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
 from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, SiftedFile, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
@@ -32,6 +32,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
@@ -40,15 +41,21 @@ FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
 DOCUMENTS_PER_WORKER = 10_000
 
 
-def external_inputs(experiment: HasCorpus) -> list[Path]:
-    """The files outside the run that decide the corpus: the inputs, then the audited NER files.
+def external_inputs(experiment: HasCorpus) -> dict[str, Path | str]:
+    """What outside the run decides the corpus: the inputs, then the audited NER files, and the code of plug-ins that
+    read inputs.
 
     A checksum beside an input decides, too, where a file that disagrees with it is left out.
     """
     inputs = input_files(experiment.corpus)
     checksums = [md5_beside(path) for path in inputs]
     skip = experiment.corpus.on_broken_file == 'skip'
-    return [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
+    files = [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
+    plugged = sorted({ending_of(path) for path in inputs}.intersection(FORMATS.added))
+    return {
+        **{f'{number}:{path.name}': path for number, path in enumerate(files)},
+        **{f'{PLUG_IN}format {ending}': code_of(FORMATS, ending) for ending in plugged},
+    }
 
 
 def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from lxml import etree
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.corpus import (
     bioc,
     columns,
@@ -47,9 +48,8 @@ Read = Callable[[Path, str, Corpus, Advance], Iterator[Record]]
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How files of an ending are read, whether .gz may come behind it, and whether records have versions."""
+    """How files are read, whether .gz may come behind their ending, and whether records have versions."""
 
-    ending: str
     read: Read
     gzipped: bool = True
     versioned: bool = False
@@ -71,7 +71,7 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         for path in _matches(pattern, key):
             if SURROGATE.search(str(path)):
                 raise InputError(f'{path}: its name is not UTF-8; rename it')
-            if _format(path) is None:
+            if not ending_of(path):
                 raise InputError(f'{path}: unknown kind of file; {key} takes {_endings()}')
             files.setdefault(path.resolve(), path)
     _require_order(list(files.values()), key)
@@ -124,8 +124,8 @@ def identities_in(path: Path, prefix: str, settings: Corpus) -> Identities:
 
     Raises InputError, for a bad record too.
     """
-    found = _format(path)
-    versioned = found is not None and found.versioned
+    ending = ending_of(path)
+    versioned = bool(ending) and FORMATS[ending].versioned
     return Identities.of(_good_records(path, prefix, settings) if versioned else ())
 
 
@@ -153,8 +153,7 @@ def named_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """
     stems: Counter[str] = Counter()
     for path in paths:
-        found = _format(path)
-        stem = path.name.removesuffix('.gz').removesuffix(found.ending if found else '')
+        stem = path.name.removesuffix('.gz').removesuffix(ending_of(path))
         stems[stem] += 1
         yield path, stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
 
@@ -168,9 +167,7 @@ def read_file(
     InputError if `on_bad_record` is `fail`. Raises BrokenFile, too, after the records before the damage.
     """
     stored.check_md5(path)
-    found = _format(path)
-    assert found is not None, path
-    for record in found.read(path, prefix, settings, advance):
+    for record in FORMATS[ending_of(path)].read(path, prefix, settings, advance):
         if record.reason == 'bad_record' and settings.on_bad_record == 'fail':
             raise InputError(
                 f'{path}: {record.note}; correct it, or leave such records out with --config.corpus.on_bad_record=skip'
@@ -180,14 +177,15 @@ def read_file(
         yield record
 
 
-def _format(path: Path) -> Format | None:
+def ending_of(path: Path) -> str:
+    """The ending of `FORMATS` that a file has, without .gz; empty where it has none of them."""
     bare = path.name.removesuffix('.gz')
     suffix = Path(bare).suffix
-    return next((f for f in FORMATS if f.ending == suffix and (f.gzipped or bare == path.name)), None)
+    return suffix if suffix in FORMATS and (FORMATS[suffix].gzipped or bare == path.name) else ''
 
 
 def _endings() -> str:
-    return ', '.join(f'{f.ending}[.gz]' if f.gzipped else f.ending for f in FORMATS)
+    return ', '.join(f'{ending}[.gz]' if one.gzipped else ending for ending, one in FORMATS.items())
 
 
 def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
@@ -222,19 +220,23 @@ def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     return columns.read(path, cells, prefix, settings)
 
 
-FORMATS = (
-    Format('.xml', _xml, versioned=True),
-    Format('.nxml', jats.read_file, versioned=True),
-    Format('.tar', jats.read_packed, versioned=True),
-    Format('.jsonl', jsons.read),
-    Format('.json', jsons.read),
-    Format('.nbib', tagged.read),
-    Format('.txt', plain.read),
-    Format('.tsv', _tsv),
-    Format('.csv', _csv),
-    Format('.parquet', _table, gzipped=False),
-    Format('.arrow', _table, gzipped=False),
+FORMATS = Table(
+    'FORMATS',
+    {
+        '.xml': Format(_xml, versioned=True),
+        '.nxml': Format(jats.read_file, versioned=True),
+        '.tar': Format(jats.read_packed, versioned=True),
+        '.jsonl': Format(jsons.read),
+        '.json': Format(jsons.read),
+        '.nbib': Format(tagged.read),
+        '.txt': Format(plain.read),
+        '.tsv': Format(_tsv),
+        '.csv': Format(_csv),
+        '.parquet': Format(_table, gzipped=False),
+        '.arrow': Format(_table, gzipped=False),
+    },
 )
+"""How files are read, by their ending."""
 # The reader of XML by its outermost element.
 ROOTS: dict[str, Read] = {
     **dict.fromkeys(medline.ROOTS, medline.read),

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.analysis.config import Analysis
 from bioptimus_jax.config.bounds import LARGEST_SEED
-from bioptimus_jax.config.fields import as_config, key, named, put, record_from, section
+from bioptimus_jax.config.fields import as_config, key, named, put, record_from, require_installed, section
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.checks import inconsistencies, unset_variables
@@ -104,6 +104,8 @@ class Experiment:
         they name is going to be read.
         """
         experiment = record_from(cls, config)
+        # An initialisation's settings are light to look up, those of objectives are not: see `resolved`.
+        experiment = dataclasses.replace(experiment, surgery=experiment.surgery.resolved)
         for wrong in itertools.chain(
             unset_variables(experiment, '' if paths else 'runtime.'), inconsistencies(experiment)
         ):
@@ -114,15 +116,18 @@ class Experiment:
     def overlaid(cls, config: ConfigDict, records: Iterable[Mapping[str, Any]]) -> 'Experiment':
         """The experiment of a config with every key that the records have: `dotted name -> value`, the last one counts.
 
-        Raises ConfigError where they do not belong together.
+        Raises ConfigError where they do not belong together, or name a plug-in that is not installed.
         """
         for record in records:
             for dotted, value in record.items():
+                require_installed(cls, dotted, value)
                 put(config, cls, dotted, value)
         # What was begun with other phases may still name their objectives.
         phases = (config.phase[name].objective for name in config.phases if name in config.phase)
         for name in set(config.objective) - {config.pretrain.objective, *phases}:
             del config.objective[name]
+        for name in set(config.surgery.own) - {config.surgery.strategy}:
+            del config.surgery.own[name]
         return cls.from_config(config, paths=False)
 
     def recorded_by(self, manifest: Callable[[str], Mapping[str, Any] | None]) -> 'Experiment':

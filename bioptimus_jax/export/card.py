@@ -267,7 +267,7 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
 def _of_rows(settings: Surgery) -> str:
     """What is said of new rows: their scale, where they have one, and the keys that are not as by default, each after a
     comma; no path."""
-    paths = {field.name for field in dataclasses.fields(settings) if field.metadata['path']}
+    paths = {field.name for field in dataclasses.fields(settings) if field.metadata.get('path')}
     named = {name: value for name, value in settings.different(Surgery()).items() if name != 'batch_pieces'}
     named |= {'scale': settings.scale} if settings.initialisation.scaled else {}
     return ''.join(f', {name} {value}' for name, value in named.items() if name not in paths)

@@ -30,6 +30,7 @@ from bioptimus_jax.finetune.summary import (
     token_statistics,
 )
 from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
+from bioptimus_jax.finetune.texts.measures import MEASURES
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
@@ -39,6 +40,7 @@ from bioptimus_jax.pretrain.plan import architecture_of
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import add_to_claim
+from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
@@ -46,7 +48,7 @@ from bioptimus_jax.storage.files import Checksums, digest, write_json, write_jso
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-FIRST = ('model', 'dataset', 'task', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
+FIRST = ('model', 'dataset', 'task', 'set', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
 LAST = (
     'sentences',
     'seconds',
@@ -72,6 +74,9 @@ def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
             found[f'set {chosen.name}:types'] = chosen.reading
         if rule := corpora.rule_of_words(chosen.folder):
             found[f'set {chosen.name}:words'] = rule
+        for name in chosen.texts.measures if chosen.described and chosen.texts else ():
+            if name in MEASURES.added:
+                found[f'set {chosen.name}:{PLUG_IN}measure {name}'] = code_of(MEASURES, name)
     for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
         if folder is not None:
             found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}

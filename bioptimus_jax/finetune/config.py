@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
 from bioptimus_jax.config.fields import key, meant, named
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import LazyText, Plugins
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, phase_of
 from bioptimus_jax.pretrain.config import HasTraining
@@ -93,7 +93,9 @@ class Finetune:
         one_of=HEADS,
     )
     features: str = key(
-        'family', '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items()), one_of=FEATURES
+        'family',
+        LazyText(lambda: '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items())),
+        one_of=FEATURES,
     )
     segment_ids: str = key(
         'two',

@@ -14,7 +14,6 @@ from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.scoring.student import bracketed
-from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import refuse_unread
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.roles import FOUND, Columns
@@ -159,7 +158,7 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
     chosen = set_at(folder, task, columns)
     learned = task_for(chosen)
     file = split_source(path, 'test')[1] if inside else path
-    if not inside and not published.texts_of(chosen.name):
+    if not inside and not chosen.texts:
         refuse_unread(file)
     if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
         dataset = learned.read(chosen)

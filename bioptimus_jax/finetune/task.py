@@ -230,8 +230,11 @@ class Task(abc.ABC):
         """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
         raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
-    def of(self, dataset: str) -> 'Task':
-        """This task as the set of that name is measured; itself where all sets are measured alike."""
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'Task':
+        """This task as the set of that name is measured; itself where all sets are measured alike.
+
+        `said`: how the set's own set.json describes it, as records hold it.
+        """
         return self
 
     @property
@@ -251,12 +254,12 @@ def of_setting(settings: Finetune) -> str:
 
 def task_for(chosen: NamedSet) -> Task:
     """What is learned from a set, as it is measured."""
-    return TASKS.load(chosen.task).of(chosen.name)
+    return TASKS.load(chosen.task).of(chosen.name, chosen.kind.get('set'))
 
 
 def task_of(record: Mapping[str, Any]) -> Task:
     """The kind that a record of a fine-tuning says, as its set is measured."""
-    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'])
+    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'], record.get('set'))
 
 
 def score_of(record: Mapping[str, Any], split: str) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import Names
 from bioptimus_jax.progress.tracker import TRACKERS
 
 MOST_WORKERS = 4096  # processes or threads of one machine
@@ -29,7 +30,7 @@ class Runtime:
     attention: str = key(
         'auto',
         'attention; auto: the fastest that passes a check, measured once in a run; xla where something is dropped',
-        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
+        one_of=Names('KERNELS', 'auto', 'xla', 'pallas_gpu', 'cudnn', 'cudnn_packed', 'splash'),
     )
     remat: str = key(
         'auto',

@@ -53,7 +53,7 @@ class LoadedModel:
         return wanted or min(self.reads.max_pieces or usual, self.limit)
 
 
-ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers')
+ANSWERS = Plugins('bioptimus_jax.inference.kinds', 'answers', closed=True)
 Answers = Callable[[LoadedModel, Sequence[Given], Settings], Iterator[Answer]]
 
 

@@ -10,7 +10,7 @@ from bioptimus_jax.sets.blurb import GROUPS
 
 WAY = ' / '
 """The separator, in the name of a row, of the model and what was done with it."""
-PAPERS = Plugins('bioptimus_jax.lab.papers', 'TABLES')
+PAPERS = Plugins('bioptimus_jax.lab.papers', 'TABLES', closed=True)
 Conditions = Mapping[str, Callable[[Any], bool]]
 """Key of config.finetune -> whether a value is one of those that the paper used."""
 Numbers = dict[str, dict[str, float]]

@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.architecture import Architecture
@@ -31,19 +32,21 @@ from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.storage.files import read_json, write_json
 
 PLAIN_ATTENTION = 'xla'
-KERNELS: dict[str, Attend] = {
-    'pallas_gpu': pallas_gpu,
-    'cudnn': cudnn,
-    'cudnn_packed': cudnn_packed,
-    'splash': splash,
-}
+KERNELS: Table[Attend] = Table(
+    'KERNELS',
+    {
+        'pallas_gpu': pallas_gpu,
+        'cudnn': cudnn,
+        'cudnn_packed': cudnn_packed,
+        'splash': splash,
+    },
+)
 # What auto takes, beside plain attention: the fastest, or where nothing is measured the first that passes its check.
 KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn', 'cudnn_packed'), 'tpu': ('splash',)}
 PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'cudnn_packed': 'gpu', 'splash': 'tpu'}
 BY_CUDNN = ('cudnn', 'cudnn_packed')
 WITHOUT_CUDNN = 'with config.runtime.deterministic a step that has it ends with an error of XLA'
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
-CHOICES = ('auto', PLAIN_ATTENTION, *KERNELS)
 RECORD = 'attention.json'
 """File in the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
@@ -283,8 +286,9 @@ def choose(
     fastest, which it measures; without `measured` the platform's first kernel that passes. It says in one line each
     which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
-    if wanted not in CHOICES:
-        raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(CHOICES)}')
+    known = ('auto', PLAIN_ATTENTION, *KERNELS)
+    if wanted not in known:
+        raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(known)}')
     if wanted == PLAIN_ATTENTION or (wanted == 'auto' and attention_dropout > 0):
         return attend
     name, left_out = wanted, dict[str, str]()
@@ -361,7 +365,7 @@ def check_kernel(name: str, attention_dropout: float, platform: str = '', repeat
         raise ConfigError(
             f'config.runtime.attention: {name} cannot be used here ({WITHOUT_CUDNN}); choose xla or auto'
         )
-    if of_kernel and attention_dropout > 0:
+    if name in KERNELS and attention_dropout > 0:
         raise ConfigError(
             f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
             f'config.model.attention_dropout, now {attention_dropout}, to 0'

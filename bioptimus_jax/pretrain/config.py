@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
 from bioptimus_jax.config.fields import MOST, NOT_EMPTY, key
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import LazyText, Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
@@ -44,9 +44,13 @@ class Phase:
     )
     fall: str = key(
         'linear',
-        'after its warm-up the learning rate falls '
-        + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
-        + '. Phases that continue fall as the one that they continue',
+        LazyText(
+            lambda: (
+                'after its warm-up the learning rate falls '
+                + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
+                + '. Phases that continue fall as the one that they continue'
+            )
+        ),
         one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
@@ -163,7 +167,9 @@ class Pretrain:
     )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
     optimizer: str = key(
-        'adamw', '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items()), one_of=OPTIMIZERS
+        'adamw',
+        LazyText(lambda: '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items())),
+        one_of=OPTIMIZERS,
     )
     ema: float = key(
         0.0,
@@ -177,7 +183,9 @@ class Pretrain:
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
     weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)
     decay: str = key(
-        'bert', '; '.join(f'{name}: on {one.meaning}' for name, one in DECAYS.items()), one_of=DECAYS
+        'bert',
+        LazyText(lambda: '; '.join(f'{name}: on {one.meaning}' for name, one in DECAYS.items())),
+        one_of=DECAYS,
     )
     beta1: float = key(0.9, 'Adam', low=0, high=LARGEST_BETA)
     beta2: float = key(0.999, 'Adam', low=0, high=LARGEST_BETA)

@@ -5,6 +5,8 @@ This file does without jax, so that the schema can list the names.
 
 import dataclasses
 
+from bioptimus_jax.config.plugins import Table
+
 
 @dataclasses.dataclass(frozen=True)
 class Decay:
@@ -14,8 +16,11 @@ class Decay:
     exempts: bool
 
 
-DECAYS: dict[str, Decay] = {
-    'bert': Decay('matrices and tables, not on biases and norms, as in BERT', exempts=True),
-    'all': Decay('every parameter, as in fairseq, so RoBERTa and Bio-LM', exempts=False),
-}
+DECAYS: Table[Decay] = Table(
+    'DECAYS',
+    {
+        'bert': Decay('matrices and tables, not on biases and norms, as in BERT', exempts=True),
+        'all': Decay('every parameter, as in fairseq, so RoBERTa and Bio-LM', exempts=False),
+    },
+)
 """What `config.pretrain.decay` may be."""

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bioptimus_jax.config.plugins import Table
+
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
@@ -103,10 +105,15 @@ def _muon(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
     return adam, momentum, scale, optax.add_decayed_weights(settings.weight_decay, mask=decayed)
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    'adamw': Optimizer('AdamW', _adamw),
-    'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
-    'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
-    'muon': Optimizer('Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon),
-}
+OPTIMIZERS: Table[Optimizer] = Table(
+    'OPTIMIZERS',
+    {
+        'adamw': Optimizer('AdamW', _adamw),
+        'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
+        'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
+        'muon': Optimizer(
+            'Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon
+        ),
+    },
+)
 """What `config.pretrain.optimizer` may be."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.pretrain.unit_weights import Weights
 
 
@@ -46,10 +47,13 @@ class Strategy:
 
 
 NEWTON_STEPS = 12
-MASKINGS: dict[str, Strategy] = {
-    'tokens': Strategy(lambda words_L, draws_L: words_L | True, pieces=1),
-    'words': Strategy(lambda words_L, draws_L: words_L, words=1),
-}
+MASKINGS: Table[Strategy] = Table(
+    'MASKINGS',
+    {
+        'tokens': Strategy(lambda words_L, draws_L: words_L | True, pieces=1),
+        'words': Strategy(lambda words_L, draws_L: words_L, words=1),
+    },
+)
 """What `config.phase.NAME.masking` may be."""
 
 

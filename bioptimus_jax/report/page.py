@@ -6,7 +6,7 @@ import importlib.resources
 import json
 import shutil
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
-from bioptimus_jax.report.section import arranged
+from bioptimus_jax.report.section import Section, arranged
 from bioptimus_jax.run.folder import Run, stage_folder
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
@@ -36,9 +36,17 @@ ORDER = (
     *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
 """Order of the sections on the page, by their files; others say themselves where they stand."""
-FILES = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
-SECTIONS = tuple(arranged(ORDER, {name: FILES.load(name) for name in FILES}).values())
-FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
+SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
+
+
+def sections() -> tuple[Section, ...]:
+    """The sections of the page, in order, those of plug-ins among them. Raises ConfigError."""
+    return tuple(arranged(ORDER, {name: SECTIONS.load(name) for name in SECTIONS}).values())
+
+
+def drawn() -> dict[str, Callable[[Measures], Figure]]:
+    """What draws each figure of the page, by the name of its file."""
+    return {draw.__name__: draw for section in sections() for draw in section.figures}
 
 
 class Live(NamedTuple):
@@ -61,8 +69,8 @@ class Made:
     @classmethod
     def of(cls, m: Measures) -> 'Made':
         """The sections in the order of the page."""
-        tables = {name: make(m) for s in SECTIONS for name, make in (s.tables | s.folded).items()}
-        return cls(m, tables, {name: draw(m) for name, draw in FIGURES.items()})
+        tables = {name: make(m) for s in sections() for name, make in (s.tables | s.folded).items()}
+        return cls(m, tables, {name: draw(m) for name, draw in drawn().items()})
 
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
@@ -77,7 +85,7 @@ class Made:
                 [self.tables[name] for name in section.folded],
                 '' if not section.stages or set(section.stages) & set(planned) else not_planned,
             )
-            for section in SECTIONS
+            for section in sections()
         ]
 
     def about(self) -> dict[str, Any]:

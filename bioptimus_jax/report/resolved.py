@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.extensions import NotInstalled
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -59,6 +60,8 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
         found.append(recorded)
     try:
         return Experiment.overlaid(resolved, found)
+    except NotInstalled:
+        raise
     except ConfigError as error:
         raise InputError(
             f'{folder}: its manifests do not belong together ({error}); run its stages again under one configuration'

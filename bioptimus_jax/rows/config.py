@@ -5,6 +5,7 @@ from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
 from bioptimus_jax.vocab.config import HasVocab
 
@@ -19,7 +20,9 @@ class Rows:
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
     layout: str = key(
         'documents',
-        'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items()),
+        LazyText(
+            lambda: 'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items())
+        ),
         one_of=LAYOUTS,
     )
     short_pairs: float = key(

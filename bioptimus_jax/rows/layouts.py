@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bioptimus_jax.config.plugins import Table
+
 TRIES = 10  # to draw another document than the one that the first text is from
 SPECIAL = 3  # of a pair: [CLS] A [SEP] B [SEP]
 
@@ -39,23 +41,27 @@ class Layout:
     labelled: bool = False
 
 
-LAYOUTS = {
-    'documents': Layout('whole documents, and parts of long ones'),
-    'pairs': Layout(
-        'two texts with token types 0 and 1; the second follows, or is drawn at random (with probability 0.5, and '
-        "always after a document's last sentence), as in BERT: 0.58 of them are",
-        lambda sentences, surplus, draw: sentences == 1 or draw < 0.5,
-        labelled=True,
-    ),
-    'pairs_exact_half': Layout(
-        'the same, but as many are drawn at random as follow',
-        lambda sentences, surplus, draw: sentences == 1 or surplus < 0 or (surplus == 0 and draw < 0.5),
-        labelled=True,
-    ),
-    'two_segments': Layout('the same, but the second always follows', lambda *_: False),
-}
+LAYOUTS: Table[Layout] = Table(
+    'LAYOUTS',
+    {
+        'documents': Layout('whole documents, and parts of long ones'),
+        'pairs': Layout(
+            'two texts with token types 0 and 1; the second follows, or is drawn at random (with probability 0.5, and '
+            "always after a document's last sentence), as in BERT: 0.58 of them are",
+            lambda sentences, surplus, draw: sentences == 1 or draw < 0.5,
+            labelled=True,
+        ),
+        'pairs_exact_half': Layout(
+            'the same, but as many are drawn at random as follow',
+            lambda sentences, surplus, draw: sentences == 1 or surplus < 0 or (surplus == 0 and draw < 0.5),
+            labelled=True,
+        ),
+        'two_segments': Layout('the same, but the second always follows', lambda *_: False),
+    },
+)
 """What `config.rows.layout` may be."""
-PAIRED = tuple(name for name, one in LAYOUTS.items() if one.is_random)
+PAIRED = LAYOUTS.those(lambda one: one.is_random)
+"""Layouts of pairs."""
 
 
 def layout_of(name: str) -> Layout:

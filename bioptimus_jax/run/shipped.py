@@ -10,10 +10,12 @@ import inspect
 import textwrap
 import types
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config.extensions import Extension
 from bioptimus_jax.config.fields import walk
-from bioptimus_jax.config.plugins import Plugins
+from bioptimus_jax.config.plugins import Plugins, Variations
 from bioptimus_jax.storage.files import digest
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -54,18 +56,31 @@ def variations(experiment: Any, sections: tuple[str, ...]) -> Iterator[tuple[str
 def plug_ins(experiment: Any, sections: tuple[str, ...]) -> dict[str, str]:
     """`plug-in:KEY NAME` -> digest of the code of every variation that those sections name and that is not shipped."""
     return {
-        f'{PLUG_IN}{key} {name}': _code(table, name)
+        f'{PLUG_IN}{key} {name}': code_of(table, name)
         for key, name, table in variations(experiment, sections)
         if name not in SHIPPED.get(key, ())
     }
 
 
-def _code(table: Plugins | Mapping[str, Any], name: str) -> str:
-    """Digest of a plug-in's file; of a record's plain values and functions, with what these use of their own file."""
+def code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
+    """Digest of a plug-in's file; of a record's plain values and functions, with what these use of their own file.
+
+    The other modules of a user's own package count as a whole where the file imports them. So does the file itself
+    where a record holds something else than plain values and functions, whose code cannot be told from the rest.
+    """
+    extension = table.added.get(name) if isinstance(table, Variations) else None
+    own, *others = sources(extension) if extension else [None]
     if isinstance(table, Plugins):
-        return digest(normal(table.file(name).read_text('utf-8')))
-    record, parts = table[name], list[str]()
-    for field in dataclasses.fields(record):
+        return digest([normal(file.read_text('utf-8')) for file in (own or table.file(name), *others)])
+    record = table[name]
+    parts = [normal(file.read_text('utf-8')) for file in others if file]
+    fields = dataclasses.fields(record) if dataclasses.is_dataclass(record) else ()
+    values = [record] if not fields else [getattr(record, field.name) for field in fields]
+    if own and any(callable(value) and not inspect.isfunction(value) for value in values):
+        parts.append(normal(own.read_text('utf-8')))
+    if not fields and inspect.isfunction(record):
+        parts += _texts(record, set())
+    for field in fields:
         value = getattr(record, field.name)
         if inspect.isfunction(value) and value is not field.default:
             parts += _texts(value, set())
@@ -93,6 +108,8 @@ def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:
         value = function.__globals__.get(name)
         if inspect.isfunction(value) and value.__code__.co_filename == function.__code__.co_filename:
             yield from _texts(value, seen)
+        elif inspect.isclass(value) and value.__module__ == function.__module__:
+            yield normal(inspect.getsource(value))
         elif isinstance(value, int | float | str | tuple):
             yield f'{name}={value!r}'
 
@@ -100,6 +117,40 @@ def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:
 def _names(code: types.CodeType) -> set[str]:
     inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
     return set(code.co_names).union(*map(_names, inner))
+
+
+def sources(extension: Extension) -> list[Path]:
+    """The file of a plug-in, then those of its own package, or of its folder, that it imports, and these in turn."""
+    parts = extension.module.split('.')
+    inside = extension.file.stem == '__init__'
+    root = extension.file.parents[len(parts) - 1 + inside]
+    shared = not {'site-packages', 'dist-packages'}.isdisjoint(root.parts)
+    found, waiting = [extension.file], [(extension.file, parts if inside else parts[:-1])]
+    while waiting:
+        file, package = waiting.pop()
+        for name in sorted(_imported(file, package)):
+            if shared and name.partition('.')[0] != parts[0]:
+                continue
+            place = root.joinpath(*name.split('.'))
+            for one, its_package in (
+                (place / '__init__.py', name),
+                (place.with_suffix('.py'), name.rpartition('.')[0]),
+            ):
+                if one.is_file() and one not in found:
+                    found.append(one)
+                    waiting.append((one, its_package.split('.') if its_package else []))
+    return [found[0], *sorted(found[1:])]
+
+
+def _imported(file: Path, package: list[str]) -> Iterator[str]:
+    """The modules that a file may import, in a package of that name; of `from a import b` both a and a.b."""
+    for node in ast.walk(ast.parse(file.read_text('utf-8'))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = '.'.join([*above, *([node.module] if node.module else [])])
+            yield from filter(None, (base, *(f'{base}.{alias.name}'.lstrip('.') for alias in node.names)))
 
 
 def normal(source: str) -> str:

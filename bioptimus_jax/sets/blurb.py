@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.config import ENTITIES
 
@@ -98,10 +99,10 @@ RECORDS = (
         corpus='JNLPBA',
     ),
 )
-SETS = {record.name: record for record in RECORDS}
+SETS = Table('ENTITY_SETS', {record.name: record for record in RECORDS})
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    'entities': tuple(SETS),
+    'entities': tuple(SETS.own),
     'PICO': ('ebmnlp',),
     'relations': ('chemprot', 'ddi', 'gad'),
     'similarity': ('biosses',),

@@ -12,15 +12,16 @@ apart, but for sets that BLURB gives one type (blurb.py) and where a name says o
 
 import dataclasses
 import itertools
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets import blurb, published, tabular, texts
+from bioptimus_jax.sets import blurb, described, published, tabular, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
@@ -95,7 +96,8 @@ MERGED = 'merged into one'
 class NamedSet:
     """A set under the name of its scores: where its files are, and what is learned from it.
 
-    `reading`: MERGED where all of its types are read as one. `columns`: those of its files that are read.
+    `reading`: MERGED where all of its types are read as one. `columns`: those of its files that are read. `described`:
+    what its set.json says, as JSON.
     """
 
     name: str
@@ -103,11 +105,18 @@ class NamedSet:
     reading: str = ''
     task: str = ENTITIES
     columns: Columns = FOUND
+    described: str = ''
 
     @property
-    def kind(self) -> dict[str, str]:
-        """What records say of its task: nothing of the first one there was."""
-        return {} if self.task == ENTITIES else {'task': self.task}
+    def kind(self) -> dict[str, Any]:
+        """What records say of its task: nothing of the first one there was; and how its set.json describes it."""
+        of_task = {} if self.task == ENTITIES else {'task': self.task}
+        return of_task | ({'set': json.loads(self.described)} if self.described else {})
+
+    @property
+    def texts(self) -> texts.Published | None:
+        """The record of a set of texts, a public one or one that is described beside its files."""
+        return known_texts(self.name, json.loads(self.described) if self.described else None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,8 +158,20 @@ def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> Name
     """
     name = name_of(folder)
     known = published.record_of(name)
+    if said := described.described(folder, lambda split: split_source(folder, split)[1]):
+        if known:
+            raise InputError(
+                f'{folder / described.FILE}: {name} is a public set, which is read as its authors have it; rename the '
+                'folder'
+            )
+        return NamedSet(name, folder, '', said['task'], columns, json.dumps(said, sort_keys=True))
     merged_types = MERGED * getattr(known, 'merged', False)
     return NamedSet(name, folder, merged_types, known.task if known else task, columns)
+
+
+def known_texts(name: str, said: Mapping[str, Any] | None) -> texts.Published | None:
+    """The record of a set of texts: of its description, where records hold one, else the public one of that name."""
+    return described.published(name, said) if said else published.texts_of(name)
 
 
 def name_of(folder: Path) -> str:
@@ -414,6 +435,7 @@ def texts_file(folder: Path, split: str) -> Path | None:
 def set_files(folder: Path) -> list[Path]:
     """Every file that a set is read from."""
     found = [file for split in SPLITS for file in split_files(folder, split)]
+    found += filter(None, [described.file_in(folder)])
     return list(dict.fromkeys(found))  # splits of a TFDS folder share its metadata
 
 
@@ -428,8 +450,9 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     # A folder of tables is none of texts.
     found += [(form_of(p), p) for p in folders if p.is_dir() and not (shown and shown[0].is_relative_to(p))]
     found += [(TABLE, path) for path in shown]
-    if (known := published.texts_of(name_of(folder))) and known.files:
-        own = [folder / known.files.format(name) for name in NAMES[split]]
+    known = published.texts_of(name_of(folder))
+    if pattern := (known.files if known else described.pattern_in(folder)):
+        own = [folder / pattern.format(name) for name in NAMES[split]]
         found += [('columns', path) for path in own if path.is_file()]
     if note_files(folder, split):
         found.append((NOTES, folder))

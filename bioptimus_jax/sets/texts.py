@@ -12,7 +12,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets import own, tabular
@@ -227,7 +229,7 @@ RECORDS = (
         'GPL-3.0',
     ),
 )
-SETS = {record.name: record for record in RECORDS}
+SETS = Table('TEXT_SETS', {record.name: record for record in RECORDS})
 
 
 def published(name: str) -> Published | None:
@@ -267,7 +269,7 @@ def _notes(files: Mapping[str, Path], numbers: bool) -> tuple[str, ...]:
     """How the files of one's own set were read, in words. Raises InputError where all of them have a header."""
     if tables.is_table(files['train']):
         return ()  # its columns have names
-    rows = {split: _rows(file, None) for split, file in files.items()}
+    rows = {split: rows_of(file, None) for split, file in files.items()}
     if not numbers:
         own.refuse_same_header(rows)
     return tuple(own.notes(files, rows['train'], numbers))
@@ -312,7 +314,7 @@ def read_file(
     `labels`: all that an own set has; `layout`: if not that of the record. Raises InputError with file and line.
     """
     layout = layout or (known.layout if known else None)
-    rows = _rows(path, layout)
+    rows = rows_of(path, layout)
     layout = layout or _own_layout(rows)
     answers = functools.partial(answers_of, known=known, numbers=numbers, labels=labels)
     _check_header(rows, layout, known, answers)
@@ -354,8 +356,8 @@ def _has_words(columns: Sequence[str]) -> bool:
     return max(len(x.split()) for x in columns) > 1
 
 
-def _rows(path: Path, layout: Layout | None) -> list[ColumnLine]:
-    """The lines that are not blank. Raises InputError for what should be JSON and is not."""
+def rows_of(path: Path, layout: Layout | None) -> list[ColumnLine]:
+    """The lines of a file that are not blank, in columns. Raises InputError for what should be JSON and is not."""
     if tables.is_table(path):
         if layout:
             raise InputError(f'{path}: a public set is read from its own files; rename the folder')
@@ -375,9 +377,16 @@ def _rows(path: Path, layout: Layout | None) -> list[ColumnLine]:
 def _values(where: str, line: str, keys: Sequence[str]) -> list[str]:
     try:
         found = json.loads(line)
-        return [' '.join(str(found[key]).split()) for key in keys]
+        return [' '.join(_plain(found[key]).split()) for key in keys]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f'{where}: is not a JSON object with {", ".join(keys)} ({error!r:.60})') from error
+
+
+def _plain(value: Any) -> str:
+    """A value of JSON as a column holds it; of a list what is in it, with commas."""
+    if value is None or isinstance(value, dict):
+        raise TypeError(f'{value!r} is neither text nor a number')
+    return ','.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _check_header(
@@ -448,7 +457,8 @@ def answers_of(
                 f'{where}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
             )
         return (given,)
-    said = [known.spelled.get(part, part) for part in (given.split(',') if known.several else [given])]
+    parts = [part.strip() for part in given.split(',')] if known.several else [given]
+    said = [known.spelled.get(part, part) for part in parts]
     unknown = [label for label in said if label and label not in known.labels]
     if unknown or not (any(said) or known.several):
         wrong, known_labels = unknown[0] if unknown else given, ', '.join(known.labels)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import key, named
+from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
     INITIALISATIONS,
@@ -17,21 +18,33 @@ from bioptimus_jax.surgery.initialisations import (
 )
 
 
+def _of(name: str, meaning: str) -> LazyText:
+    """A key's help that begins with the initialisations that it concerns."""
+    return LazyText(lambda: f'{concerned(name)}: {meaning}')
+
+
 @dataclasses.dataclass(frozen=True)
 class Surgery:
     """How the embedding rows of new tokens are made (paper, section 3, Table 1)."""
 
     strategy: str = key(
         'contextualized',
-        'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
+        LazyText(
+            lambda: (
+                'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items())
+            )
+        ),
         one_of=INITIALISATIONS,
     )
     contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
-        f'{concerned("layers")}: layers of the source to read states from, their mean where there are '
-        'several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
+        _of(
+            'layers',
+            'layers of the source to read states from, their mean where there are several; 0: the embeddings, -1: the '
+            'last, (): the two in the middle, of averaged_last the last',
+        ),
         low=-1,
     )
     pooling: str = key(
@@ -41,21 +54,32 @@ class Surgery:
     )
     shrinkage: float = key(
         1.0,
-        f'{concerned("shrinkage")}: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 '
-        'with that value as one more context',
+        _of(
+            'shrinkage',
+            'k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 with that value as one '
+            'more context',
+        ),
         low=0,
     )
     map: str = key(
         'spelled',
-        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the source: '
-        + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
-        + '. Mapped rows are short: see scale',
+        LazyText(
+            lambda: (
+                f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the '
+                'source: '
+                + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
+                + '. Mapped rows are short: see scale'
+            )
+        ),
         one_of=MAPS,
     )
     fit_steps: int = key(
         0,
-        f'{concerned("fit_steps")}: steps of gradient descent on the new rows alone, until one piece does what the '
-        'pieces of the source do (token distillation); 0: none. Reads contexts with every strategy',
+        _of(
+            'fit_steps',
+            'steps of gradient descent on the new rows alone, until one piece does what the pieces of the source do '
+            '(token distillation); 0: none. Reads contexts with every strategy',
+        ),
         low=0,
     )
     fit_layer: int = key(
@@ -86,15 +110,21 @@ class Surgery:
     )
     donor: str = key(
         '',
-        f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a folder or a '
-        "hub id; empty: word vectors trained on this run's corpus (needs the extra donor)",
+        LazyText(
+            lambda: (
+                f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a '
+                "folder or a hub id; empty: word vectors trained on this run's corpus (needs the extra donor)"
+            )
+        ),
         path=True,
     )
     donor_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
     anchors: int = key(
         64,
-        f'{concerned("anchors")}: tokens of the source that a row is the sum of; below the dimensions of the donor '
-        '(300 of word vectors)',
+        _of(
+            'anchors',
+            'tokens of the source that a row is the sum of; below the dimensions of the donor (300 of word vectors)',
+        ),
         low=1,
         high=4096,
     )
@@ -118,6 +148,26 @@ class Surgery:
     batch_pieces: int = key(
         0, 'source pieces encoded at once; 0: 2,048 on CPUs, else 65,536 a device', low=0, high=LARGEST_SIZE
     )
+
+    own: Mapping[str, Any] = named(
+        lambda name: INITIALISATIONS[name].settings,
+        {},
+        "by strategy, an initialisation's own settings: a record beside it",
+        names=INITIALISATIONS,
+    )
+
+    @property
+    def own_settings(self) -> Any:
+        """The settings that are this strategy's alone, given or by default."""
+        return self.own.get(self.strategy) or self.initialisation.settings()
+
+    @property
+    def resolved(self) -> 'Surgery':
+        """The same with every setting that is this strategy's alone: what is not given, as its file has it now."""
+        settings = self.own_settings
+        return dataclasses.replace(
+            self, own={self.strategy: settings} if dataclasses.fields(settings) else {}
+        )
 
     @property
     def initialisation(self) -> Initialisation:
@@ -146,9 +196,14 @@ class Surgery:
 
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
-        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         concerned = self.initialisation.keys + (('contexts', 'max_contexts') if self.reads_contexts else ())
-        return {n: v for n, v in own.items() if n in concerned and v != getattr(usual, n)}
+        found = {n: v for n, v in values.items() if n in concerned and v != getattr(usual, n)}
+        own, by_default = self.own_settings, self.initialisation.settings()
+        for field in dataclasses.fields(own):
+            if (value := getattr(own, field.name)) != getattr(by_default, field.name):
+                found[f'own.{self.strategy}.{field.name}'] = value
+        return found
 
 
 PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
@@ -159,6 +214,11 @@ def wrong_surgery(s: Surgery) -> Iterator[str]:
     """What is wrong with the section, a message each."""
     if len(set(s.layers)) != len(s.layers):
         yield f'config.surgery.layers: different layers are needed, got {s.layers}'
+    for name in s.own.keys() - {s.strategy}:
+        yield (
+            f'config.surgery.own.{name}: settings of an initialisation that makes no rows here; set '
+            f'config.surgery.strategy={name}, or leave them out'
+        )
     unused = {'map': 'none', 'shrinkage': 0.0, 'fit_steps': 0, 'anchors': 64, 'dealt': False}
     for name, without in unused.items():
         value = getattr(s, name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.config.plugins import NoSettings, Table
 from bioptimus_jax.surgery import pursuit
 from bioptimus_jax.surgery.rows import seeded, unit
 
@@ -36,14 +37,19 @@ class Map:
     spelling: bool = False
 
 
-MAPS: dict[str, Map] = {
-    'none': Map('as they are'),
-    'linear': Map('each as a piece of the same sentences', 'anchors'),
-    'respelled': Map('each spelled in other pieces as if the source lacked it', 'respelled'),
-    'spelled': Map(
-        'the same, and beside each state the row that the characters of its token predict', 'respelled', True
-    ),
-}
+MAPS: Table[Map] = Table(
+    'MAPS',
+    {
+        'none': Map('as they are'),
+        'linear': Map('each as a piece of the same sentences', 'anchors'),
+        'respelled': Map('each spelled in other pieces as if the source lacked it', 'respelled'),
+        'spelled': Map(
+            'the same, and beside each state the row that the characters of its token predict',
+            'respelled',
+            True,
+        ),
+    },
+)
 """What `config.surgery.map` may be."""
 
 
@@ -58,6 +64,7 @@ class Inputs:
     `spelled` [N, D]: rows that the characters of the tokens predict.
     `donor_vectors` [N, E]: a donor's vectors of the new tokens, NaN where it has none; `donor_anchors` [M, E] and
     `donor_rows` [M, D]: its vectors of tokens that the source has, and their input rows.
+    `vocabulary` [V], `tokens` [N]: the tokens of the source and the new ones, as their tokenizers write them.
     `settings` is `config.surgery`. `advance` is called with numbers of tokens that were done, and may raise to stop.
     """
 
@@ -74,7 +81,14 @@ class Inputs:
     donor_vectors: Any = None
     donor_anchors: Any = None
     donor_rows: Any = None
+    vocabulary: Sequence[str] = ()
+    tokens: Sequence[str] = ()
     advance: Callable[[int], None] = lambda tokens: None
+
+    @property
+    def own(self) -> Any:
+        """The settings that are the initialisation's alone, as its record declares them."""
+        return self.settings.own_settings
 
     @property
     def known(self) -> np.ndarray:
@@ -101,7 +115,9 @@ class Initialisation:
     `usual_layers`: which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by
     chance, which count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here,
     beside those that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it.
-    `is_paper_method`: the paper's proposal, which all of its tables but Table 2 are about.
+    `is_paper_method`: the paper's proposal, which all of its tables but Table 2 are about. `settings`: a frozen
+    dataclass of keys (`config.fields.key`) that are its alone, `config.surgery.own.NAME.KEY`; `rows` finds them in
+    `Inputs.own`.
     """
 
     meaning: str
@@ -117,6 +133,7 @@ class Initialisation:
     own_keys: tuple[str, ...] = ()
     probed: tuple[str, ...] = ('literal', 'centred')
     is_paper_method: bool = False
+    settings: type = NoSettings
 
     @property
     def states(self) -> bool:
@@ -271,70 +288,73 @@ def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:
     return np.maximum(scores_BxM - threshold_B[:, None], 0)
 
 
-INITIALISATIONS: dict[str, Initialisation] = {
-    'scratch': Initialisation('random, as every weight of the model is', source=False, probed=()),
-    'copy': Initialisation("not there: the source's vocabulary and rows stay as they are", probed=()),
-    'averaged_input': Initialisation(
-        'the mean of the input rows of its source pieces',
-        lambda given: averaged_input(given.table, given.spellings),
-    ),
-    'averaged_last': Initialisation(
-        'the mean of the last-layer states of its source pieces, the token alone',
-        lambda given: np.where(given.known[:, None], given.isolated, np.nan),
-        isolated_states=True,
-        usual_layers=lambda layers: (layers,),
-    ),
-    'contextualized': Initialisation(
-        "the mean over contexts of such means, the paper's own (for its rows also set layers=-1, map=none, "
-        'shrinkage=0, scale=literal)',
-        contextualized,
-        isolated_states=True,
-        contexts=True,
-        own_keys=('map', 'shrinkage'),
-        is_paper_method=True,
-    ),
-    'random_rows': Initialisation(
-        f'normal, deviation {RANDOM_ROWS_DEVIATION}',
-        lambda given: random_rows(len(given.spellings), given.table.shape[1], given.seed),
-        drawn=True,
-        probed=('literal',),
-    ),
-    'gaussian': Initialisation(
-        "normal, with mean and covariance of the source's rows",
-        lambda given: gaussian(given.table, len(given.spellings), given.seed),
-        drawn=True,
-        probed=('literal',),
-    ),
-    'mean_resizing': Initialisation(
-        'drawn around the mean row, as transformers does',
-        lambda given: gaussian(given.table, len(given.spellings), given.seed, MEAN_RESIZING_VARIANCE),
-        drawn=True,
-        probed=('literal',),
-    ),
-    'similarity': Initialisation(
-        'a weighted sum of rows of tokens with similar contexts, after FOCUS',
-        similarity,
-        contexts=True,
-        anchors=True,
-        probed=('literal',),
-    ),
-    'spelled': Initialisation(
-        'predicted from its characters, as learned from the rows of the source',
-        lambda given: np.where(given.known[:, None], given.spelled, np.nan),
-        spelling=True,
-    ),
-    'focus': Initialisation(
-        'a weighted sum of rows of tokens with similar vectors of surgery.donor, as FOCUS has it',
-        focus,
-        donor=True,
-    ),
-    'omp': Initialisation(
-        'a sum of rows, with the coefficients that give its vector of surgery.donor (orthogonal matching pursuit)',
-        omp,
-        donor=True,
-        own_keys=('anchors',),
-    ),
-}
+INITIALISATIONS: Table[Initialisation] = Table(
+    'INITIALISATIONS',
+    {
+        'scratch': Initialisation('random, as every weight of the model is', source=False, probed=()),
+        'copy': Initialisation("not there: the source's vocabulary and rows stay as they are", probed=()),
+        'averaged_input': Initialisation(
+            'the mean of the input rows of its source pieces',
+            lambda given: averaged_input(given.table, given.spellings),
+        ),
+        'averaged_last': Initialisation(
+            'the mean of the last-layer states of its source pieces, the token alone',
+            lambda given: np.where(given.known[:, None], given.isolated, np.nan),
+            isolated_states=True,
+            usual_layers=lambda layers: (layers,),
+        ),
+        'contextualized': Initialisation(
+            "the mean over contexts of such means, the paper's own (for its rows also set layers=-1, map=none, "
+            'shrinkage=0, scale=literal)',
+            contextualized,
+            isolated_states=True,
+            contexts=True,
+            own_keys=('map', 'shrinkage'),
+            is_paper_method=True,
+        ),
+        'random_rows': Initialisation(
+            f'normal, deviation {RANDOM_ROWS_DEVIATION}',
+            lambda given: random_rows(len(given.spellings), given.table.shape[1], given.seed),
+            drawn=True,
+            probed=('literal',),
+        ),
+        'gaussian': Initialisation(
+            "normal, with mean and covariance of the source's rows",
+            lambda given: gaussian(given.table, len(given.spellings), given.seed),
+            drawn=True,
+            probed=('literal',),
+        ),
+        'mean_resizing': Initialisation(
+            'drawn around the mean row, as transformers does',
+            lambda given: gaussian(given.table, len(given.spellings), given.seed, MEAN_RESIZING_VARIANCE),
+            drawn=True,
+            probed=('literal',),
+        ),
+        'similarity': Initialisation(
+            'a weighted sum of rows of tokens with similar contexts, after FOCUS',
+            similarity,
+            contexts=True,
+            anchors=True,
+            probed=('literal',),
+        ),
+        'spelled': Initialisation(
+            'predicted from its characters, as learned from the rows of the source',
+            lambda given: np.where(given.known[:, None], given.spelled, np.nan),
+            spelling=True,
+        ),
+        'focus': Initialisation(
+            'a weighted sum of rows of tokens with similar vectors of surgery.donor, as FOCUS has it',
+            focus,
+            donor=True,
+        ),
+        'omp': Initialisation(
+            'a sum of rows, with the coefficients that give its vector of surgery.donor (orthogonal matching pursuit)',
+            omp,
+            donor=True,
+            own_keys=('anchors',),
+        ),
+    },
+)
 """What `config.surgery.strategy` may be."""
 
 

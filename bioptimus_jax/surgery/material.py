@@ -45,7 +45,7 @@ class Material:
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
     for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
-    `donated`: what a donor knows of them.
+    `donated`: what a donor knows of them. `vocabulary`, `tokens`: the tokens of the source and the new ones.
     """
 
     table: np.ndarray
@@ -59,13 +59,15 @@ class Material:
     windows: int = 0
     spelled: spelling.Spelled | None = None
     donated: Donated | None = None
+    vocabulary: Sequence[str] = ()
+    tokens: Sequence[str] = ()
 
     def inputs(
         self, settings: Surgery, seed: int, advance: Callable[[int], None] = lambda tokens: None
     ) -> Inputs:
         """What the initialisation of a setting asks for: means over the layers that the setting reads."""
         reads = settings.initialisation
-        found: dict[str, Any] = {'advance': advance}
+        found: dict[str, Any] = {'advance': advance, 'vocabulary': self.vocabulary, 'tokens': self.tokens}
         contexts_N = np.zeros(len(self.spellings), np.int64)
         if reads.isolated_states:
             found['isolated'] = self._of_layers(self.isolated[settings.pooling], settings)
@@ -110,7 +112,8 @@ def gather(
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.isolated_states}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
+    names: dict[str, Any] = {'vocabulary': source.vocabulary, 'tokens': tokens}
+    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {}, **names)
     # One pass over the contexts for all settings: to encode them is nearly all of the work.
     if contexts is not None and any(s.initialisation.contexts for s in wanted):
         material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)

@@ -154,7 +154,7 @@ VERB = Verb(
             '--task',
             'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
-            choices=tuple(TASKS),
+            choices=TASKS,
         ),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'

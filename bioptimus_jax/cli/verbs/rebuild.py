@@ -31,7 +31,7 @@ def _call(command: Command) -> None:
 VERB = Verb(
     *described(__doc__),
     (
-        flag('--set', 'one of: %(choices)s', None, required=True, choices=tuple(BUILDERS), metavar='SET'),
+        flag('--set', 'one of: %(choices)s', None, required=True, choices=BUILDERS, metavar='SET'),
         flag('--from', 'folder of the originals', None, required=True, dest='originals', metavar='FOLDER'),
         needed('--to', 'folder of sets, created if missing', 'DIR'),
         flag(

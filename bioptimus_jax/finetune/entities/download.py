@@ -24,6 +24,7 @@ class NerSets:
         self.checksums = {
             f'{name}/{split}.tsv': checksum
             for name, known in SETS.items()
+            if known.folder
             for split, checksum in zip(SPLITS, known.checksums, strict=True)
         }
 

@@ -73,7 +73,7 @@ class WordClasses(Entities):
     title = 'Word classification'
     reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored', 'applied')
 
-    def of(self, dataset: str) -> 'WordClasses':
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'WordClasses':
         known = words.published(dataset)
         return dataclasses.replace(self, types=known.types if known else ())
 

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from bioptimus_jax.config.plugins import Table
+
 
 @dataclasses.dataclass(frozen=True)
 class Features:
@@ -42,18 +44,21 @@ def mention_start(states_BxLxD: Any, spans_Bx2x2: Any) -> Any:
     return states_BxLxD.gather(1, at_Bx2xD).flatten(1)
 
 
-FEATURES = {
-    'family': Features("as transformers' own head of the family, for BERT the pooler"),
-    'first': Features('the state of the first piece', 1, first_piece),
-    'mentions': Features('the largest state of each of two mentions', 2, mention_maximum, mentions=True),
-    'starts': Features(
-        'the state of the first piece of each of two mentions, or of its marker',
-        2,
-        mention_start,
-        mentions=True,
-        markers=True,
-    ),
-}
+FEATURES: Table[Features] = Table(
+    'FEATURES',
+    {
+        'family': Features("as transformers' own head of the family, for BERT the pooler"),
+        'first': Features('the state of the first piece', 1, first_piece),
+        'mentions': Features('the largest state of each of two mentions', 2, mention_maximum, mentions=True),
+        'starts': Features(
+            'the state of the first piece of each of two mentions, or of its marker',
+            2,
+            mention_start,
+            mentions=True,
+            markers=True,
+        ),
+    },
+)
 """What config.finetune.features may be."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.scoring import metrics
 from bioptimus_jax.scoring.metrics import Answers, Metric
 
@@ -114,15 +115,21 @@ def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray],
     return Metric(name, name, title, meaning, columns, counts, value)
 
 
-MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
-    'micro_f1': micro_f1,
-    'macro_f1': macro_f1,
-    'example_f1': example_f1,
-    'accuracy': accuracy,
-    'pearson': pearson,
-    'spearman': spearman,
-}
+Measure = Callable[[Sequence[str]], Metric]
+MEASURES: Table[Measure] = Table(
+    'MEASURES',
+    {
+        'micro_f1': micro_f1,
+        'macro_f1': macro_f1,
+        'example_f1': example_f1,
+        'accuracy': accuracy,
+        'pearson': pearson,
+        'spearman': spearman,
+    },
+)
 """Names in records of sets -> the measure, given the labels that it counts."""
+OF_NUMBERS = ('pearson', 'spearman')
+"""The measures of answers that are numbers."""
 
 
 @functools.cache

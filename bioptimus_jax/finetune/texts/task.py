@@ -9,20 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.config.extensions import not_there
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
-from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.scoring.metrics import Metric
-from bioptimus_jax.sets import published, texts
-from bioptimus_jax.sets.corpora import NamedSet, file_of_texts
+from bioptimus_jax.sets import texts
+from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
+from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
@@ -42,8 +44,18 @@ class TextTask(Task):
     numbers: ClassVar[bool] = False
     """Whether answers are numbers."""
 
-    def of(self, dataset: str) -> 'TextTask':
-        return dataclasses.replace(self, known=published.texts_of(dataset))
+    def of(self, dataset: str, said: Mapping[str, Any] | None = None) -> 'TextTask':
+        """Raises InputError for a measure that is not there, or for answers of another kind."""
+        known = known_texts(dataset, said)
+        for name in known.measures if known and said else ():
+            if name not in MEASURES:
+                raise InputError(f'{FILE} of {dataset}: measures: {name!r}: {not_there(name, MEASURES)}')
+            if name in MEASURES.own and (name in OF_NUMBERS) != self.numbers:
+                raise InputError(
+                    f'{FILE} of {dataset}: measures: {name} is for {"classes" if self.numbers else "numbers"}; choose '
+                    f'among {", ".join(one for one in MEASURES if (one in OF_NUMBERS) == self.numbers)}'
+                )
+        return dataclasses.replace(self, known=known)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]

@@ -65,7 +65,7 @@ VERB = Verb(
             '--task',
             'task of sets that are not public ones (default: %(default)s)',
             Finetune.task,
-            choices=tuple(TASKS),
+            choices=TASKS,
         ),
         count('--size', "entries of a new vocabulary (default: as many as the source's)", 0),
         flag(

@@ -22,7 +22,7 @@ RELATIONS = ('document', 'group', 'counted', 'relation', 'Arg1:entity', 'Arg2:en
 CHEMICAL, GENE = 'CHEMICAL', 'GENE'
 KINDS = {'CHEMICAL': CHEMICAL, 'GENE': GENE, 'GENE-Y': GENE, 'GENE-N': GENE}
 GROUP = re.compile(r'CPR:\d+')
-NONE, *COUNTED = SETS['chemprot'].labels
+NONE, *COUNTED = SETS.own['chemprot'].labels
 
 Pair = tuple[str, str, str]  # document, chemical, gene
 

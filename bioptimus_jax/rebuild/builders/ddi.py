@@ -24,7 +24,7 @@ LISTS = dict(zip(SPLITS, ('train_files', 'dev_files', 'test_files'), strict=True
 OFFSETS = re.compile(rf'{OFFSET}-{OFFSET}(;{OFFSET}-{OFFSET})*')
 SPACES = str.maketrans('\t\r\n', '   ')
 NAME = 'DRUG'
-LABELS = SETS['ddi'].labels
+LABELS = SETS.own['ddi'].labels
 SLIPPED = 'mentions are one character off the text that they quote; the offsets count'
 PARTED = 'mentions in several parts are taken with what is between'
 

@@ -7,7 +7,7 @@ BLURB has the first fold. The others are cut at the same row, which leaves 535 t
 from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals
 from bioptimus_jax.sets.texts import SETS
 
-CUT = SETS['gad'].examples[0]
+CUT = SETS.own['gad'].examples[0]
 HEADER = ('index', 'sentence', 'label')
 
 

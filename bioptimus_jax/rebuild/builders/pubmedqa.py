@@ -16,7 +16,7 @@ from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals
 from bioptimus_jax.sets.texts import SETS
 
 FILE = 'ori_pqal.json'
-ANSWERS = SETS['pubmedqa'].labels
+ANSWERS = SETS.own['pubmedqa'].labels
 FOLDS = 10
 
 

@@ -1,0 +1,186 @@
+"""A set of texts of your own whose files are described beside them, in NAME/set.json: columns, labels, measures.
+
+What is described is turned into the record that public sets have, so that all else reads both alike.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.config.fields import meant
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.sets import own, tabular
+from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.sentences import SPLITS, text_of
+from bioptimus_jax.sets.texts import CLASSES, SIMILARITY, Layout, Published, rows_of
+from bioptimus_jax.storage import tables
+
+FILE = 'set.json'
+JSON_LINES = '{}.jsonl'
+KEYS: Mapping[str, Any] = {
+    'task': str,
+    'texts': list,
+    'answer': (str, int),
+    'name': (str, int),
+    'document': str,
+    'header': bool,
+    'json': bool,
+    'labels': list,
+    'uncounted': list,
+    'measures': list,
+    'several': bool,
+}
+USUAL = {CLASSES: ['accuracy'], SIMILARITY: ['pearson', 'spearman']}
+"""The measures of a set that names none."""
+SEPARATOR = ','
+"""What stands between several labels of a text."""
+
+
+def file_in(folder: Path) -> Path | None:
+    """The description of the set in a folder; None where it has none."""
+    file = folder / FILE
+    return file if file.is_file() else None
+
+
+def pattern_in(folder: Path) -> str:
+    """The name of a split's file where the described files have one of their own, `{}` for the split; else empty."""
+    file = file_in(folder)
+    return JSON_LINES if file and _values(file).get('json') else ''
+
+
+def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | None:
+    """The description of the set in a folder, as records keep it; None where there is none.
+
+    Columns that it names are numbers from 0, and labels that it does not name are those of train. `split`: name -> its
+    file, asked only for what the description does not say. Raises InputError that names the file and the key.
+    """
+    file = file_in(folder)
+    if not file:
+        return None
+    values = _values(file)
+    if values.get('json'):
+        columns = [*values['texts'], values['answer'], *([values['name']] if 'name' in values else [])]
+        values['keys'] = columns
+        places = {name: at for at, name in enumerate(columns)}
+    else:
+        places = _columns(file, values, split)
+    for key in ('answer', 'name'):
+        if key in values:
+            values[key] = _place(file, key, values[key], places)
+    values['texts'] = [_place(file, 'texts', column, places) for column in values['texts']]
+    if values['task'] == CLASSES and 'labels' not in values:
+        values['labels'] = _labels(values, split('train'))
+    if wrong := set(values.get('uncounted', ())).difference(values.get('labels', ())):
+        raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r} is not among labels')
+    return values
+
+
+def published(name: str, values: Mapping[str, Any]) -> Published:
+    """The record of a set from its description, as `described` gives it."""
+    layout = Layout(
+        tuple(values['texts']),
+        values['answer'],
+        values.get('name'),
+        values.get('header', False),
+        values.get('document', ''),
+        keys=tuple(values.get('keys', ())),
+    )
+    return Published(
+        name,
+        values['task'],
+        layout,
+        (0, 0, 0),
+        tuple(values.get('measures') or USUAL[values['task']]),
+        FILE,
+        '',
+        tuple(values.get('labels', ())),
+        tuple(values.get('uncounted', ())),
+        values.get('several', False),
+        files=JSON_LINES if 'keys' in values else '',
+    )
+
+
+def _values(file: Path) -> dict[str, Any]:
+    """What the file says, each key of its kind."""
+    try:
+        values = json.loads(text_of(file))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f'{file}: is not JSON ({error}); correct it') from error
+    if not isinstance(values, dict):
+        raise InputError(f'{file}: has to be one object, with {", ".join(KEYS)}')
+    values.setdefault('task', CLASSES)
+    for key, value in values.items():
+        if key not in KEYS:
+            raise InputError(f'{file}: {key}: no such key; known are {", ".join(KEYS)}{meant(key, KEYS)}')
+        kinds = KEYS[key] if isinstance(KEYS[key], tuple) else (KEYS[key],)
+        if type(value) not in kinds:
+            raise InputError(
+                f'{file}: {key}: is {value!r:.40}, and has to be a {" or ".join(k.__name__ for k in kinds)}'
+            )
+    if values['task'] not in USUAL:
+        raise InputError(f'{file}: task: {values["task"]!r} is not one of {", ".join(USUAL)}')
+    for key in ('texts', 'answer'):
+        if key not in values:
+            raise InputError(f'{file}: {key}: missing; name the column, or give its number from 1')
+    if not 1 <= len(values['texts']) <= 2:
+        raise InputError(f'{file}: texts: has {len(values["texts"])} columns; a set has one text or two')
+    if values['task'] == SIMILARITY and (wrong := {'labels', 'uncounted', 'several'} & values.keys()):
+        raise InputError(
+            f'{file}: {sorted(wrong)[0]}: is for task {CLASSES}; answers of {SIMILARITY} are numbers'
+        )
+    for label in (*values.get('labels', ()), *values.get('uncounted', ())):
+        if not isinstance(label, str) or not label or (values.get('several') and SEPARATOR in label):
+            raise InputError(
+                f'{file}: labels: {label!r} is no label; with several, it has no {SEPARATOR!r} in it'
+            )
+    return values
+
+
+def _columns(file: Path, values: Mapping[str, Any], split: Callable[[str], Path]) -> dict[str, int]:
+    """Name -> place of the columns of a header that all splits share; empty without a header."""
+    if not values.get('header'):
+        return {}
+    headers: dict[Path, list[str]] = {}
+    for name in SPLITS:
+        path = split(name)
+        if tables.is_table(path) or tabular.DATA in path.parts[-2:-1]:
+            raise InputError(f'{file}: describes lines of text, but {path} is a table; remove one of them')
+        first = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n', 1)[0].rstrip('\r')
+        headers[path] = [column.strip() for column in first.split('\t')]
+    train, *others = headers
+    for path in others:
+        if headers[path] != headers[train]:
+            raise InputError(
+                f'{path}:1: has the header {", ".join(headers[path])}, but {train} has {", ".join(headers[train])}'
+            )
+    return {column: at for at, column in enumerate(headers[train])}
+
+
+def _place(file: Path, key: str, column: Any, places: Mapping[str, int]) -> int:
+    if isinstance(column, int) and not isinstance(column, bool) and column >= 1:
+        return column - 1
+    if column not in places:
+        there = (
+            f'there are {", ".join(places)}{meant(column, places)}'
+            if places
+            else 'without a header give its number'
+        )
+        raise InputError(f'{file}: {key}: no column {column!r}; {there}')
+    return places[column]
+
+
+def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
+    """The labels of the training file. Raises InputError where its first line looks like a header."""
+    layout = published('', {**values, 'labels': []}).layout
+    rows = rows_of(train, layout)
+    if not layout.keys and not layout.header and rows:
+        wide = [row for row in rows if len(row[2]) > max(layout.answer, *layout.texts)]
+        own.refuse_header([(*row[:2], [row[2][at] for at in (*layout.texts, layout.answer)]) for row in wide])
+    answers = [
+        columns[layout.answer].strip()
+        for *_, columns in rows[layout.header :]
+        if len(columns) > layout.answer
+    ]
+    parts: Sequence[Sequence[str]] = [x.split(SEPARATOR) if values.get('several') else [x] for x in answers]
+    return sorted({label.strip() for each in parts for label in each if label.strip()})
