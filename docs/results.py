@@ -18,8 +18,8 @@ from bioptimus_jax.lab.forecast.short import Shorts, shorts
 from bioptimus_jax.lab.forecast.tables import checks
 from bioptimus_jax.lab.questions import QUESTIONS
 from bioptimus_jax.lab.sections import blurb, difficulty
+from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
-from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.records import named

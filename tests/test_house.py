@@ -434,7 +434,7 @@ def test_every_verb_of_the_tool_works_without_the_lab(tmp_path):
 
 
 def test_no_test_of_the_tool_needs_the_lab():
-    """Those of the lab are tests/test_lab_*.py, so the tool's are `pytest --ignore-glob='*/test_lab_*'`."""
+    """The lab's tests are tests/test_lab_*.py, so the tool's are `pytest --ignore-glob='*/test_lab_*'`."""
     needing = [
         file.name
         for file in (ROOT / 'tests').glob('*.py')

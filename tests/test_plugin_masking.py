@@ -252,7 +252,7 @@ def test_stop_words_are_neither_trained_nor_scored_nor_shown_nor_collated(prepar
         ]
         assert bool(stop & set().union(*of_rows)) == common
         assert set().union(*of_rows) - stop
-    masks = evaluate.freeze(Rows(run.folder('rows'), 'heldout'), run.config, ['0.2'], words, 1, 64)
+    masks = evaluate.freeze_masks(Rows(run.folder('rows'), 'heldout'), run.config, ['0.2'], words, 1, 64)
     for name, common in (('frozen_words', True), ('0.2', False)):
         masked = masks.masked[name]
         targets = masked.targets_M[masked.weights_M > 0]

@@ -275,7 +275,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(page.drawn())
-    assert counts['tables'] == text.count('<figure class="table">') >= 31
+    assert counts['tables'] == text.count('<figure class="table">') >= 25  # of the tool alone
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 

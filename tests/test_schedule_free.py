@@ -29,7 +29,7 @@ PIECES, LETTERS = 32, 'abcdefghij'
 
 
 def updates(settings, decayed, matrices):
-    """Those of Defazio et al. 2024: y is trained, z takes the steps, and x, their average, is scored."""
+    """The updates of Defazio et al. 2024: y is trained, z takes the steps, and x, their average, is scored."""
 
     def made(rate):
         base = optax.chain(

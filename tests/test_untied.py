@@ -41,7 +41,7 @@ def test_what_transformers_saves_is_computed_written_and_merged_as_it_is(tmp_pat
     architecture, params, fresh = tensors.load_folder(folder)
     assert architecture.untied
     assert not fresh
-    gate.check(folder, architecture, params, folder, TEXTS)  # logits of transformers, by what it saved
+    gate.check_export(folder, architecture, params, folder, TEXTS)  # logits of transformers, by what it saved
     merge([folder, folder], [], tmp_path / 'merged')  # behind the gate, too
     found, mean, _ = tensors.load_folder(tmp_path / 'merged')
     assert found == architecture
