@@ -40,7 +40,6 @@ from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
-from bioptimus_jax.lab.sections.transfer import crossed as crossed_table
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
