@@ -223,6 +223,8 @@ def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, c
     given = [f'--config={tmp_path / "two.py"}', *(str(tmp_path / name) for name in runs)]
     assert cli.main(['compare', *given]) == 0
     printed = capsys.readouterr().out
+    assert cli.main(['compare', *given[1:]]) == 2
+    assert '--config=NAME_or_FILE[:argument] is missing' in capsys.readouterr().err
     named = {f'{name} (contextualized)': m for name, m in runs.items()}
     swept = arms.all_tables(arms.grouped(named))
     assert printed == '\n\n'.join(table.text() for table in swept) + '\n'

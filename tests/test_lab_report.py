@@ -7,8 +7,9 @@ import re
 import pytest
 from toy_measures import fabricate
 
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
-from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
 from bioptimus_jax.report import layout, page
 from bioptimus_jax.report.layout import missing
@@ -108,6 +109,22 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
     assert 'A BERT adapted with' in text  # manifests hold no paths
     ids = re.findall(r'\bid="(.*?)"', text)
     assert len(ids) == len(set(ids))
+
+
+def test_run_folders_have_no_live_page(run, capsys):
+    assert cli.main(['report', str(run.workdir), '--live']) == 2
+    assert (
+        'report --live takes the --config and --workdir that the run was given, and no RUN'
+        in capsys.readouterr().err
+    )
+
+
+def test_scores_on_other_sets_stand_beside_those_of_models_that_were_trained_on_them(run):
+    record = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
+    crossed = [{**record, 'drop': 0.25, 'drop_interval': [0.2, 0.3], 'types': ['Drug']}]
+    shown = transfer.crossed(dataclasses.replace(read_measures(run), crossed=crossed)).markdown()
+    assert 'half on all: Drug' in shown
+    assert '50.00 (-25.00 [-30.00, -20.00])' in shown
 
 
 def test_geometry_shows_every_phase_and_its_change(run):

@@ -224,6 +224,7 @@ def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys
         (['--config={shipped}:x', '--jobs=0'], '--jobs=0: from 1 to'),
         (['--config=small'], 'has no get_arms(); it is not an ablation'),
         (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
+        (['--config={shipped}:x', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
     ],
 )
 def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, capsys, arguments, expected):

@@ -281,7 +281,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(page.drawn())
-    assert counts['tables'] == text.count('<figure class="table">') >= 31
+    assert counts['tables'] == text.count('<figure class="table">') >= 25  # of the tool alone
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -420,7 +420,7 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
         assert word not in text.read_text()
     assert not (run.workdir / 'report').exists()  # which is the stage's
     for given, code, line in (
-        (['report', str(run.workdir), '--live'], 2, 'report --live takes the --config and --workdir'),
+        (['report', '--live'], 2, 'report --live takes the --config and --workdir'),
         (
             ['report', '--config=demo', f'--workdir={tmp_path}/none', '--live=5'],
             3,
