@@ -27,7 +27,8 @@ from operations import STAGES, copy, files_of, forked, losses_of, prepare, surro
 from protocol import publish
 
 from bioptimus_jax.cli.main import BAD_INPUT, DONE, USAGE
-from bioptimus_jax.run.manifests import MANIFEST, read_record
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.run.manifests import MANIFEST, read_manifest
 from bioptimus_jax.storage.files import read_json, write_json
 
 NEXT = {
@@ -85,7 +86,7 @@ def measure(folder: Path, stages: list[str]) -> list[dict[str, Any]]:
 def kinds(folder: Path) -> list[str]:
     """One file of every kind that a manifest lists, the manifest, and metrics.jsonl beside the folder."""
     found: dict[str, str] = {}
-    for name in (read_record(folder) or {})['files']:
+    for name in (read_manifest(folder) or Manifest()).files:
         if name.startswith('checkpoints/'):
             place = re.sub(r'[0-9a-f]{8,}|\d+', 'N', name)
         else:

@@ -77,7 +77,7 @@ def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> N
 
     shape = sized(size, family)
     run = prepare(shape, folder, real=not quick)
-    fill = run.manifest('rows')['counts']['train']['fill']  # type: ignore[index]
+    fill = run.manifest('rows').counts['train']['fill']  # type: ignore[union-attr]
     wanted = QUICK_PEERS if quick else [name for name in PEERS if name not in ON_GPUS]
     names = [OURS, *wanted]
     gaps = gate(shape, folder)

@@ -5,6 +5,8 @@ SECURITY.md, which stands where others look for it, is a page too.
 
 import argparse
 import dataclasses
+import importlib
+import inspect
 import re
 import typing
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from bioptimus_jax.config.plugins import NoSettings
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain.config import OBJECTIVES, Phase
+from bioptimus_jax.records.record import Record
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS
 
@@ -57,10 +60,22 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
+RECORDS = ('metrics', 'manifests', 'corpus', 'vocabulary', 'surgery', 'curriculum', 'analysis', 'runs')
+"""Modules of records, in the order of the stages."""
+FILES = """# Files of a run
+
+Made from `bioptimus_jax/records/`: the JSON files that stages write and that are read again, by the report or by you.
+One reader checks every key and its type; a file that is damaged is refused in one line. A record of a later version
+than the first has it as the key `version`.
+
+Keys stand in the order in which they are written. *Left out* keys are missing where nothing is known; others that may
+be missing are in files of older versions.
+"""
 CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
 MADE_FROM = {
     'bioptimus_jax': 'reference/python/program.md',
     'bioptimus_jax/cli/arguments.py': 'reference/commands.md',
+    'bioptimus_jax/records': 'reference/files.md',
     'bioptimus_jax/experiment/schema.py': 'reference/configuration.md',
     'SECURITY.md': 'security.md',
 }
@@ -112,7 +127,7 @@ def pages() -> dict[str, str]:
         folder.parent for folder in PACKAGE.glob('*/__init__.py') if folder.parent.name != 'api'
     )
     python = {f'python/{folder.name}.md': _modules(folder) for folder in packages}
-    made = {'commands.md': _commands(), 'configuration.md': _configuration()}
+    made = {'commands.md': _commands(), 'configuration.md': _configuration(), 'files.md': _files()}
     return {**made, 'python/api.md': _public(), 'python/program.md': _modules(PACKAGE), **python}
 
 
@@ -138,6 +153,33 @@ def _modules(folder: Path) -> str:
         for name in names
     ]
     return '\n'.join([PYTHON.format(title=title), *entries])
+
+
+def _files() -> str:
+    """A heading for each module of records, and for each of its records the docstring and the keys."""
+    parts = [FILES]
+    for name in RECORDS:
+        module = importlib.import_module(f'{PACKAGE.name}.records.{name}')
+        parts.append(f'## {" ".join((module.__doc__ or "").split())}\n')
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, Record) and kind.__module__ == module.__name__:
+                said = inspect.cleandoc(kind.__doc__ or '')
+                parts.append(f'### {kind.__name__}\n\n{said}\n\nVersion {kind.VERSION}.\n\n{_keys_of(kind)}')
+    return '\n'.join(parts)
+
+
+def _keys_of(kind: type[Record]) -> str:
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    ordered = dict.fromkeys((*kind.FIRST, *fields))
+    lines = ['| key | type | |', '|---|---|---|']
+    for field in (fields[name] for name in ordered):
+        shown = re.sub(r'(\w+\.)+', '', str(typing.get_type_hints(kind)[field.name]))
+        shown = re.sub(r"<class '(\w+)'>", r'\1', shown).replace('|', '\\|')
+        given = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        note = 'left out' if 'left_out' in field.metadata else 'may be missing' if given else ''
+        note = 'all other keys' if 'others' in field.metadata else note
+        lines.append(f'| `{field.name}` | {shown} | {note} |')
+    return '\n'.join(lines) + '\n'
 
 
 def _commands() -> str:

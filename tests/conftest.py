@@ -1,6 +1,7 @@
 """A strict session: eight fake devices on the CPU, no network, rank promotion and warnings are errors."""
 
 import atexit
+import dataclasses
 import gc
 import os
 import shutil
@@ -54,10 +55,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
 LONGEST_FIRST = """
-    docs pretrain launch remote_runs objectives plan model rtd plugin_family plugin_initialisation plugin_task causal
-    lab_paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads kernels
-    plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab words
-    lab_results
+    docs pretrain launch remote_runs lab_docs objectives plan model rtd plugin_family plugin_initialisation plugin_task
+    causal lab_paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads
+    kernels plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab
+    words lab_results
 """.split()
 
 
@@ -99,6 +100,14 @@ def programs(tmp_path_factory, pytestconfig) -> Path:
     return serve(shared / 'programs', pytestconfig.add_cleanup)
 
 
+@pytest.fixture(scope='session')
+def tutorial(programs) -> Path:
+    """What the tutorial leaves behind; other pages go on from it. Run once for all workers."""
+    from toy_docs import tutorial_in
+
+    return tutorial_in(programs.parent, programs)
+
+
 @pytest.fixture
 def cluster():
     """The address of a dask cluster of two processes, a task each; one that is killed is started again."""
@@ -117,7 +126,8 @@ def relisted():
         from bioptimus_jax.run.manifests import listed, write_manifest
 
         folder = run.workdir / stage
-        write_manifest(folder, {**run.manifest(stage), 'files': listed(folder, run.checksums())})
+        files = listed(folder, run.checksums())
+        write_manifest(folder, dataclasses.replace(run.manifest(stage), files=files))
 
     return write
 

@@ -117,7 +117,7 @@ def test_measures_of_a_uniform_model_are_known(spellers):
         return np.full(batch['targets'].shape, math.log(100)), np.zeros(batch['targets'].shape, bool)
 
     scored = cloze.score_words(chosen, small, uniform)
-    result = cloze.summarise(scored, [large, small])
+    result = cloze.summarise('m', scored, [large, small]).json()
     words = [p.words[i] for p in chosen for i in p.hidden]
     pieces = sum(len(small(w)) for w in words)
     assert [w.text for w in scored] == words
@@ -150,10 +150,10 @@ def test_error_is_that_of_documents_not_of_words():
     def words(passage, nats, how_many):
         return [cloze.HiddenWord(passage, 'w', 1, nats, True) for _ in range(how_many)]
 
-    result = cloze.summarise(words(0, 1.0, 10) + words(1, 3.0, 10), [])
+    result = cloze.summarise('m', words(0, 1.0, 10) + words(1, 3.0, 10), []).json()
     # two documents with means 1 and 3: sd sqrt(2), standard error 1, however many words each has
     assert result['nats_per_word_error'] == pytest.approx(1.0)
-    assert cloze.summarise(words(0, 1.0, 10), [])['nats_per_word_error'] is None
+    assert cloze.summarise('m', words(0, 1.0, 10), []).nats_per_word_error is None
 
 
 IOB2 = (
@@ -184,7 +184,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
         'x-drug': 1,
     }
     large, small = (make([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL))
-    result = entities.compare_on_entities(chosen, large, small)
+    result = entities.compare_on_entities(chosen, large, small).json()
     # words: aspirin, aspirin drugs, aspirin, αβ, x - drug = 8; the large vocabulary cuts none of them
     assert result['datasets']['drugs']['vocabulary'] == {
         'mentions': 5,
@@ -200,7 +200,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
     assert source['pieces_per_word'] == round(12 / 8, 4)
     assert source['one_piece_words'] == round(3 / 8, 4)
     assert source['one_piece_mentions'] == 0
-    assert 'source' not in entities.compare_on_entities(chosen, large, None)['datasets']['drugs']
+    assert 'source' not in entities.compare_on_entities(chosen, large, None).datasets['drugs']
 
 
 def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
@@ -210,7 +210,7 @@ def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
     (tmp_path / 'd' / 'train.tsv').write_text(lines, 'utf-8')
     own = make([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
     source = make([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
-    result = entities.compare_on_entities([set_at(tmp_path / 'd')], own, source)
+    result = entities.compare_on_entities([set_at(tmp_path / 'd')], own, source).json()
     assert result['examples'] == [  # not help, xyz: cut by both; not aspirin: two pieces
         {'entity': 'drug', 'count': 7, 'source': ['d', '##r', '##u', '##g']},
         {'entity': 'helps', 'count': 6, 'source': ['h', '##e', '##l', '##p', '##s']},
@@ -314,7 +314,7 @@ def run(tmp_path_factory):
     frequency.write(workdir / 'vocab', {'the': 40, 'drug': 20, 'aspirin': 20, 'helps': 15}, {}, 1.0)
     old = set(SMALL)
     kinds = [{'token': t, 'kind': 'copied' if t in old else 'synthesised'} for t in vocabulary_of(LARGE)]
-    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
+    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', [{'id': 0, 'norm': 1.0, **kind} for kind in kinds])
     for stage in ('corpus', 'vocab', 'surgery', 'export'):
         write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
     counts = {'phases': ['0.1@50', '0.1', '0.2']}

@@ -42,7 +42,7 @@ def plain(tmp_path):
     return str(tmp_path / 'plain.py')
 
 
-@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download', 'lint', 'plan'])
+@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'compare', 'demo', 'download', 'lint', 'plan'])
 def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*([verb] if verb else []), '--help'])
@@ -129,7 +129,6 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
             ['run', '--config={plain}', '--corpus.shrads=3'],
             '--config.corpus.shrads; did you mean corpus.shards?',
         ),
-        (['sweep', '--config={plain}', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
         (['pretrain', '--config={plain}', '--dry-run'], '; `bioptimus run` has it'),
         (['pretrian'], '; did you mean pretrain?'),
         (['corpus', '--wordir={tmp}/run'], 'corpus has no --wordir; see `bioptimus corpus --help`'),
@@ -175,7 +174,6 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         (['run', '--config', 'small', 'seed=3'], 'did you mean --config.seed=3?'),
         (['run', 'config.corpus.max_words=1e6'], 'did you mean --config.corpus.max_words=1e6?'),
         (['lint', 'sets'], '; did you mean --sets=sets?'),
-        (['advise', '--pair', 'a', 'b'], 'the following arguments are required: --source, --texts'),
         (['doctor', 'x'], "doctor takes no 'x' without a flag"),
         (['run', '--output_dir={tmp}/run'], '; did you mean --workdir?'),
         (['run', '--config=small', '--overwrite'], '; did you mean --replace?'),

@@ -368,11 +368,11 @@ def test_the_audit_searches_for_whatever_can_be_scored(tmp_path):
     run, manifest = corpus_run(tmp_path / 'run', path, audit__folder=tmp_path / 'ner', heldout_fraction=0)
     kept = {d.id for d in open_documents(run.folder('corpus'), 'train')}
     assert kept == {name for name in texts if 'train' in name}
-    assert manifest['counts']['left_out'] == {'benchmark': 14}
+    assert manifest.counts['left_out'] == {'benchmark': 14}
     found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
     origins = {(s['dataset'], s['split']) for r in found for s in r['sentences']}
     assert origins == {(name, split) for name in sets for split in ('devel', 'test')}
-    inputs = {name.partition(':')[2] for name in manifest['inputs']}
+    inputs = {name.partition(':')[2] for name in manifest.inputs}
     assert {
         'dev.tsv',
         'valid.conll',
@@ -395,7 +395,7 @@ def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets):
     path = records(tmp_path / 'x.jsonl', rows)
     changes = dict(audit__folder=ner_sets, heldout_fraction=0, shards=2)
     run, manifest = corpus_run(tmp_path / 'run', path, **changes)
-    counts = manifest['counts']
+    counts = manifest.counts
     assert counts['left_out'] == {'too_short': 1, 'duplicate_text': 1, 'duplicate_id': 1, 'benchmark': 1}
     assert (counts['read'], counts['train'], counts['heldout'], counts['ids_made']) == (6, 2, 0, 1)
     assert counts['words'] == {'train': 20, 'heldout': 0}
@@ -416,8 +416,8 @@ def test_stage_is_decided_by_content_only(tmp_path):
     run, one = corpus_run(tmp_path / 'one', path, heldout_fraction=0.2)
     _, two = corpus_run(tmp_path / 'two', str(packed), heldout_fraction=0.2, shards=3)
     _, other = corpus_run(tmp_path / 'other', path, heldout_fraction=0.1)
-    assert one['content'] == two['content'] != other['content']
-    assert 50 < one['counts']['heldout'] < 110  # 80 expected, standard deviation 8
+    assert one.content == two.content != other.content
+    assert 50 < one.counts['heldout'] < 110  # 80 expected, standard deviation 8
     split = {
         name: [d.id for d in open_documents(run.folder('corpus'), name)] for name in ('train', 'heldout')
     }
@@ -425,7 +425,7 @@ def test_stage_is_decided_by_content_only(tmp_path):
     assert split['heldout'] == sorted(split['heldout'], key=int)
     # A document stays on its side when others come or go.
     _, half = corpus_run(tmp_path / 'half', records(tmp_path / 'y.jsonl', rows[::2]), heldout_fraction=0.2)
-    assert half['counts']['heldout'] == sum(int(i) % 2 == 0 for i in split['heldout'])
+    assert half.counts['heldout'] == sum(int(i) % 2 == 0 for i in split['heldout'])
 
 
 def test_manifest_and_shards_must_agree(tmp_path):
@@ -462,7 +462,7 @@ def test_stopping_leaves_nothing_half_written_and_starts_again(tmp_path, monkeyp
     (tmp_path / 'run' / 'corpus' / 'documents' / '.killed.a-host-7.tmp').write_text('left by a kill', 'utf-8')
     (tmp_path / 'run' / 'corpus' / '.audit.jsonl.a-host-1.tmp').write_text('left by a kill', 'utf-8')
     run, manifest = corpus_run(tmp_path / 'run', path, heldout_fraction=0)
-    assert manifest['counts']['train'] == 1
+    assert manifest.counts['train'] == 1
     assert not [p for p in run.folder('corpus').rglob('.*')]
 
 

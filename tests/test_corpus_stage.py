@@ -119,11 +119,11 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
         run = Run(name, e, quiet=True)
         for stage in ('corpus', 'vocab', 'contexts', 'rows'):
             execute(run, STAGES[stage])
-            results[name, stage] = run.manifest(stage)['content']
-        assert run.manifest('contexts')['counts']['occurrences'] > 50
+            results[name, stage] = run.manifest(stage).content
+        assert run.manifest('contexts').counts['occurrences'] > 50
         results[name, 'shards'] = shard_bytes(run)
-        assert run.manifest('corpus')['counts']['left_out']['benchmark'] == 1
-        assert run.manifest('corpus')['counts']['read'] == 340
+        assert run.manifest('corpus').counts['left_out']['benchmark'] == 1
+        assert run.manifest('corpus').counts['read'] == 340
     for (_, kind), found in results.items():
         assert found == results['one', kind], kind
 
@@ -152,7 +152,7 @@ def test_a_cluster_with_another_release_is_refused(tmp_path, files, cluster, mon
 
 def test_the_first_of_two_texts_stays_in_the_order_of_files(tmp_path, files):
     run, manifest = made(tmp_path / 'run', files, corpus__heldout_fraction=0)
-    assert manifest['counts']['left_out'] == {'duplicate_text': 8}  # two of each file but the last
+    assert manifest.counts['left_out'] == {'duplicate_text': 8}  # two of each file but the last
     ids = [document.id for document in open_documents(run.folder('corpus'), 'train')]
     assert ids == [f'{f}-{i}' for f in range(5) for i in range(60) if not (f and i < 2)]
 
@@ -173,7 +173,7 @@ def test_work_that_was_cut_off_goes_on_by_file(tmp_path, files, monkeypatch):
     run, manifest = made(tmp_path / 'run', files)
     assert 'file3.jsonl' in read
     assert len(read) == 2
-    assert manifest['content'] == wanted['content']
+    assert manifest.content == wanted.content
     assert shard_bytes(run) == shard_bytes(whole)
     assert not (tmp_path / 'run' / '.corpus.scratch').exists()
 
@@ -182,7 +182,7 @@ def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
     checksum = Path(f'{files[1]}.md5')
     checksum.write_text('0' * 32)
     run, manifest = made(tmp_path / 'run', files, corpus__on_broken_file='skip')
-    assert (manifest['counts']['files'], manifest['counts']['broken_files']) == (5, 1)
+    assert (manifest.counts['files'], manifest.counts['broken_files']) == (5, 1)
     assert [entry['file'] for entry in read_jsonl(run.folder('corpus') / 'broken_files.jsonl')] == [
         'file1.jsonl'
     ]
@@ -210,7 +210,7 @@ def test_of_a_broken_file_the_good_part_is_read_and_the_rest_is_counted(tmp_path
     monkeypatch.setattr(Console, 'say', lambda console, message: said.append(message))
     changes = dict(corpus__near__threshold=0, corpus__on_broken_file='skip', runtime__workers=1)
     run, manifest = made(tmp_path / 'run', files, **changes)
-    counts = manifest['counts']
+    counts = manifest.counts
     assert (counts['files'], counts['broken_files'], counts['read_in_part']) == (2, 2, 2)
     assert counts['left_out'] == {'bad_record': 1}
     ids = [d.id for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)]
@@ -269,7 +269,7 @@ def test_a_kill_at_any_moment_changes_nothing(programs, tmp_path, files):
         assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-500:]
         assert not (tmp_path / 'run' / 'corpus' / 'manifest.json').exists()
     run, manifest = made(tmp_path / 'run', files)
-    assert manifest['content'] == wanted['content']
+    assert manifest.content == wanted.content
     assert shard_bytes(run) == shard_bytes(whole)
 
 
@@ -286,7 +286,7 @@ def test_near_duplicates_are_left_out_across_files(tmp_path, files):
     run, manifest = made(
         tmp_path / 'run', [str(tmp_path / f'{n}.jsonl') for n in 'abc'], corpus__heldout_fraction=0
     )
-    left_out = manifest['counts']['left_out']
+    left_out = manifest.counts['left_out']
     assert left_out['too_short'] == 1
     assert left_out['near_duplicate'] >= 50  # the rest are so short that one word is more than a fifth
     ids = [document.id for document in open_documents(run.folder('corpus'), 'train')]
@@ -297,7 +297,7 @@ def test_near_duplicates_are_left_out_across_files(tmp_path, files):
         corpus__heldout_fraction=0,
         corpus__near__threshold=0,
     )
-    assert everything['counts']['left_out'] == {'too_short': 1}
+    assert everything.counts['left_out'] == {'too_short': 1}
 
 
 @pytest.mark.timeout(60)
@@ -326,19 +326,19 @@ def test_pubmed_files_come_in_their_order(tmp_path):
     for last, title in (('1220', 'New'), ('1221', 'Newest')):
         inputs = [str(tmp_path / f'pubmed26n{name}.xml') for name in ('0001', '1220', last)]
         run, manifest = made(tmp_path / last, inputs, corpus__heldout_fraction=0)
-        assert manifest['counts']['left_out'] == {'superseded': len(set(inputs)) - 1}
+        assert manifest.counts['left_out'] == {'superseded': len(set(inputs)) - 1}
         documents = list(open_documents(run.folder('corpus'), 'train'))
         assert [(d.id, d.text.split('\n')[0]) for d in documents] == [('7', title)]
         # A retracted article is kept, counted, and said, unless it is to be left out.
         retracted = title == 'Newest'
-        assert manifest['counts']['kinds'] == ({'retracted': 1} if retracted else {})
-        assert ('of the documents 1 retracted articles' in build._summary(manifest['counts'])) == retracted
+        assert manifest.counts['kinds'] == ({'retracted': 1} if retracted else {})
+        assert ('of the documents 1 retracted articles' in build._summary(manifest.counts)) == retracted
     other = record.format(title='Another', version=1, kind='', pmid=8).replace('some words', 'other words')
     (tmp_path / 'other.xml').write_text(f'<PubmedArticleSet>{other}</PubmedArticleSet>', 'utf-8')
     without = dict(corpus__heldout_fraction=0, corpus__leave_out='retracted')
     _, manifest = made(tmp_path / 'without', [*inputs, str(tmp_path / 'other.xml')], **without)
-    assert manifest['counts']['left_out'] == {'superseded': 2, 'retracted': 1}
-    assert (manifest['counts']['train'], manifest['counts']['kinds']) == (1, {})
+    assert manifest.counts['left_out'] == {'superseded': 2, 'retracted': 1}
+    assert (manifest.counts['train'], manifest.counts['kinds']) == (1, {})
     with pytest.raises(ConfigError, match=r'pubmed26n0001\.xml comes after .*1220\.xml.*baseline first'):
         made(tmp_path / 'wrong', inputs[1::-1])
 
@@ -384,7 +384,7 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
         corpus__heldout_fraction=0.2,
     )
     run, manifest = made(tmp_path / 'one', inputs, **changes)
-    counts = manifest['counts']
+    counts = manifest.counts
     assert counts['left_out'] == {
         'bad_record': 2,
         'benchmark': 2,
@@ -409,7 +409,7 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
     found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
     assert [row['document'] for row in found] == ['PMC99', 'note-91']
     two, again = made(tmp_path / 'two', inputs, runtime__workers=2, **changes)
-    assert again['content'] == manifest['content']
+    assert again.content == manifest.content
     assert shard_bytes(two) == shard_bytes(run)
 
 
@@ -428,12 +428,12 @@ def test_scripts_without_blanks_are_counted_cut_and_compared_as_others(tmp_path)
     (tmp_path / 'b.txt').write_text('\n\n'.join(sentences(120) for _ in range(300)), 'utf-8')
     inputs = [str(tmp_path / name) for name in ('a.jsonl', 'b.txt')]
     _, manifest = made(tmp_path / 'run', inputs, corpus__heldout_fraction=0)
-    counts = manifest['counts']
+    counts = manifest.counts
     assert counts['left_out'] == {'near_duplicate': 1}
     assert (counts['read'], counts['train']) == (61 + 150, 60 + 150)
     assert counts['words']['train'] == 60 * 100 + 300 * 120
     _, chosen = made(tmp_path / 'some', inputs, corpus__heldout_fraction=0, corpus__max_words=6000)
-    assert 6000 <= chosen['counts']['words']['train'] < 6240
+    assert 6000 <= chosen.counts['words']['train'] < 6240
 
 
 @pytest.mark.parametrize('threshold', [0.0, 0.8])
@@ -456,7 +456,7 @@ def test_signs_and_decimal_points_make_another_text(tmp_path, threshold):
         tmp_path / 'run', [str(path)], corpus__heldout_fraction=0, corpus__near__threshold=threshold
     )
     kept = [document.text for document in open_documents(run.folder('corpus'), 'train')]
-    assert manifest['counts']['left_out'].pop('duplicate_text') == 3
+    assert manifest.counts['left_out'].pop('duplicate_text') == 3
     assert [text for text in texts[:4] if text not in kept] == []
     assert kept == [texts[i] for i in (0, 1, 2, 3, 5, 7, 9)][: 7 if not threshold else 6]
 
@@ -468,7 +468,7 @@ def test_tables_say_in_one_line_how_they_are_read(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(Console, 'say', lambda console, message: said.append(message))
     _, manifest = made(tmp_path / 'run', [str(tmp_path / '*.csv')], corpus__heldout_fraction=0)
-    assert (manifest['counts']['read'], manifest['counts']['train']) == (3, 3)
+    assert (manifest.counts['read'], manifest.counts['train']) == (3, 3)
     assert [message for message in said if 'a table' in message] == [
         'corpus: a.csv and 1 more: a table; its text is text (by name), its ids note_id',
         'corpus: c.csv: a table; its text is Abstract (by name), its ids PMID',
@@ -491,7 +491,7 @@ def test_scratch_that_a_kill_left_is_cleared(tmp_path, files):
 
 def test_a_random_choice_of_words(tmp_path, files):
     _, everything = made(tmp_path / 'all', files, corpus__heldout_fraction=0)
-    total = everything['counts']['words']['train']
+    total = everything.counts['words']['train']
     chosen = {}
     for seed in (0, 1):
         run, manifest = made(
@@ -501,9 +501,9 @@ def test_a_random_choice_of_words(tmp_path, files):
             corpus__max_words=total // 3,
             corpus__choice_seed=seed,
         )
-        assert total // 3 <= manifest['counts']['words']['train'] < total // 3 + 40
+        assert total // 3 <= manifest.counts['words']['train'] < total // 3 + 40
         chosen[seed] = {document.id for document in open_documents(run.folder('corpus'), 'train')}
-    enough = Run(tmp_path / 'seed0', run.config).manifest('corpus')['counts']['words']['train']
+    enough = Run(tmp_path / 'seed0', run.config).manifest('corpus').counts['words']['train']
     run, _ = made(tmp_path / 'exact', files, corpus__heldout_fraction=0, corpus__max_words=enough)
     assert chosen[0] == {document.id for document in open_documents(run.folder('corpus'), 'train')}
     run, _ = made(tmp_path / 'larger', files, corpus__heldout_fraction=0, corpus__max_words=total // 2)
@@ -529,7 +529,7 @@ def test_length_and_language(tmp_path):
         corpus__max_document_words=100,
         corpus__heldout_fraction=0,
     )
-    assert manifest['counts']['left_out'] == {'too_long': 1, 'language': 1}
+    assert manifest.counts['left_out'] == {'too_long': 1, 'language': 1}
     assert [d.id for d in open_documents(run.folder('corpus'), 'train')] == ['en']
 
 

@@ -13,6 +13,7 @@ from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.units import number_of
+from bioptimus_jax.records.curriculum import PlacedPhase
 
 
 def experiment(durations=(10, 20, 30, 40), **changes):
@@ -182,7 +183,7 @@ def test_a_masking_rate_moves_within_its_phase():
 
 
 def test_only_phases_that_are_not_over_can_change():
-    old = [{'name': '0.1', 'start': 0, 'stop': 10}, {'name': '0.2', 'start': 10, 'stop': 20}]
+    old = [PlacedPhase('0.1', 0, 10), PlacedPhase('0.2', 10, 20)]
     longer = (ScheduledPhase('0.1', Phase(), 0, 10), ScheduledPhase('0.2', Phase(), 10, 35))
     changed = (ScheduledPhase('0.1', Phase(), 0, 12), ScheduledPhase('0.2', Phase(), 12, 22))
     curriculum.check_continues(old, longer, 15)
@@ -247,7 +248,7 @@ def test_phases_keep_their_duration_and_setting_in_another_order():
 def test_a_run_keeps_the_order_that_it_began_with_and_new_phases_come_last():
     e = experiment()
     assert curriculum.recorded_order(e, []) == ()
-    record = [{'name': n} for n in ('0.3', '0.1', 'gone')]
+    record = [PlacedPhase(n, 0, 1) for n in ('0.3', '0.1', 'gone')]
     assert curriculum.recorded_order(e, record) == ('0.3', '0.1', '0.2', '0.4')
 
 
@@ -300,7 +301,7 @@ def test_a_flat_phase_ends_early_and_the_last_one_takes_what_remains():
     assert [(s.stop, s.ended) for s in over] == [(30, True), (70, True), (110, False), (160, False)]
     # The last one is never cut, and nothing moves where self-pacing was not asked for.
     flat = {122: 1.0, 135: 1.0, 148: 1.0}
-    at_last = curriculum.make_schedule(e, COUNTS, record=[{'name': '0.3', 'stop': 110, 'ended': True}])
+    at_last = curriculum.make_schedule(e, COUNTS, record=[PlacedPhase('0.3', 80, 110, ended=True)])
     assert curriculum.after_evaluation(at_last, 148, flat, e) == at_last
     assert curriculum.after_evaluation(planned, 30, losses, experiment((40, 40, 40, 40))) == planned
 
@@ -310,8 +311,8 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     moved = curriculum.after_evaluation(curriculum.make_schedule(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
     curriculum.write_record(tmp_path, moved)
     record = curriculum.read_phases(tmp_path)
-    assert record[0] == {'name': '0.1', 'start': 0, 'stop': 20, 'ended': True}
-    assert record[1] == {'name': '0.2', 'start': 20, 'stop': 60}
+    assert record[0] == PlacedPhase('0.1', 0, 20, ended=True)
+    assert record[1] == PlacedPhase('0.2', 20, 60)
     assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})
     assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170

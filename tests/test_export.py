@@ -31,6 +31,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
 from bioptimus_jax.run import manifests
@@ -580,7 +581,7 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
     assert digests[0] == digests[1]
     # A finished stage is pushed, with the card that came later; one that has begun again is not.
     made = run.workdir / 'export'
-    manifests.write_manifest(made, {'stage': 'export', 'files': manifests.listed(made, run.checksums())})
+    manifests.write_manifest(made, Manifest(stage='export', files=manifests.listed(made, run.checksums())))
     (made / '0.1' / 'README.md').write_text('---\nlicense: apache-2.0\n---\n# Mine\n')
     pushed = parcel(made / '0.1')
     assert set(pushed.files) == {file.name for file in (made / '0.1').iterdir()}
@@ -590,7 +591,7 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
     for file in (scored, tables):
         file.write_text('---\nlicense: mit\n---\n# With scores\n')
     of_report = manifests.listed(scored.parents[1], run.checksums())
-    manifests.write_manifest(scored.parents[1], {'stage': 'report', 'files': of_report})
+    manifests.write_manifest(scored.parents[1], Manifest(stage='report', files=of_report))
     assert parcel(scored).files == {'README.md': scored}  # a card alone
     with pytest.raises(InputError, match=r'tables\.md: no such folder'):
         parcel(tables)

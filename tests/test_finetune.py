@@ -40,7 +40,6 @@ from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
-from bioptimus_jax.lab.sections.transfer import crossed as crossed_table
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
@@ -606,7 +605,7 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
         small |= more
         times = {p: p.stat().st_mtime_ns for p in work.rglob('scores.json')}
         _, manifest = _ner(work, e, **small)
-        assert (manifest['counts']['cells'], manifest['counts']['kept']) == (2 * done, done), more
+        assert (manifest.counts['cells'], manifest.counts['kept']) == (2 * done, done), more
         assert {p: p.stat().st_mtime_ns for p in times} == times
         done *= 2
     # A set that is left out may change; one that stays may not, nor may it get another file.
@@ -616,12 +615,12 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(
         _ner(work, e, **small)
     with open(model / 'config.json', 'a', encoding='utf-8') as file:
         file.write(' ')
-    write_json(work / 'finetune' / 'manifest.json', manifest)
+    write_json(work / 'finetune' / 'manifest.json', manifest.json())
     with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
         _ner(work, e, **small | {'datasets': ('two',)})
     assert len(list(work.rglob('scores.json'))) == done
     small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
-    counts = _ner(work, e, **small)[1]['counts']
+    counts = _ner(work, e, **small)[1].counts
     assert (counts['cells'], counts['kept']) == (2, 2)
     # In the stage's folder only the cells that it asks for are compared; in a copy elsewhere all are.
     _holds(f'{work}/finetune/b:frozen', {'two': [1]}, left_out=6)
@@ -721,7 +720,7 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     folder = tmp_path / 'finetune'
     assert not (folder / 'crossed.json').exists()
     run, after = _ner(tmp_path, e, keep='best', crossed=True)
-    assert (after['counts']['kept'], after['content']) == (after['counts']['cells'], before['content'])
+    assert (after.counts['kept'], after.content) == (after.counts['cells'], before.content)
     found = {(r['trained_on'], r['dataset']): r for r in read_json(folder / 'crossed.json')}
     assert set(found) == {('all', 'half'), ('half', 'all')}
     for (own, other), record in found.items():
@@ -750,11 +749,7 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     time = kept.stat().st_mtime_ns
     _ner(tmp_path, e, keep='all', crossed=True)
     assert kept.stat().st_mtime_ns == time
-    shown = crossed_table(read_measures(run)).markdown()
-    assert 'half on all: Drug' in shown
-    one = found['half', 'all']
-    low, high = (-100 * end for end in reversed(one['drop_interval']))
-    assert f'{100 * one["test"]:.2f} ({-100 * one["drop"]:+.2f} [{low:+.2f}, {high:+.2f}])' in shown
+    assert read_measures(run).crossed == [*found.values()]
     changes = config.defaults()
     changes.finetune.update(crossed=True)
     with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):
@@ -791,12 +786,12 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     assert [cell for cell in cells() if not (cell / 'scores.json').exists()] == [unfinished]
     _, best = _ner(tmp_path, e, keep='best')
     (cell,) = kept()
-    assert (cell, best['counts']['kept']) == (unfinished, 1)
+    assert (cell, best.counts['kept']) == (unfinished, 1)
     assert (cell / 'model' / 'README.md').is_file()
     assert cell == max(before, key=lambda c: before[c][0]['devel']['default']['f1'])
     _, every = _ner(tmp_path, e, keep='all')
     assert kept() == cells()
-    assert first['content'] == best['content'] == every['content']
+    assert first.content == best.content == every.content
     for cell, (record, predictions) in before.items():
         again = read_json(cell / 'scores.json')
         assert {k: v for k, v in again.items() if k != 'seal' and 'second' not in k} == {
@@ -825,7 +820,7 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     _ner(tmp_path, e, keep='best', seeds=(0, 1, 2))
     assert len(kept()) == 1
     assert not [p for p in tmp_path.rglob('.model*')]
-    last = _ner(tmp_path, e, seeds=(0, 1, 2))[1]['counts']
+    last = _ner(tmp_path, e, seeds=(0, 1, 2))[1].counts
     assert (len(kept()), last['kept']) == (1, 3)
     changes = config.defaults()
     changes.finetune.update(keep='best', head='crf')

@@ -28,6 +28,7 @@ from bioptimus_jax.finetune.entities.slices import (
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import task_for, task_of
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.scoring.score import by_type, score
@@ -261,7 +262,7 @@ def test_shares_in_the_corpus_are_those_of_loops_over_all_documents(tmp_path, mo
         run.workdir / 'corpus', 'train', [Document(str(i), x) for i, x in enumerate(documents)], 3
     )
     write_documents(run.workdir / 'corpus', 'heldout', [Document('h', 'a a a a a a')], 1)
-    write_manifest(run.workdir / 'corpus', {'content': 'x', 'counts': {'train': 90, 'heldout': 1}})
+    write_manifest(run.workdir / 'corpus', Manifest(content='x', counts={'train': 90, 'heldout': 1}))
 
     def shingles(text):
         words = re.findall('[a-z]+', text.lower().replace('é', 'e'))

@@ -14,7 +14,9 @@ from toy_families import SMALL, noisy
 from toy_measures import PHASES
 
 from bioptimus_jax.analysis.config import Analysis
+from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.records.manifests import Claim
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.manifests import differences
 from bioptimus_jax.scoring import discriminant, frozen
@@ -190,9 +192,10 @@ def test_sentences_are_chosen_by_their_words_and_documents_stay_whole():
 
 
 def test_a_folder_from_before_the_key_is_up_to_date():
-    asked = {'config': {'analysis.frozen_sentences': Analysis().frozen_sentences}, 'inputs': {}}
-    assert not differences({'config': {}, 'inputs': {}}, asked)
-    assert differences(asked, {'config': {'analysis.frozen_sentences': 1000}, 'inputs': {}})
+    asked = Claim(config={'analysis.frozen_sentences': Analysis().frozen_sentences})
+    default = functools.partial(default_of, Experiment)
+    assert not differences(Claim(config={}), asked, default)
+    assert differences(asked, Claim(config={'analysis.frozen_sentences': 1000}))
     # Which layers are read is a difference only where any are.
     without, reading = (
         result_keys(
@@ -202,5 +205,5 @@ def test_a_folder_from_before_the_key_is_up_to_date():
     )
     older = {key: value for key, value in reading.items() if key != 'analysis.frozen_layers'}
     assert 'analysis.frozen_layers' not in without
-    [changed] = differences({'config': older, 'inputs': {}}, {'config': reading, 'inputs': {}})
+    [changed] = differences(Claim(config=older), Claim(config=reading))
     assert changed == 'config.analysis.frozen_layers: upper -> halves'

@@ -300,7 +300,7 @@ def run(tmp_path_factory):
     write_metadata(workdir / 'corpus', {split: [length] for split, length in lengths.items()})
     old = set(vocabularies['source'])
     kinds = [{'token': t, 'kind': 'copied' if t in old else 'synthesised'} for t in vocabularies['own']]
-    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
+    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', [{'id': 0, 'norm': 1.0, **kind} for kind in kinds])
     for stage in ('corpus', 'vocab', 'surgery', 'export'):
         write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
     e = Experiment()

@@ -28,8 +28,8 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # From the bottom to the top. A room imports from itself and from rooms below it, without exceptions: so nothing imports
 # the lab, which is above all.
 ROOMS = tuple(
-    'errors storage config progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery scoring '
-    'pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
+    'errors storage config records progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery '
+    'scoring pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""
@@ -63,6 +63,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.experiment.config',
     'bioptimus_jax.tokenizer',
     'bioptimus_jax.rebuild',
+    'bioptimus_jax.records',
     'bioptimus_jax.pretrain.decay',
     'bioptimus_jax.rows.layouts',
     'bioptimus_jax.pretrain.shares',

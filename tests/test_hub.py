@@ -15,6 +15,7 @@ from toy_tables import TEXT, each, label, parquet, put
 
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE
 from bioptimus_jax.export import card
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.storage.files import read_json
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
@@ -82,7 +83,7 @@ def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
     manifest = read_json(tmp_path / 'run' / 'corpus' / 'manifest.json')
     assert manifest['origins'] == {'corpus.inputs': [f'hf://datasets/{name}@{first}/data/train-*.parquet']}
     assert manifest['counts']['read'] == 6
-    assert card._datasets(manifest) == [name]  # what a model card says
+    assert card._datasets(Manifest.read(manifest, 'manifest')) == [name]  # what a model card says
     assert fetched(hub) == [part.rpartition('/')[2] for part in parts]
     put(tmp_path / 'here', parts)
     local = flags(tmp_path, **{'corpus.inputs': f'{tmp_path}/here/data/*'})

@@ -155,6 +155,11 @@ def test_what_cannot_be_right_is_refused(changes, expected, source, texts, capsy
     assert expected in message
 
 
+def test_what_it_cannot_do_without_is_asked_for(capsys):
+    code, message = call(capsys, 'advise', '--pair', 'a', 'b')
+    assert (code, 'the following arguments are required: --source, --texts' in message) == (2, True)
+
+
 def observed(name, share, gain, of_respelled, of_same):
     return Observed(name, share, gain, of_respelled, of_same)
 

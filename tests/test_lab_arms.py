@@ -15,6 +15,9 @@ from toy_measures import cell, geometry_of, measured
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.records.analysis import HiddenWords
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.metrics import Evaluation
 
 
 @pytest.fixture
@@ -57,12 +60,12 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
 def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path):
     def of(model, nats):
         rare = {'words': 3, 'nats_per_word': nats, 'frequency_nats': 9.5}
-        return {'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}
+        return HiddenWords.read({'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}, 'cloze')
 
     def named(name, first, last, vocabulary='own'):
         made = measured(tmp_path / name, (9, 8))
         cloze = [of('initial', first), of(made.phases[-1], last)]
-        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': {'content': vocabulary}})
+        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': Manifest(content=vocabulary)})
 
     compared = {
         'plain': {'0': named('a', 12, 10), '1': named('b', 12, 9)},
@@ -81,8 +84,8 @@ def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path
 
 def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
     def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
-        records = [{'step': x, 'phase': '1', 'frozen_loss': y} for x, y in zip(steps, losses, strict=True)]
-        manifests = {'vocab': {'content': vocabulary}}
+        records = [Evaluation(step=x, phase='1', frozen_loss=y) for x, y in zip(steps, losses, strict=True)]
+        manifests = {'vocab': Manifest(content=vocabulary)}
         return dataclasses.replace(measured(tmp_path / name, ()), evaluations=records, manifests=manifests)
 
     compared = {
@@ -220,6 +223,8 @@ def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, c
     given = [f'--config={tmp_path / "two.py"}', *(str(tmp_path / name) for name in runs)]
     assert cli.main(['compare', *given]) == 0
     printed = capsys.readouterr().out
+    assert cli.main(['compare', *given[1:]]) == 2
+    assert '--config=NAME_or_FILE[:argument] is missing' in capsys.readouterr().err
     named = {f'{name} (contextualized)': m for name, m in runs.items()}
     swept = arms.all_tables(arms.grouped(named))
     assert printed == '\n\n'.join(table.text() for table in swept) + '\n'

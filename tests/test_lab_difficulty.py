@@ -121,24 +121,24 @@ def test_perplexity_by_hand():
     assert one['weight'] == [5]
     assert one['loss'] == pytest.approx([math.log(8 * 32 * 1 * 2 * 4)])
     found = perplexity.of_setting(one)
-    assert found['perplexity']['samples'] == pytest.approx([2048 ** (1 / 5)])
-    assert found['masked']['samples'] == pytest.approx([4])  # the root of 8 times 2
-    assert found['replaced']['mean'] == pytest.approx(32)
-    assert found['kept']['mean'] == pytest.approx(2)
-    assert found['positions'] == {'perplexity': 5, 'masked': 2, 'replaced': 1, 'kept': 2}
+    assert found.perplexity.samples == pytest.approx([2048 ** (1 / 5)])
+    assert found.masked.samples == pytest.approx([4])  # the root of 8 times 2
+    assert found.replaced.mean == pytest.approx(32)
+    assert found.kept.mean == pytest.approx(2)
+    assert found.positions == {'perplexity': 5, 'masked': 2, 'replaced': 1, 'kept': 2}
     # The upper row in the second sample, the lower in the first.
     found = perplexity.of_setting(perplexity.sums_of(losses, masked, np.array([1, 0]), 2))
-    assert found['perplexity']['samples'] == pytest.approx([8 ** (1 / 2), 256 ** (1 / 3)])
-    assert found['masked']['samples'] == pytest.approx([2, 8])
-    assert found['replaced'] is None  # none in the first sample
-    assert found['positions'] == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
+    assert found.perplexity.samples == pytest.approx([8 ** (1 / 2), 256 ** (1 / 3)])
+    assert found.masked.samples == pytest.approx([2, 8])
+    assert found.replaced is None  # none in the first sample
+    assert found.positions == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
     # Logarithms ln 4 apart: their mean ± 12.7062 (t with one degree of freedom) times half of that, taken back.
     made = perplexity.summary([2.0, 8.0])
-    assert made['mean'] == pytest.approx(4)
-    assert made['interval'] == pytest.approx([4 * 2**-12.7062, 4 * 2**12.7062], rel=1e-4)
-    assert perplexity.summary([3.0])['interval'] is None
+    assert made.mean == pytest.approx(4)
+    assert made.interval == pytest.approx([4 * 2**-12.7062, 4 * 2**12.7062], rel=1e-4)
+    assert perplexity.summary([3.0]).interval is None
     # Samples that differ as much as those of two texts: 360 ± 1,783 is no interval of a perplexity.
-    wide = perplexity.summary([220.0, 500.7])['interval']
+    wide = perplexity.summary([220.0, 500.7]).interval
     assert 0 < wide[0] < 220
     assert wide[1] > 500.7
 
@@ -147,30 +147,30 @@ def test_a_setting_without_such_positions_has_no_perplexity_of_them():
     sums = {'loss': 2.0, 'weight': 2.0, 'masked_loss': 2.0, 'masked_weight': 2.0}
     sums |= {'replaced_loss': 0.0, 'replaced_weight': 0.0, 'kept_loss': 0.0, 'kept_weight': 0.0}
     found = perplexity.of_setting({name: np.array([value]) for name, value in sums.items()})
-    assert found['masked']['mean'] == pytest.approx(math.e)
-    assert found['replaced'] is None
-    assert found['kept'] is None
+    assert found.masked.mean == pytest.approx(math.e)
+    assert found.replaced is None
+    assert found.kept is None
 
 
 def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path, monkeypatch):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
-    ours = difficulty.measure(run, [str(place / 'bert')])['models'][0]
+    ours = difficulty.measure(run, [str(place / 'bert')]).models[0]
     monkeypatch.setattr(difficulty, '_computed_here', lambda folder: False)
-    theirs = difficulty.measure(run, [str(place / 'bert')])['models'][0]
-    assert (ours['computed_by'], theirs['computed_by']) == ('jax', 'transformers')
-    assert (ours['model'], ours['rows']) == ('bert', theirs['rows'])
-    assert ours['pieces'] == theirs['pieces']
-    for name, measured in ours['settings'].items():
-        assert theirs['settings'][name]['positions'] == measured['positions']
+    theirs = difficulty.measure(run, [str(place / 'bert')]).models[0]
+    assert (ours.computed_by, theirs.computed_by) == ('jax', 'transformers')
+    assert (ours.model, ours.rows) == ('bert', theirs.rows)
+    assert ours.pieces == theirs.pieces
+    for name, measured in ours.settings.items():
+        assert theirs.settings[name].positions == measured.positions
         for kind in perplexity.CORRUPTIONS:
-            if measured[kind] is None:
-                assert theirs['settings'][name][kind] is None
+            if measured.of(kind) is None:
+                assert theirs.settings[name].of(kind) is None
                 continue
-            assert theirs['settings'][name][kind]['samples'] == pytest.approx(
-                measured[kind]['samples'], rel=1e-4
+            assert theirs.settings[name].of(kind).samples == pytest.approx(
+                measured.of(kind).samples, rel=1e-4
             )
     # Weights are far from even, so that agreement says something.
-    assert abs(ours['settings']['0.1']['masked']['mean'] / len(TOKENS) - 1) > 0.2
+    assert abs(ours.settings['0.1'].masked.mean / len(TOKENS) - 1) > 0.2
 
 
 def test_a_roberta_is_masked_in_its_own_words(place):
@@ -284,7 +284,15 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
         | {'positions': {'perplexity': 10, 'masked': 10, 'replaced': 0, 'kept': 0}}
         for name, every, hidden in (('0.1', (8, 10), (4, 9)), ('0.2', (6, 8), (6, 13.5)))
     }
-    record = {'probe': 'initial', 'texts': ['news'], 'documents': 5, 'samples': 2, 'settings': settings}
+    record = {
+        'probe': 'initial',
+        'texts': ['news'],
+        'documents': 5,
+        'samples': 2,
+        'measure': 'all',
+        'phases': {},
+    }
+    record |= {'rows': 9, 'pieces': 99, 'settings': settings}
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', record)
     run = Run(tmp_path / 'run', Experiment(), quiet=True)
     table = shown.difficulty(read_measures(run))
@@ -292,7 +300,7 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     # Roots of 4 · 9 and 8 · 10; exp of ln 6 ± 12.7062 times half of ln 9/4, and so on. Never below 0.
     assert first[:5] == ['initial (step 0)', '0.1', '', '6 [0.03473, 1037]', '8.944 [2.167, 36.92]']
     assert second[3:5] == ['9 [0.05209, 1555]', '6.928 [1.114, 43.09]']
-    # The record is of a run that went by all selected positions; 0.1 is the harder one by them.
+    # The record is of a run that goes by all selected positions; 0.1 is the harder one by them.
     assert [first[8], second[8]] == ['2', '1']
     # exp of the mean of ln 8/6 and ln 10/8, and of that ± 12.7062 times half their distance
     assert [first[9], second[9]] == ['1.291 [0.857, 1.945]', '—']
@@ -305,7 +313,4 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     assert 'at [MASK], as config.curriculum.order does' in by_hidden.note
     figure = shown.masking_difficulty(read_measures(run))
     assert '[MASK]: initial (step 0) 6 (0.1), 9 (0.2)' in figure.alt
-    old = {name: {**s, 'positions': 10} for name, s in settings.items()}  # of a version without kinds
-    write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'settings': old})
-    assert 'bioptimus difficulty' in shown.difficulty(read_measures(run)).text()
     assert json.loads(json.dumps(table.csv()))

@@ -32,6 +32,7 @@ from bioptimus_jax.lab.forecast.final import FEWEST, Forecast, chances, extrapol
 from bioptimus_jax.lab.forecast.short import Shorts
 from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase
+from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run.folder import Run
@@ -331,10 +332,10 @@ def test_settings_are_those_of_the_second_half_of_the_steps():
     assert curve.unit == pytest.approx(1.3, abs=0.3)
     # Paused at the end of the second phase: unfinished by the curriculum, and without one nothing is known.
     stops = {name: run.step_of(name) for name in run.phases}
-    seen = [e for e in run.evaluations if e['step'] <= stops['0.2']]
+    seen = [e for e in run.evaluations if e.step <= stops['0.2']]
     paused = dataclasses.replace(run, evaluations=seen, kept_steps={})
     assert curve_of('x', paused) is None
-    planned = [{'name': name, 'stop': stop} for name, stop in stops.items()]
+    planned = [PlacedPhase(name, 0, stop) for name, stop in stops.items()]
     half = curve_of('x', dataclasses.replace(paused, curriculum=planned))
     assert half.share == pytest.approx(0.5, abs=0.01)
     np.testing.assert_array_equal(half.rates_T, curve.rates_T)

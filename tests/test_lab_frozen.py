@@ -11,9 +11,10 @@ from scipy import stats
 from toy_measures import PHASES, fabricate
 
 from bioptimus_jax.lab.sections import followed as tables
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report import frozen
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.records import check, measures_of, record_of
+from bioptimus_jax.report.records import measures_of, read_record, record_of
 from bioptimus_jax.storage.files import write_json
 
 MODELS = ('initial', *PHASES)
@@ -70,7 +71,7 @@ def test_the_table_of_correlations_against_scipy(tmp_path):
     pairs = [(m, x) for m in every for x in MODELS]
     tuned = np.array([[np.mean(m.scores(x, d)) for d in m.datasets] for m, x in pairs])
     states = np.array([[m.frozen_f1(x, d) for d in m.datasets] for m, x in pairs])
-    nats = np.array([-m.cloze_of(x)['nats_per_word'] for m, x in pairs])
+    nats = np.array([-m.cloze_of(x).nats_per_word for m, x in pairs])
     functions = {'Pearson': stats.pearsonr, 'Spearman': stats.spearmanr, 'Kendall': stats.kendalltau}
     for at, name in [*enumerate(every[0].datasets), (slice(None), tables.MEAN)]:
         f1, own = (np.reshape(x[:, at], (len(pairs), -1)).mean(1) for x in (tuned, states))
@@ -105,7 +106,7 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
                 {**r, 'model': x} for r in m.finetuned if r['model'] == '0.1' for x in ('source', '0.1@50')
             ]
             seeds[seed] = dataclasses.replace(
-                m, finetuned=[*m.finetuned, *more], snapshots=[{'model': '0.1@50', 'nats_per_word': 4.5}]
+                m, finetuned=[*m.finetuned, *more], snapshots=[HiddenWords(model='0.1@50', nats_per_word=4.5)]
             )
     found = tables.points(arms, first.datasets)
     assert len(found) == 4 * (len(MODELS) + 1) + 1, 'the source is one model'
@@ -113,7 +114,9 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
     assert sum(p.before.get(tables.NATS) == -4.5 for p in found) == 4
     kept = {
         arm: {
-            seed: measures_of(check(record_of('a', m), 'here'), tmp_path / f'{arm}-{seed}', m.run.config)
+            seed: measures_of(
+                read_record(record_of('a', m).json(), 'here'), tmp_path / f'{arm}-{seed}', m.run.config
+            )
             for seed, m in seeds.items()
         }
         for arm, seeds in arms.items()

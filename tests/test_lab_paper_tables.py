@@ -821,12 +821,15 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
         (lambda line: '[' * 100_000, 'line 2: is damaged'),
         (
             lambda line: line.replace('"manifests"', '"x"'),
-            r'line 2: .*\(manifests is missing, or not of type dict\)',
+            r"line 2: .*\(without the key 'manifests'\)",
         ),
-        (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of finetuned has no devel\)'),
         (
-            lambda line: line.replace('"arm"', '"curriculum": [{"name": "p0"}], "arm"', 1),
-            r'line 2: .*\(an entry of curriculum has no stop\)',
+            lambda line: line.replace('"devel"', '"x"'),
+            r"line 2: .*\(finetuned: entry 1: without the key 'devel'\)",
+        ),
+        (
+            lambda line: line.replace('"arm"', '"curriculum": [{"name": "p0", "start": 0}], "arm"', 1),
+            r"line 2: .*\(curriculum: entry 1: without the key 'stop'\)",
         ),
         (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is not a name\)'),
         (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),

@@ -30,8 +30,9 @@ from bioptimus_jax.surgery import (
     synthesis,
 )
 from bioptimus_jax.surgery.config import Surgery
-from bioptimus_jax.surgery.initialisations import middle
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, middle
 from bioptimus_jax.surgery.material import Material
+from bioptimus_jax.surgery.rows import unit
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab import frequency
 
@@ -188,7 +189,18 @@ def run(tmp_path):
     return run
 
 
+def nearest(given):
+    means_NxD = given.sums / np.maximum(given.contexts, 1)[:, None]
+    nearest_N = (unit(means_NxD) @ unit(given.anchor_states).T).argmax(axis=1)
+    return np.where((given.contexts > 0)[:, None], given.anchor_rows[nearest_N], np.nan)
+
+
 def test_the_probe_of_a_tiny_source(run, monkeypatch):
+    """A record that was added is ranked like any other, in both scales and with every layer."""
+    everything = Initialisation(
+        'the row of an anchor', nearest, isolated_states=True, contexts=True, anchors=True
+    )
+    monkeypatch.setitem(INITIALISATIONS, 'nearest', everything)
     read = []
     plain = synthesis.sum_states
 
@@ -208,6 +220,9 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     assert {'averaged_input', 'contextualized', 'contextualized layers=0 map=respelled', 'similarity'} <= set(
         names
     )
+    layers = ('', ' layers=0', ' layers=1', ' layers=()')
+    wanted = {f'nearest{layer}{scale}' for layer in layers for scale in ('', ' scale=centred')}
+    assert {name for name in names if name.startswith('nearest')} == wanted
     ranks = [v['rank'][0] for v in result['variants']]
     assert ranks == sorted(ranks)
     assert all(v['rank'][1] <= v['rank'][0] <= v['rank'][2] for v in result['variants'])

@@ -7,8 +7,9 @@ import re
 import pytest
 from toy_measures import fabricate
 
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
-from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
 from bioptimus_jax.report import layout, page
 from bioptimus_jax.report.layout import missing
@@ -110,13 +111,29 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
     assert len(ids) == len(set(ids))
 
 
+def test_run_folders_have_no_live_page(run, capsys):
+    assert cli.main(['report', str(run.workdir), '--live']) == 2
+    assert (
+        'report --live takes the --config and --workdir that the run was given, and no RUN'
+        in capsys.readouterr().err
+    )
+
+
+def test_scores_on_other_sets_stand_beside_those_of_models_that_were_trained_on_them(run):
+    record = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
+    crossed = [{**record, 'drop': 0.25, 'drop_interval': [0.2, 0.3], 'types': ['Drug']}]
+    shown = transfer.crossed(dataclasses.replace(read_measures(run), crossed=crossed)).markdown()
+    assert 'half on all: Drug' in shown
+    assert '50.00 (-25.00 [-30.00, -20.00])' in shown
+
+
 def test_geometry_shows_every_phase_and_its_change(run):
     m = read_measures(run)
     table = geometry.of_words(m)
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
     ]
-    cosine = m.geometry[0]['words']['embeddings']['cosine']
+    cosine = m.geometry[0].words['embeddings']['cosine']
     shown = table.rows[0][list(table.columns).index('cosine')]
     assert shown.value == cosine['value']
     assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'
@@ -159,9 +176,9 @@ def test_other_words_are_not_compared(tmp_path):
 
 def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     m = read_measures(run)
-    better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
-    slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
-    other = dataclasses.replace(m, evaluations=better, training=slow)
+    better = [dataclasses.replace(e, frozen_loss=e.loss - 1) for e in m.evaluations]
+    slow = [dataclasses.replace(r, flops=10 * r.flops) for r in m.spent]
+    other = dataclasses.replace(m, evaluations=better, spent=slow)
     table = spending.arms({'one': [m], 'two': [other]})
     loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
     assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
@@ -170,7 +187,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     marks = [marks[flops] for r, marks in zip(table.rows, table.marks(), strict=True) if r in loss]
     assert marks == ['best', 'second']
     assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
-    elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
+    elsewhere = {**m.manifests, 'vocab': dataclasses.replace(m.manifests['vocab'], content='another')}
     table = spending.arms({'one': [m], 'two': [dataclasses.replace(other, manifests=elsewhere)]})
     assert not any('loss' in r[0].text for r in table.rows)
     assert 'vocabularies differ' in table.note
@@ -182,7 +199,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
 def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
     m = read_measures(run)
     slow = dataclasses.replace(
-        m, evaluations=[{**e, 'frozen_loss': e['frozen_loss'] + 1} for e in m.evaluations]
+        m, evaluations=[dataclasses.replace(e, frozen_loss=e.loss + 1) for e in m.evaluations]
     )
     table = spending.arms({'one': [m, slow], 'two': [m]}, losses=(5, 4), f1=(80,))
     cells = {(r[0].text, r[1].text): [cell.text for cell in r[2:]] for r in table.rows}

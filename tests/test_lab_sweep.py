@@ -119,7 +119,7 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert set(results[0]['seconds']) == {'corpus', 'vocab'}
     assert results[1]['seconds'] == {}
     recorded = read_runs([folder / 'results.jsonl'])
-    assert [m.manifests['corpus']['content'] for m in recorded] == [c['content'] for c in corpora]
+    assert [m.manifests['corpus'].content for m in recorded] == [c['content'] for c in corpora]
     before = (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns
     assert call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}')[0] == 0
     assert (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns == before
@@ -146,7 +146,7 @@ def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_b
     execute(plain.run, STAGES['surgery'])
     assert sweep._shared_surgeries(sweep.arms) == []
     made = [execute(arm.run, STAGES['surgery']) for arm in (same, other)]
-    assert [m.get('folder') for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
+    assert [m.folder for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
 
 
 @pytest.mark.usefixtures('warm')
@@ -224,6 +224,7 @@ def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys
         (['--config={shipped}:x', '--jobs=0'], '--jobs=0: from 1 to'),
         (['--config=small'], 'has no get_arms(); it is not an ablation'),
         (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
+        (['--config={shipped}:x', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
     ],
 )
 def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, capsys, arguments, expected):
@@ -441,7 +442,7 @@ def test_arms_on_a_cluster_outlive_a_worker_and_go_on_after_a_stop(waiting, ship
     assert together.make() == []
     for arm, other in zip(alone.arms, together.arms, strict=True):
         for name in ('corpus', 'vocab', 'slow'):
-            assert execute(arm.run, STAGES[name])['content'] == other.run.manifest(name)['content']
+            assert execute(arm.run, STAGES[name]).content == other.run.manifest(name).content
     log = (together.arms[0].run.workdir / 'log.txt').read_text()
     assert log.count('stopped; everything is saved') == 2
 

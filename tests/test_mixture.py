@@ -116,8 +116,8 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepare
     of_notes = {step: (tokens.max(axis=1) >= first_of_notes).tolist() for step, tokens in texts}
     assert [sum(of_notes[step]) for step in range(6)] == [2] * 6
     assert all(all(of_notes[step]) for step in range(6, 12))
-    notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows')['content']
-    assert run.manifest('pretrain')['inputs']['corpora:notes'] == notes
+    notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows').content
+    assert run.manifest('pretrain').inputs['corpora:notes'] == notes
     assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed')), '0.4')
 
 
@@ -125,10 +125,10 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     alone = {'phase.0.1.corpora': ''}
     both = opened(prepared, tmp_path / 'run', **alone)
     first = pretrained(Run(both.workdir, dataclasses.replace(both.config, phases=('0.1',)), quiet=True))
-    assert 'corpora:notes' not in first.manifest('pretrain')['inputs']
+    assert 'corpora:notes' not in first.manifest('pretrain').inputs
     shutil.copytree(first.workdir, tmp_path / 'before')
     run = pretrained(both)
-    assert 'corpora:notes' in run.manifest('pretrain')['inputs']
+    assert 'corpora:notes' in run.manifest('pretrain').inputs
     assert run.metrics.of('pretrain')[-1]['step'] == 12
     assert_same_bits(run, Run(tmp_path / 'before', first.config, quiet=True), '0.1')
     # Then it goes on with a third corpus. Its name sorts before the second one's, which must not matter.
@@ -142,7 +142,7 @@ def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
     more = dataclasses.replace(more, phases=('0.1', '0.4', '0.5'))
     shutil.copytree(run.workdir, tmp_path / 'longer')
     longer = pretrained(Run(tmp_path / 'longer', more, quiet=True))
-    assert {'corpora:more', 'corpora:notes'} < longer.manifest('pretrain')['inputs'].keys()
+    assert {'corpora:more', 'corpora:notes'} < longer.manifest('pretrain').inputs.keys()
     assert longer.metrics.of('pretrain')[-1]['step'] == 18
     assert_same_bits(longer, run, '0.4')
     # Other rows under the name of those that were trained on are refused.

@@ -257,7 +257,7 @@ def assert_alike(one, two):
         for key, value in wanted.items():
             if isinstance(value, float) and not re.search(TIMED, key):
                 assert found[key] == pytest.approx(value, rel=1e-3, abs=1e-6), (key, wanted, found)
-    assert two.manifest('pretrain')['counts']['tokens'] == one.manifest('pretrain')['counts']['tokens']
+    assert two.manifest('pretrain').counts['tokens'] == one.manifest('pretrain').counts['tokens']
     for phase in one.config.phases:
         weights, others = (flatten(load_phase(run.folder('pretrain'), phase)) for run in (one, two))
         assert weights.keys() == others.keys()

@@ -113,7 +113,7 @@ class Browser:
 
 
 # The page of several runs is the lab's.
-PAGES = ['of a run', *(['of several'] if find_spec('bioptimus_jax.lab.comparison') else [])]
+PAGES = ['of a run', *(['of several'] if find_spec('bioptimus_jax.lab') else [])]
 
 
 @pytest.fixture(scope='module', params=PAGES)
@@ -375,7 +375,7 @@ def test_on_a_phone_every_panel_is_as_wide_as_the_window_and_on_a_desk_figures_a
     browser.resize(PHONE)
     found = browser.evaluate(size)
     assert all(fits for fits, _ in found)
-    assert max(len(widths) for _, widths in found) >= 6  # panels below one another
+    assert max(len(widths) for _, widths in found) > 1  # panels below one another
     assert all(0.5 < share <= 1 for _, widths in found for share in widths)
     browser.resize(DESKTOP)
     assert {len(widths) for _, widths in browser.evaluate(size)} == {1}
@@ -391,16 +391,16 @@ def test_on_a_phone_every_panel_is_as_wide_as_the_window_and_on_a_desk_figures_a
 @pytest.mark.parametrize('browser', ['of a run'], indirect=True)
 def test_the_way_through_the_page_stays_in_sight(browser):
     browser.resize(DESKTOP)
-    browser.evaluate('document.querySelector(\'nav a[href="#geometry"]\').click()')
+    browser.evaluate('document.querySelector(\'nav a[href="#training"]\').click()')
     at = browser.evaluate(
         """new Promise(done => setTimeout(() => done([
           document.querySelector('nav').getBoundingClientRect().top,
-          document.querySelector('#geometry h2').getBoundingClientRect().top,
+          document.querySelector('#training h2').getBoundingClientRect().top,
           document.querySelector('nav [aria-current]')?.textContent]), 300))"""
     )
     assert at[0] == 0
     assert 0 < at[1] < 120
-    assert at[2] == 'Geometry'
+    assert at[2] == 'Training'
 
 
 @pytest.mark.parametrize('browser', ['of a run'], indirect=True)

@@ -217,7 +217,7 @@ def test_rows_hold_pairs_and_say_so_whatever_the_number_of_workers(paired, tmp_p
             assert seps.tolist() == [first - 1, length - 1]
             assert 5 <= length <= 32
             seen[label] += 1
-    counts = run.manifest('rows')['counts']['train']
+    counts = run.manifest('rows').counts['train']
     assert counts['pairs'] == sum(seen.values())
     assert counts['share_random'] == pytest.approx(seen[RANDOM] / counts['pairs'], abs=1e-4)
     assert 0.5 < counts['share_random'] < 0.75
@@ -227,7 +227,7 @@ def test_rows_hold_pairs_and_say_so_whatever_the_number_of_workers(paired, tmp_p
     shutil.rmtree(other / 'rows')
     again = Run(other, nsp(paired, runtime__workers=2), quiet=True)
     execute(again, STAGES['rows'])
-    assert again.manifest('rows')['content'] == run.manifest('rows')['content']
+    assert again.manifest('rows').content == run.manifest('rows').content
 
 
 def test_token_types_and_places_of_pairs_by_hand():
@@ -500,7 +500,7 @@ def test_masked_lm_alone_reads_the_types_of_two_segments(layout, paired, tmp_pat
     shutil.rmtree(workdir / 'rows')
     run = Run(workdir, nsp(paired, rows__layout=layout, pretrain__objective='mlm'), quiet=True)
     execute(run, STAGES['rows'])
-    counts = run.manifest('rows')['counts']['train']
+    counts = run.manifest('rows').counts['train']
     if layout == 'two_segments':
         assert counts['share_random'] == 0
         assert not Rows(run.folder('rows'), 'train').read(np.arange(counts['rows']))['labels'].any()

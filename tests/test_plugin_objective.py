@@ -253,7 +253,7 @@ def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(
     trained, prepared, added, monkeypatch
 ):
     """Defaults that are changed in the file are seen, and so is its code; comments and layout are not compared."""
-    assert trained.manifest('pretrain')['config']['objective.previous.near'] == 1.0  # which nobody gave
+    assert trained.manifest('pretrain').config['objective.previous.near'] == 1.0  # which nobody gave
     file = added
     for text in (PREVIOUS + '\n\n# checked', PREVIOUS.replace('"""What may be set."""', '"""All."""')):
         file.write_text(text)
@@ -337,8 +337,9 @@ def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(prepared, tmp_p
     run = Run(tmp_path / 'run', experiment(prepared))
     execute(run, STAGES['pretrain'])
     record = run.manifest('pretrain')
-    assert record['config'].pop('pretrain.objective') == 'mlm'
-    write_manifest(run.folder('pretrain'), record)
+    settings = dict(record.settings)
+    assert settings.pop('pretrain.objective') == 'mlm'
+    write_manifest(run.folder('pretrain'), dataclasses.replace(record, config=settings))
     again = Run(tmp_path / 'run', experiment(prepared))
     again.console.say = lines.append
     execute(again, STAGES['pretrain'])

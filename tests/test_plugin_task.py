@@ -105,8 +105,8 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     run = Run(tmp_path / 'run', e)
     first = execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
-    assert (first['counts']['cells'], first['counts']['kept']) == (8, 0)
-    assert first['counts']['gold_in_file'] == first['counts']['gold_scored'] == 4 * 30  # of the entities
+    assert (first.counts['cells'], first.counts['kept']) == (8, 0)
+    assert first.counts['gold_in_file'] == first.counts['gold_scored'] == 4 * 30  # of the entities
     out = capsys.readouterr().out
     assert re.search(r'a/topic/standard/seed-0 epoch 6/6: loss [\d.]+, devel accuracy [\d.]+\n', out)
     assert re.search(r'finetune: b/topic/standard/seed-1: test accuracy [\d.]+\n', out)
@@ -164,9 +164,9 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     copy = shutil.copytree(run.workdir, tmp_path / 'copy') / 'finetune'
     (copy / 'a' / 'topic' / 'standard' / 'seed-0' / 'scores.json').unlink()
     again = build(Run(copy.parent, e, quiet=True), copy)
-    assert (again['kept'], again['content']) == (7, first['content'])
+    assert (again['kept'], again['content']) == (7, first.content)
     more = dataclasses.replace(e, finetune=dataclasses.replace(e.finetune, seeds=(0, 1, 2)))
-    assert execute(Run(run.workdir, more, quiet=True), STAGES['finetune'])['counts']['kept'] == 8
+    assert execute(Run(run.workdir, more, quiet=True), STAGES['finetune']).counts['kept'] == 8
 
     # The page shows both, and the score by its name.
     execute(run, STAGES['report'])

@@ -244,7 +244,7 @@ def test_words_of_the_analysis_are_spelled_as_in_their_sentence(run, name):
     assert all(word[0] == ' ' and word[1:].isalpha() and len(spellers[0](word)) == 1 for word in thirds)
     assert not contexts.frequency_thirds([word.strip() for word in words], distinct, spellers[0])
     measured = entities.measure(known, {'tumor': 3, 'tumor tumor': 1})
-    assert (measured['pieces_per_word'], measured['one_piece_mentions']) == (1.0, 0.75)
+    assert (measured.pieces_per_word, measured.one_piece_mentions) == (1.0, 0.75)
     slices = token_statistics(run.workdir / 'surgery', run.workdir / 'vocab', 1)
     assert NEW[name][0] in slices.contexts_of
     assert slices.count_of('tumor') == counts[words.index(' tumor')] > 0

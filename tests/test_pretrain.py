@@ -51,6 +51,8 @@ from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
@@ -134,7 +136,7 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     assert [rs[-1]['ended'] for rs in own] == [True, False, True, True, True]
     assert all(r['computed']['on'] == '8 cpu devices' for rs in own for r in rs if 'computed' in r)
     assert all('computed' in rs[0] for rs in own)
-    assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
+    assert run.manifest('pretrain').computed == own[-1][0]['computed']
     assert own[-1][0]['computed'] == {
         'on': '8 cpu devices',
         'mesh': 'data 1 x fsdp 1 x tensor 1',
@@ -433,7 +435,7 @@ def paced(request, prepared, tmp_path_factory):
 
     def decided(step):
         record = curriculum.read_phases(run.workdir / 'pretrain')
-        return any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record)  # before its plan
+        return any(r.ended and r.stop == step < r.start + 6 for r in record)  # before its plan
 
     with (
         killed_copy(run, folder / 'in a phase', lambda step: step > 12),
@@ -448,7 +450,7 @@ def test_self_paced_phases_end_where_what_was_logged_is_flat(paced, prepared):
     run = Run(paced[0], self_paced(prepared, pace))
     of_record = {'heldout': lambda r: r['frozen_loss'], 'entities': lambda r: 1 - r['entities/vowels']}[pace]
     evaluations = [r for r in run.metrics.of('pretrain') if r['kind'] == 'evaluation']
-    ends = run.manifest('pretrain')['counts']['phase_ends']
+    ends = run.manifest('pretrain').counts['phase_ends']
     start = 0
     for name in ('0.1', '0.2', '0.3'):
         losses = [of_record(r) for r in evaluations if start < r['step'] <= ends[name]]
@@ -517,8 +519,8 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
 def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepared, tmp_path):
     workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
     if killed == 'decided':
-        ended = [r for r in curriculum.read_phases(workdir / 'pretrain') if r.get('ended')]
-        assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
+        ended = [r for r in curriculum.read_phases(workdir / 'pretrain') if r.ended]
+        assert ended[-1].name not in read_json(workdir / 'pretrain' / 'phases.json')
     pretrained(Run(workdir, self_paced(prepared, paced[2]), quiet=True))
     assert_same_course(workdir, paced)
 
@@ -541,7 +543,7 @@ def with_pooler(folder):
     save_file({**load_file(file), **made}, file, {'format': 'pt'})
     manifest = read_json(folder / 'manifest.json')
     manifest['files']['model/model.safetensors'] = {'bytes': file.stat().st_size, 'sha256': sha256(file)}
-    write_manifest(folder, manifest)
+    write_manifest(folder, Manifest.read(manifest, 'test'))
     return made
 
 
@@ -555,7 +557,7 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     folder = workdir / 'pretrain'
     assert read_json(folder / 'phases.json') == kept
     assert sorted(int(p.name) for p in (folder / 'checkpoints').iterdir()) == list(kept.values())
-    assert run.manifest('pretrain')['counts']['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
+    assert run.manifest('pretrain').counts['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
     execute(run, STAGES['export'])
     for name in kept:
         architecture, params, fresh = load_folder(workdir / 'export' / name)
@@ -626,19 +628,19 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
         for kind in expected[0]:
             values = [s[kind] for s in expected]
             # A token that is drawn in its own place stands as it was, and counts as replaced here.
-            assert found[name][kind]['samples'] == pytest.approx(
+            assert found[name].of(kind).samples == pytest.approx(
                 values, rel=1e-4 if kind == 'masked' else 5e-3
             )
-            assert found[name][kind]['mean'] == pytest.approx(np.exp(np.mean(np.log(values))), rel=5e-3)
-        low, high = found[name]['perplexity']['interval']
+            assert found[name].of(kind).mean == pytest.approx(np.exp(np.mean(np.log(values))), rel=5e-3)
+        low, high = found[name].perplexity.interval
         error = np.std([np.log(s['perplexity']) for s in expected], ddof=1) / np.sqrt(3)
         # t with two degrees of freedom, of the logarithms
         assert np.log(high / low) == pytest.approx(2 * 4.302653 * error, rel=1e-2)
-    assert found['0.4']['replaced'] is None
-    assert found['0.4']['kept'] is None
-    assert len(set(found['0.1']['perplexity']['samples'])) == 3
+    assert found['0.4'].replaced is None
+    assert found['0.4'].kept is None
+    assert len(set(found['0.1'].perplexity.samples)) == 3
     facts = read_json(tmp_path / 'difficulty.json')
-    assert facts['settings'] == found
+    assert facts['settings'] == plain(found)
     assert facts['texts'] == [difficulty.HELDOUT]
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
@@ -666,7 +668,8 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     def ranked(sums):
         measured, (hidden, every) = measure(sums), next(given)
         named = {'masked': hidden, 'perplexity': every}
-        return measured | {kind: {**measured[kind], 'mean': mean} for kind, mean in named.items()}
+        changed = {kind: dataclasses.replace(measured.of(kind), mean=mean) for kind, mean in named.items()}
+        return dataclasses.replace(measured, **changed)
 
     monkeypatch.setattr(perplexity, 'of_setting', ranked)
     run = Run(workdir, experiment(prepared, **changes))
@@ -674,7 +677,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     run.console.say = lines.append
     pretrained(run)
     wanted = ['0.2', '0.4', '0.1', '0.3']
-    assert [r['name'] for r in curriculum.read_phases(workdir / 'pretrain')] == wanted
+    assert [r.name for r in curriculum.read_phases(workdir / 'pretrain')] == wanted
     assert (
         'pretrain: phases easy_to_hard, perplexity at [MASK] in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)'
         in lines
@@ -686,7 +689,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     # Again, longer: nothing is measured anew, and the order stays.
     longer = Run(workdir, experiment(prepared, **{**changes, 'phase.0.3.duration': 2}), quiet=True)
     pretrained(longer)
-    assert longer.manifest('pretrain')['counts']['phase_ends'] == {'0.2': 1, '0.4': 2, '0.1': 3, '0.3': 5}
+    assert longer.manifest('pretrain').counts['phase_ends'] == {'0.2': 1, '0.4': 2, '0.1': 3, '0.3': 5}
 
 
 def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(prepared, tmp_path):
@@ -713,7 +716,7 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     found = difficulty.perplexities(run.console, e, run.folder, tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
-        assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
+        assert measured.perplexity.mean == pytest.approx(len(tokens), rel=0.05)
     facts = read_json(tmp_path / 'difficulty.json')
     assert (facts['documents'], facts['samples']) == (2, 2)
     letters_and_stops = 30 * len('astercone.') + 30 * len('distance.')
@@ -1092,15 +1095,15 @@ def test_every_row_is_seen_once_an_epoch(prepared):
 
 def test_rows_keep_every_token_and_do_not_depend_on_workers(prepared, tmp_path):
     run = Run(prepared / 'run', experiment(prepared))
-    counts = run.manifest('rows')['counts']['train']
+    counts = run.manifest('rows').counts['train']
     assert counts['tokens_dropped'] == 0
-    assert counts['documents'] == run.manifest('corpus')['counts'].get('train', counts['documents'])
+    assert counts['documents'] == run.manifest('corpus').counts.get('train', counts['documents'])
     other = copy_of(prepared, tmp_path)
     shutil.rmtree(other / 'rows')
     changed = experiment(prepared, runtime__workers=2, rows__block_documents=4096)
     execute(Run(other, changed, quiet=True), STAGES['rows'])
     again = Run(other, changed).manifest('rows')
-    assert again['content'] == run.manifest('rows')['content']
+    assert again.content == run.manifest('rows').content
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tmp_path):

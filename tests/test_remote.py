@@ -168,7 +168,7 @@ def test_a_kill_at_any_write_leaves_the_run_before_or_the_run_after(tmp_path, im
             if finished:
                 texts = {p.name: p.read_text() for p in run.folder('corpus').iterdir() if p.name[0] != '.'}
                 del texts['manifest.json']
-                old = finished['config']['corpus.min_words'] == 5
+                old = finished.settings['corpus.min_words'] == 5
                 assert texts == (
                     {'a': 'one', 'gone': 'x', 'b': 'same'} if old else {'a': 'three', 'new': 'y', 'b': 'same'}
                 )

@@ -378,7 +378,7 @@ def test_both_models_are_exported_behind_the_gate_and_say_what_they_are(trained)
         '0.2',
         '0.2-generator',
     }
-    assert trained.manifest('export')['counts']['gate'].keys() == {
+    assert trained.manifest('export').counts['gate'].keys() == {
         '0.1',
         '0.1-generator',
         '0.2',
@@ -419,11 +419,11 @@ def test_exports_are_kept_and_a_lost_generator_is_made_again(trained):
     again = Run(trained.workdir, trained.config)
     again.console.say = lines.append
     (folder / '0.1-generator' / 'model.safetensors').unlink()
-    content = trained.manifest('export')['content']
+    content = trained.manifest('export').content
     STAGES['export'].build(again, folder)
     assert any('0.2 is there already' in line for line in lines)
     assert any('0.1-generator agrees with transformers' in line for line in lines)
-    assert trained.manifest('export')['content'] == content
+    assert trained.manifest('export').content == content
 
 
 def test_a_source_gives_the_head_and_a_folder_the_generator(trained, prepared, tmp_path):

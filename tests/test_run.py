@@ -20,6 +20,7 @@ from bioptimus_jax.hosts.devices import AFRESH
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.progress.tracker import TRACKERS
+from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
@@ -36,8 +37,8 @@ def _no_calls():
 def test_a_matching_stage_is_skipped_and_a_changed_one_is_refused_with_the_key(tmp_path):
     stage = make_stage()
     manifest = execute(Run(tmp_path, experiment(), quiet=True), stage)
-    assert manifest['counts'] == {'numbers': 3}
-    assert set(manifest['files']) == {'numbers.txt'}
+    assert manifest.counts == {'numbers': 3}
+    assert set(manifest.files) == {'numbers.txt'}
     execute(Run(tmp_path, experiment(), quiet=True), stage)
     assert CALLS == [5]
     with pytest.raises(ConfigError, match=r'config\.corpus\.min_words: 5 -> 9.*--replace'):
@@ -58,17 +59,17 @@ def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
 
 def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default():
     changes = functools.partial(differences, default=functools.partial(default_of, Experiment))
-    old = {'config': {'evaluation.seed': 1729}, 'inputs': {}}
-    new = {**old['config'], 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
-    assert changes(old, {'config': new, 'inputs': {}}) == ["config.phases: ['0.1', '0.2… -> ['0.1']"]
+    old = Claim(config={'evaluation.seed': 1729})
+    new = {**old.config, 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
+    assert changes(old, Claim(config=new)) == ["config.phases: ['0.1', '0.2… -> ['0.1']"]
     new |= {'evaluation.snapshots_per_phase': 4, 'phase.late.rate': 0.2}
-    found = changes(old, {'config': new, 'inputs': {}})
+    found = changes(old, Claim(config=new))
     assert [change.split(':')[0] for change in found] == [
         'config.evaluation.snapshots_per_phase',
         'config.phase.late.rate',
         'config.phases',
     ]
-    assert changes({'config': new, 'inputs': {}}, old)  # a key that is gone
+    assert changes(Claim(config=new), old)  # a key that is gone
 
 
 def test_inputs_count_by_content_not_by_name(tmp_path):
@@ -99,7 +100,7 @@ def test_an_unfinished_stage_is_begun_again_only_with_the_same_configuration(tmp
     with pytest.raises(ConfigError, match='min_words'):
         execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), make_stage())
     manifest = execute(Run(tmp_path, experiment(), quiet=True), make_stage())
-    assert 'part' in manifest['files']
+    assert 'part' in manifest.files
 
 
 def test_a_corrected_input_needs_no_flag_where_nothing_was_made(tmp_path):
@@ -124,7 +125,7 @@ def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
     assert CALLS == [5, 9]
     extended = Run(tmp_path, experiment(corpus__min_words=7), quiet=True)
     manifest = execute(extended, make_stage(changeable_keys=('min_words',)), replace=True, keep_matching=True)
-    assert manifest['config']['corpus.min_words'] == 7
+    assert manifest.config['corpus.min_words'] == 7
     assert sorted(p.name for p in tmp_path.iterdir()) == ['corpus']
 
 
@@ -163,12 +164,12 @@ def refused_with(error, saves=False):
 @pytest.mark.parametrize(
     ('manifest', 'claim', 'error', 'saved', 'killed', 'left'),
     [
-        ({'a': 1}, None, ConfigError('x'), False, False, FolderOutcome.FINISHED),
-        ({'a': 1}, None, ConfigError('x'), True, False, FolderOutcome.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, False, FolderOutcome.FINISHED),
-        ({'a': 1}, None, InputError('x'), False, True, FolderOutcome.FINISHED),
-        ({'a': 1}, None, InputError('x'), True, False, FolderOutcome.PART),
-        (None, {'a': 1}, InputError('x'), False, False, FolderOutcome.PART),
+        (Manifest(), None, ConfigError('x'), False, False, FolderOutcome.FINISHED),
+        (Manifest(), None, ConfigError('x'), True, False, FolderOutcome.FINISHED),
+        (Manifest(), None, InputError('x'), False, False, FolderOutcome.FINISHED),
+        (Manifest(), None, InputError('x'), False, True, FolderOutcome.FINISHED),
+        (Manifest(), None, InputError('x'), True, False, FolderOutcome.PART),
+        (None, Claim(config={}), InputError('x'), False, False, FolderOutcome.PART),
         (None, None, InputError('x'), True, False, FolderOutcome.PART),
         (None, None, InputError('x'), False, True, FolderOutcome.PART),
         (None, None, InputError('x'), False, False, FolderOutcome.NOTHING),
@@ -184,14 +185,14 @@ def test_how_a_refusal_leaves_the_folder(manifest, claim, error, saved, killed, 
     [
         (StageState(), True, False, True, False),
         (StageState(refusal=ConfigError('strange')), True, False, False, False),
-        (StageState({'a': 1}), True, False, False, True),
-        (StageState({'a': 1}), True, True, False, False),
-        (StageState({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
-        (StageState({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
-        (StageState(None, {'a': 1}), True, False, False, False),
-        (StageState(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
-        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
-        (StageState(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
+        (StageState(Manifest()), True, False, False, True),
+        (StageState(Manifest()), True, True, False, False),
+        (StageState(Manifest(), refusal=ConfigError('x')), True, True, False, True),
+        (StageState(Manifest(), refusal=ConfigError('x')), False, False, True, False),
+        (StageState(None, Claim(config={})), True, False, False, False),
+        (StageState(None, Claim(config={}), ('x: 1 -> 2',)), True, False, False, True),
+        (StageState(None, Claim(config={}), refusal=ConfigError('x')), False, False, True, True),
+        (StageState(None, Claim(config={}), refusal=ConfigError('x')), False, False, False, False),
     ],
 )
 def test_what_is_removed_to_be_made_anew(found, replace, keep_matching, empty, unwanted):
@@ -214,7 +215,7 @@ def test_what_was_saved_before_a_refusal_is_gone_on_from(tmp_path, error, saves)
         execute(Run(tmp_path, experiment(), quiet=True), make_stage(refused_with(error, saves)))
     with pytest.raises(ConfigError, match='min_words'):
         execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), make_stage())
-    assert 'lint.json' in execute(Run(tmp_path, experiment(), quiet=True), make_stage())['files']
+    assert 'lint.json' in execute(Run(tmp_path, experiment(), quiet=True), make_stage()).files
 
 
 def test_what_kills_have_left_is_in_nobodys_way(tmp_path):
@@ -345,9 +346,9 @@ def test_a_folder_of_runs_lends_the_stage_of_whichever_matches(tmp_path):
     execute(Run(tmp_path / 'runs' / 'a', experiment(corpus__min_words=7), quiet=True), make_stage())
     execute(Run(tmp_path / 'runs' / 'b', experiment(), quiet=True), make_stage())
     arm = Run(tmp_path / 'runs' / 'c', experiment(runtime__base_run=tmp_path / 'runs'), quiet=True)
-    assert execute(arm, make_stage())['folder'] == str(tmp_path / 'runs' / 'b' / 'corpus')
+    assert execute(arm, make_stage()).folder == str(tmp_path / 'runs' / 'b' / 'corpus')
     other = experiment(runtime__base_run=tmp_path / 'runs', corpus__min_words=9)
-    assert 'folder' not in execute(Run(tmp_path / 'runs' / 'd', other, quiet=True), make_stage())
+    assert execute(Run(tmp_path / 'runs' / 'd', other, quiet=True), make_stage()).folder is None
 
 
 def test_a_base_run_lends_nothing_damaged_and_is_told_from_afterwards(tmp_path):

@@ -148,7 +148,7 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
     # Through the manifest, and with a seed more, nothing is made again.
     assert execute(run_of(tmp_path, sets, {'a': model}, **given), STAGES['finetune']) == manifest
     given['of_set'] = {**given['of_set'], 'drugs': {**given['of_set']['drugs'], 'seeds': (0, 1)}}
-    counts = execute(run_of(tmp_path, sets, {'a': model}, **given), STAGES['finetune'])['counts']
+    counts = execute(run_of(tmp_path, sets, {'a': model}, **given), STAGES['finetune']).counts
     assert (counts['cells'], counts['kept']) == (6, 4)
 
 
@@ -298,7 +298,7 @@ def test_halving_stops_the_worse_settings_and_leaves_the_rest_as_they_are(model,
     assert 'settings that stopped, 4 after 1 of 4 epochs, 2 after 2 of 4 epochs' in note
     assert '24 epochs were trained instead of 32' in note
     # Without halving the rest is trained, and what was is kept.
-    counts = execute(run_of(halved.workdir, sets, models, **SEARCH), STAGES['finetune'])['counts']
+    counts = execute(run_of(halved.workdir, sets, models, **SEARCH), STAGES['finetune']).counts
     assert (counts['cells'], counts['kept']) == (8, 2)
     assert results(halved)[0] == every
     assert not (folder / 'search.json').exists()

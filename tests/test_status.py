@@ -17,7 +17,7 @@ from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, read_manifest
 from bioptimus_jax.storage.files import alone, is_held, write_json
 
 TRAINED = [(20, 2.0), (40, 3.0), (60, 4.0)]  # step, seconds since step 0
@@ -55,7 +55,7 @@ def run(tmp_path):
     )
     run.metrics.write('pretrain', 0, kind='start', tokens=0)
     for step, seconds in TRAINED:
-        speed = {'tokens_per_second': 1000.0, 'seconds': seconds}
+        speed = {'tokens_per_second': 1000.0, 'seconds': seconds, 'learning_rate': 1e-4}
         run.metrics.write('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
     run.metrics.write(
         'clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0}
@@ -105,7 +105,7 @@ def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phase
         return document(capsys, 'status', str(run.workdir))['finetune']['cells']
 
     folder, export = run.workdir / 'finetune', run.workdir / 'export'
-    asked = read_record(folder, STARTED)
+    asked = read_claim(folder).json()
     for name in (
         '0.1',
         '0.1-generator',
@@ -114,7 +114,7 @@ def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phase
         '0.2-generator',
     ):  # a model beside each of two phases
         write_json(export / name / 'config.json', {})
-    export_done = {**read_record(run.workdir / 'corpus'), 'stage': 'export', 'files': {}}
+    export_done = {**read_manifest(run.workdir / 'corpus').json(), 'stage': 'export', 'files': {}}
     write_json(export / MANIFEST, {**export_done, 'counts': {'phases': ['0.1', '0.1@50', '0.2']}})
     assert cells(models=[]) == 8
     for search in ({'halving': 2}, {'tuned_on': ['0.1']}):

@@ -28,6 +28,7 @@ from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer import subwords, training
@@ -340,16 +341,16 @@ def test_comparison_by_hand() -> None:
     own = wordpiece.make([*specials, 'kinase', 'a', '##b', '.'], True)
     source = wordpiece.make([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
     report = compare.compare_vocabularies(own, source, ['Kinase ab kinase.', 'kinase zz'])
-    assert (report['size'], report['source_size']) == (9, 11)
-    assert (report['kept'], report['new'], report['lost']) == (8, 1, 3)
+    assert (report.size, report.source_size) == (9, 11)
+    assert (report.kept, report.new, report.lost) == (8, 1, 3)
     # words: kinase ab kinase . kinase zz; pieces 1+2+1+1+1+1 against 2+2+2+1+2+1
-    assert report['vocabulary']['words'] == 6
-    assert report['vocabulary']['pieces_per_word'] == round(7 / 6, 4)
-    assert report['source']['pieces_per_word'] == round(10 / 6, 4)
-    assert report['vocabulary']['pieces_per_word_between_spaces'] == round(7 / 5, 4)
-    assert report['vocabulary']['unknown_words'] == round(1 / 6, 6)
-    assert report['vocabulary']['one_piece_words'] == round(4 / 6, 4)
-    assert report['examples'] == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
+    assert report.vocabulary.words == 6
+    assert report.vocabulary.pieces_per_word == round(7 / 6, 4)
+    assert report.source.pieces_per_word == round(10 / 6, 4)
+    assert report.vocabulary.pieces_per_word_between_spaces == round(7 / 5, 4)
+    assert report.vocabulary.unknown_words == round(1 / 6, 6)
+    assert report.vocabulary.one_piece_words == round(4 / 6, 4)
+    assert plain(report.examples) == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
     assert compare.new_tokens(own, source) == ['kinase']
     assert compare.new_tokens(own, None) == []
 
@@ -559,7 +560,7 @@ def test_frequency_classes_by_hand() -> None:
     domain = {'the': 19_990, 'kinase': 5, 'il': 2, 'assay': 1, 'rare': 1, '.': 900, '2023': 80, 'x1': 1}
     general = {'the': 999_958, 'assay': 9, 'kinase': 30, 'β': 2, 'house': 1, '!': 50}
     result = frequency.classify(domain, general)
-    assert result['domain'] == {
+    assert result.domain.json() == {
         'words': 20_000,
         'different': 6,
         'classes': {
@@ -569,9 +570,9 @@ def test_frequency_classes_by_hand() -> None:
             'below 1': {'different': 0, 'share': 0},
         },
     }
-    assert result['general']['words'] == 1_000_000
-    assert [c['different'] for c in result['general']['classes'].values()] == [1, 1, 3, 0]
-    cross = {(g, d): n for g, row in result['cross'].items() for d, n in row.items() if n}
+    assert result.general.words == 1_000_000
+    assert [c.different for c in result.general.classes.values()] == [1, 1, 3, 0]
+    cross = {(g, d): n for g, row in result.cross.items() for d, n in row.items() if n}
     assert cross == {
         ('100 or more', '100 or more'): 1,  # the
         ('10 to 100', '100 or more'): 1,  # kinase
@@ -580,10 +581,10 @@ def test_frequency_classes_by_hand() -> None:
         ('absent', '100 or more'): 1,  # il
         ('absent', '10 to 100'): 2,  # rare, x1
     }
-    assert 'absent' not in result['cross']['absent']
-    assert [x['word'] for x in result['examples']] == ['il', 'rare', 'x1']
-    assert list(frequency.classify(domain, {})) == ['per_million', 'domain']
-    assert frequency.classify({}, {})['domain']['different'] == 0
+    assert 'absent' not in result.cross['absent']
+    assert [x.word for x in result.examples] == ['il', 'rare', 'x1']
+    assert list(frequency.classify(domain, {}).json()) == ['share_counted', 'per_million', 'domain']
+    assert frequency.classify({}, {}).domain.different == 0
 
 
 @pytest.mark.parametrize('kind', ['train', 'source'])

@@ -12,6 +12,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import goodput, throughput, watch
 from bioptimus_jax.pretrain.objectives.mlm import OBJECTIVE
+from bioptimus_jax.records.metrics import Spans
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.goodput import goodput as table_of
 from bioptimus_jax.report.sections.goodput import starts
@@ -54,29 +55,29 @@ def summarised(steps, seconds=2.0, waited=0.5):
     for number, step in enumerate(steps, 1):
         window.add(number, step, waited / len(steps))
     values, _ = window.read()
-    return watch.summarise(window, values, seconds, 100, MASKED_LM), values
+    return watch.summarise(window, values, seconds, 100, MASKED_LM, '0.1', 0), values
 
 
 def test_a_record_counts_what_happened_between_two_of_them(monkeypatch):
     monkeypatch.setattr(watch, 'peak_flops', lambda: None)
     record, values = summarised([metrics(4, 90), metrics(2, 70)])
     assert watch.first_not_finite(values) is None
-    assert (record['loss'], record['skipped']) == (3.0, 0)
-    assert (record['tokens_per_second'], record['padded_tokens_per_second']) == (80.0, 100.0)
-    assert (record['fill'], record['input_wait']) == (0.8, 0.25)
-    assert record['realised_rate'] == pytest.approx(20 / 120, abs=1e-5)
-    assert record['realised_rate_by_length'] == {1: 0.15, 2: 0.2}
-    assert record['unit_pieces'] == 20 / 8
-    assert record['flops'] == throughput.training_flops_per_token(BASE, 100, 20 / 160) * 160
-    assert record['seconds'] == 2.0
-    assert 'mfu' not in record
+    assert (record.loss, record.skipped) == (3.0, 0)
+    assert (record.tokens_per_second, record.padded_tokens_per_second) == (80.0, 100.0)
+    assert (record.fill, record.input_wait) == (0.8, 0.25)
+    assert record.realised_rate == pytest.approx(20 / 120, abs=1e-5)
+    assert record.realised_rate_by_length == {1: 0.15, 2: 0.2}
+    assert record.unit_pieces == 20 / 8
+    assert record.flops == throughput.training_flops_per_token(BASE, 100, 20 / 160) * 160
+    assert record.seconds == 2.0
+    assert record.mfu is None
     assert watch.line(record) == 'loss 3.000, 80 tokens/s'
 
 
 def test_a_step_that_is_not_finite_is_counted_and_left_out_of_the_means():
     record, values = summarised([metrics(4, 90), metrics(np.nan, 90, finite=False)])
     assert watch.first_not_finite(values) == 2
-    assert (record['loss'], record['skipped']) == (4.0, 1)
+    assert (record.loss, record.skipped) == (4.0, 1)
     assert '1 step skipped' in watch.line(record)
 
 
@@ -85,7 +86,7 @@ def test_mfu_is_model_flops_over_the_peak_of_all_devices(monkeypatch):
     monkeypatch.setattr(watch.jax, 'device_count', lambda: 4)
     record, _ = summarised([metrics(4, 90)])
     flops = throughput.training_flops_per_token(BASE, 100, 10 / 90) * 90
-    assert record['mfu'] == pytest.approx(flops / 2.0 / 4e10, rel=1e-3)
+    assert record.mfu == pytest.approx(flops / 2.0 / 4e10, rel=1e-3)
     assert 'MFU' in watch.line(record)
 
 
@@ -159,7 +160,7 @@ def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
         '\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n'
     )
     run = Run(tmp_path, Experiment.from_config(defaults()), quiet=True)
-    records = run.metrics.of(goodput.STAGE)
+    records = Spans.among(run.metrics.of(goodput.STAGE))
     found = goodput.account(records)
     assert found == pytest.approx(ACCOUNT)
     assert sum(found.values()) == pytest.approx(2140 - 1000)
@@ -197,6 +198,6 @@ def test_a_step_from_which_two_went_on_is_lost_to_both(tmp_path):
         clocked(80.0, 10, 1.0, 0, 0, 0, 0, 0, first=10),
         clocked(80.0, 20, 1.0, 0, 10.0, 0, 0, 0, first=10),
     ]
-    found = goodput.account([json.loads(line) for line in lines])
+    found = goodput.account(Spans.among(json.loads(line) for line in lines))
     assert (found['training'], found['start'], found[goodput.LOST]) == (20.0, 4.0, 20.0 + 12.0)
     assert sum(found.values()) == 91.0

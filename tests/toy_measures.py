@@ -219,6 +219,7 @@ def fabricate(workdir, finished=True):
                 'fallback': '' if i % 3 else 'no context',
             }
         )
+    tokens = [{'token': t.pop('token'), 'id': i, **t} for i, t in enumerate(tokens)]
     write_jsonl(run.workdir / 'surgery' / 'tokens.jsonl', tokens)
     write_json(
         run.workdir / 'corpus' / 'manifest.json',
@@ -325,11 +326,16 @@ def measured_difficulty():
     models = [
         {
             'model': model,
+            'folder': model,
+            'computed_by': 'jax',
+            'rows': 300,
+            'pieces': 9000,
             'settings': {name: setting(40 + shift + 5 * i, name == '0.4') for i, name in enumerate(PHASES)},
         }
         for shift, model in enumerate(('initial', '0.4'))
     ]
-    return {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'phases': phases, 'models': models}
+    facts = {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'measure': 'masked', 'phases': phases}
+    return {**facts, 'models': models, 'seconds': 9.0}
 
 
 def measured_words(shift):
@@ -373,7 +379,14 @@ def write_vocabulary(run):
         owner: {'words': 900, 'pieces_per_word': rate, 'unknown_words': 0.0, 'one_piece_words': 1 / rate}
         for owner, rate in (('vocabulary', 1.25), ('source', 2.0))
     }
-    comparison = {**owners, 'kept': 12000, 'new': 18522, 'lost': 18000}
+    comparison = {
+        'size': 30522,
+        'documents_measured': 9,
+        **owners,
+        'kept': 12000,
+        'new': 18522,
+        'lost': 18000,
+    }
     write_json(run.workdir / 'vocab' / 'comparison.json', comparison)
     mentions = {'mentions': 500, 'different': 400, 'one_piece_mentions': 0.3}
     sets = {name: {owner: owners[owner] | mentions for owner in owners} for name in ('drugs', 'ncbi-disease')}
@@ -556,7 +569,8 @@ def spent(folder):
     for name, pieces in (('new', 1000), ('shared', 700)):
         run.metrics.write('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
     for step in (5, 8, 10):
-        numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
+        numbers = {'loss': 1.0, 'learning_rate': 1e-4, 'tokens_per_second': 9.0, 'tokens': 130 * step}
+        numbers |= {'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
         run.metrics.write('pretrain', step, kind='train', phase='p0', **numbers)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_geometry
 from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
-from bioptimus_jax.analysis.new_tokens import NewTokens
+from bioptimus_jax.analysis.new_tokens import ByToken, NewTokens
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.devices import present
@@ -26,9 +26,13 @@ from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.records.analysis import HiddenWords, Shape
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.surgery import COPIED, TokenRow
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
-from bioptimus_jax.storage.files import read_jsonl, read_sealed, write_json, write_sealed
+from bioptimus_jax.storage.files import read_sealed, write_json, write_sealed
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import lists
@@ -56,16 +60,16 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
     e = run.config
-    export = run.manifest('export') or {}
-    exported_phases = export.get('counts', {}).get('phases', ())
+    export = run.manifest('export') or Manifest()
+    exported_phases = export.counts.get('phases', ())
     run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
-    tokens = read_jsonl(run.folder('surgery') / TOKENS_FILE)
+    tokens = TokenRow.read_lines(run.folder('surgery') / TOKENS_FILE)
     new = NewTokens.of(
         next(c.speller for c in candidates if c.name == INITIAL),
-        frozenset(r['token'] for r in tokens if r['kind'] != 'copied'),
+        frozenset(r.token for r in tokens if r.kind != COPIED),
         e.analysis.tokens,
         run.folder('vocab'),
     )
@@ -75,7 +79,7 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.console.progress('hidden words, words in context, entities', total, 'texts')
-    exported = export.get('content')
+    exported = export.content
 
     def analysed(candidate: Candidate) -> dict[str, Any]:
         run.console.check_stop()
@@ -99,10 +103,10 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     if e.finetune.folder:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
-        write_json(folder / 'entities.json', compare_on_entities(measured_sets(e.finetune), *owners))
+        write_json(folder / 'entities.json', compare_on_entities(measured_sets(e.finetune), *owners).json())
     if sets:
         write_json(folder / 'frozen.json', [of_set for r in every for of_set in r['frozen']])
-        write_json(folder / 'snapshots.json', [{'model': r['model'], **r['cloze']} for r in on_the_way])
+        write_json(folder / 'snapshots.json', [r['cloze'] for r in on_the_way])
     # Last of all: a kill before it costs no model that is finished.
     shutil.rmtree(folder / PARTS)
     return {
@@ -127,9 +131,9 @@ def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
 
 
 def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.WordPairs) -> None:
-    write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
-    shapes = [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records]
-    write_json(folder / 'geometry.json', shapes)
+    write_json(folder / 'cloze.json', [r['cloze'] for r in records])
+    shapes = [Shape(r['model'], r['geometry'], r['words']) for r in records]
+    write_json(folder / 'geometry.json', plain(shapes))
     write_json(folder / 'points.json', word_geometry.points(records, measured))
 
 
@@ -153,22 +157,26 @@ def _analyse(
     on_rows: Any,
 ) -> dict[str, Any]:
     architecture, params, fresh = load_folder(candidate.folder)
-    known, by_token = candidate.speller.subwords, dict[str, Any]()
+    known, by_token = candidate.speller.subwords, ByToken()
     if fresh:
-        score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
+        score = HiddenWords(model=candidate.name, skipped='has no masked-language-model head')
         on_rows(len(chosen))
     else:
         scorer = cloze.make_scorer(architecture, params)
         scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
-        score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
-        score['new_tokens'], by_token = new.by_class(scored), new.by_token(scored)
+        score = dataclasses.replace(
+            cloze.summarise(candidate.name, scored, spellers),
+            mask=cloze.mask_digest(chosen),
+            new_tokens=new.by_class(scored),
+        )
+        by_token = new.by_token(scored)
     started = time.monotonic()
     # Once for all sets: every call of jax would copy the weights to the device again.
     on_device = jax.device_put(params) if sets else params
     frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
     seconds = time.monotonic() - started
-    record: dict[str, Any] = {'model': candidate.name, 'cloze': score, 'by_token': by_token}
-    record |= {'frozen': frozen, 'frozen_seconds': seconds}
+    record: dict[str, Any] = {'model': candidate.name, 'cloze': score.json(), 'by_token': by_token}
+    record |= {'frozen': plain(frozen), 'frozen_seconds': seconds}
     if candidate.snapshot:
         return record
     table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]

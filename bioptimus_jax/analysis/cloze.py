@@ -23,6 +23,7 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.records.analysis import HiddenWords, Words
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.tokenizer.subwords import Subwords
 
@@ -242,29 +243,31 @@ def score_words(
     return [scored[key] for key in sorted(scored)]
 
 
-def summarise(scored: Sequence[HiddenWord], spellers: Sequence[Speller]) -> dict[str, Any]:
+def summarise(model: str, scored: Sequence[HiddenWord], spellers: Sequence[Speller]) -> HiddenWords:
     """Nats per word (with its standard error over documents), bits per character, accuracy, nats per piece;
     the same for the stratum of words that are one piece under every speller."""
     one_piece = [w for w in scored if all(len(s(w.text)) == 1 for s in spellers)]
-    return {**measures(scored), 'one_piece': measures(one_piece)}
+    found = measures(scored)
+    every = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    return HiddenWords(model=model, **every, one_piece=measures(one_piece))
 
 
-def measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
+def measures(scored: Sequence[HiddenWord]) -> Words:
     """The measures of some hidden words; only their number where it is 0."""
     if not scored:
-        return {'words': 0}
+        return Words(words=0)
     nats = sum(w.nats for w in scored)
     pieces, characters = sum(w.pieces for w in scored), sum(len(w.text.strip()) for w in scored)
-    return {
-        'words': len(scored),
-        'pieces': pieces,
-        'characters': characters,
-        'nats_per_word': nats / len(scored),
-        'nats_per_word_error': _ratio_error(scored),
-        'bits_per_character': nats / math.log(2) / characters,
-        'word_accuracy': sum(w.right for w in scored) / len(scored),
-        'nats_per_piece': nats / pieces,
-    }
+    return Words(
+        words=len(scored),
+        pieces=pieces,
+        characters=characters,
+        nats_per_word=nats / len(scored),
+        nats_per_word_error=_ratio_error(scored),
+        bits_per_character=nats / math.log(2) / characters,
+        word_accuracy=sum(w.right for w in scored) / len(scored),
+        nats_per_piece=nats / pieces,
+    )
 
 
 def _ratio_error(scored: Sequence[HiddenWord]) -> float | None:

@@ -8,7 +8,6 @@ with different vocabularies compare in the order of the settings, not in the val
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.analysis.config import HasAnalysis
@@ -24,11 +23,12 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import make_mesh, mesh_in_words
 from bioptimus_jax.progress.console import clock, numbered
+from bioptimus_jax.records.curriculum import Difficulty, OfModel
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 
 
-def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> dict[str, Any]:
+def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> Difficulty:
     """Measure the models, write WORKDIR/difficulty.json, and return what was written.
 
     `models`: as in config.finetune.models: initial, source, phases of this run, folders, NAME=FOLDER; none:
@@ -53,14 +53,14 @@ def measure(run: Run[HasAnalysis], models: Sequence[str] = ()) -> dict[str, Any]
             f'difficulty: {numbered(len(texts), "document")}, one begins: {" ".join(texts[0].text[:80].split())}'
         )
     advance = difficulty.progress(run.console, e, len(texts), len(folders))
-    records = [
-        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.console.say)}
-        for name, folder in folders.items()
-    ]
-    result = {**difficulty.facts(e, len(texts)), 'models': records}
-    result['seconds'] = round(time.monotonic() - started, 1)
-    write_json(run.workdir / difficulty.RECORD, result)
-    run.console.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
+    records = []
+    for name, folder in folders.items():
+        by, measured = _measured(e, folder, texts, advance, run.console.say)
+        records.append(OfModel(name, str(folder), by, **measured._asdict()))
+    seconds = round(time.monotonic() - started, 1)
+    result = Difficulty(**difficulty.facts(e, len(texts)), models=tuple(records), seconds=seconds)
+    write_json(run.workdir / difficulty.RECORD, result.json())
+    run.console.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(seconds)}')
     return result
 
 
@@ -70,25 +70,21 @@ def _measured(
     texts: Sequence[Document],
     advance: Callable[[float], None],
     say: Callable[[str], None],
-) -> dict[str, Any]:
+) -> tuple[str, difficulty.Measured]:
     if _computed_here(folder):
         probe = difficulty.load_probe(folder)
         width = min(e.rows.max_document_pieces, probe.capacity + 2)
         mesh = make_mesh(e.runtime.devices)
         objective = make_objective(e, probe.architecture, probe.subwords, width, mesh, say)
-        return {'computed_by': 'jax', **difficulty.measure(e, probe, texts, objective, advance)}
+        return 'jax', difficulty.measure(e, probe, texts, objective, advance)
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
     batch = foreign.rows(texts, width)
     difficulty.check_samples(e, batch)
     masker = Masker.of(foreign.vocabulary, e.pretrain, e.trained_phases, width)
-    losses = foreign.slot_losses
-    return {
-        'computed_by': 'transformers',
-        'rows': len(batch['tokens']),
-        'pieces': int(batch['segment_lengths'].sum()),
-        'settings': by_setting(losses, batch, masker, e, advance, masked_lm.BATCH_ROWS),
-    }
+    settings = by_setting(foreign.slot_losses, batch, masker, e, advance, masked_lm.BATCH_ROWS)
+    measured = difficulty.Measured(len(batch['tokens']), int(batch['segment_lengths'].sum()), settings)
+    return 'transformers', measured
 
 
 def _computed_here(folder: Path) -> bool:

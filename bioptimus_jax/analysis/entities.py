@@ -7,9 +7,9 @@ they are enough, and whoever looks at this table has seen nothing of devel and t
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.records.vocabulary import Entities, PiecesOfMentions, WholeEntity
 from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.tokenizer.subwords import Subwords
@@ -28,8 +28,8 @@ def entity_files(settings: Finetune) -> list[Path]:
     return [file for one in measured_sets(settings) for file in split_files(one.folder, 'train')]
 
 
-def compare_on_entities(chosen: Sequence[NamedSet], own: Subwords, source: Subwords | None) -> dict[str, Any]:
-    """`measure` of every set under the run's own tokenizer and the source's, and `examples`, as a JSON value.
+def compare_on_entities(chosen: Sequence[NamedSet], own: Subwords, source: Subwords | None) -> Entities:
+    """`measure` of every set under the run's own tokenizer and the source's, and `examples`.
 
     Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
     them whole, the most frequent first. Raises InputError.
@@ -41,11 +41,7 @@ def compare_on_entities(chosen: Sequence[NamedSet], own: Subwords, source: Subwo
         if source is not None:
             measured[name]['source'] = measure(source, counts)
     every: Counter[str] = sum(sets.values(), Counter())
-    return {
-        'split': 'train',
-        'datasets': measured,
-        'examples': _examples(every, own, source) if source else [],
-    }
+    return Entities('train', measured, _examples(every, own, source) if source else ())
 
 
 def count_mentions(chosen: NamedSet) -> Counter[str]:
@@ -56,7 +52,7 @@ def count_mentions(chosen: NamedSet) -> Counter[str]:
     return counts
 
 
-def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]:
+def measure(subwords: Subwords, mentions: Mapping[str, int]) -> PiecesOfMentions:
     """Sizes and rates over all mentions, frequent ones as often as they occur.
 
     Words are the tokenizer's: pieces a word, shares that are one piece or hold an unknown character; and the share of
@@ -74,18 +70,18 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
         unknown += times * lost
         whole += times * (sum(n == 1 for n in lengths.values()) - lost)
         whole_mentions += times * (len(encoding.tokens) == 1 and not lost)
-    return {
-        'mentions': total,
-        'different': len(texts),
-        'words': words,
-        'pieces_per_word': round(pieces / max(words, 1), 4),
-        'unknown_words': round(unknown / max(words, 1), 6),
-        'one_piece_words': round(whole / max(words, 1), 4),
-        'one_piece_mentions': round(whole_mentions / max(total, 1), 4),
-    }
+    return PiecesOfMentions(
+        mentions=total,
+        different=len(texts),
+        words=words,
+        pieces_per_word=round(pieces / max(words, 1), 4),
+        unknown_words=round(unknown / max(words, 1), 6),
+        one_piece_words=round(whole / max(words, 1), 4),
+        one_piece_mentions=round(whole_mentions / max(total, 1), 4),
+    )
 
 
-def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> list[dict[str, Any]]:
+def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> tuple[WholeEntity, ...]:
     texts = list(mentions)
     pairs = zip(*(each.encode_words(texts) for each in (own, source)), strict=True)
     counts: Counter[str] = Counter()
@@ -96,4 +92,4 @@ def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> l
             counts[entity] += mentions[text]
             spelled[entity] = theirs.tokens
     frequent = sorted(counts, key=lambda entity: (-counts[entity], entity))[:EXAMPLES]
-    return [{'entity': e, 'count': counts[e], 'source': spelled[e]} for e in frequent]
+    return tuple(WholeEntity(e, counts[e], tuple(spelled[e])) for e in frequent)

@@ -8,11 +8,13 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
+from bioptimus_jax.records.analysis import NewToken, OneToken
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.vocabulary import Frequency
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.vocab import frequency, lists
 
@@ -42,7 +44,8 @@ class NewTokens:
     def of(cls, speller: Speller, new: frozenset[str], listed: str, vocab: Path) -> 'NewTokens':
         """The new tokens with the counts of stage vocab; `listed`: config.analysis.tokens. Raises InputError."""
         words, counts_W = frequency.read(vocab)
-        running = (read_json(vocab / frequency.FILE) or {}).get('domain', {}).get('words', 0)
+        counted = read_json(vocab / frequency.FILE)
+        running = Frequency.read(counted, str(vocab / frequency.FILE)).domain.words if counted else 0
         tokens = frozenset(lists.read(listed) if listed else ())
         return cls(speller, new, tokens, dict(zip(words, counts_W.tolist(), strict=True)), running)
 
@@ -55,7 +58,7 @@ class NewTokens:
         """The nats that a word needs by its frequency alone; as one that occurs once where it was never counted."""
         return math.log(max(self.running, 1) / self._count(word))
 
-    def by_class(self, scored: Sequence[HiddenWord]) -> dict[str, dict[str, Any]]:
+    def by_class(self, scored: Sequence[HiddenWord]) -> dict[str, OneToken]:
         """`cloze.measures` of words that are one token, the number of different `tokens`, and `frequency_nats`, their
         mean by frequency alone: new ones by how often the word is in the corpus, those that the source knows, and those
         listed.
@@ -67,16 +70,15 @@ class NewTokens:
                 groups[self._class(word.text) if token in self.new else KNOWN].append(word)
                 if token in self.listed:
                     groups[LISTED].append(word)
-        return {
-            name: {
-                **measures(group),
-                'tokens': len({self.token(word.text) for word in group}),
-                'frequency_nats': float(np.mean([self.of_frequency(word.text) for word in group]))
-                if group
-                else None,
-            }
-            for name, group in groups.items()
-        }
+        return {name: self._measured(group) for name, group in groups.items()}
+
+    def _measured(self, group: Sequence[HiddenWord]) -> OneToken:
+        found, by_frequency = measures(group), [self.of_frequency(word.text) for word in group]
+        return OneToken(
+            **{field.name: getattr(found, field.name) for field in dataclasses.fields(found)},
+            tokens=len({self.token(word.text) for word in group}),
+            frequency_nats=float(np.mean(by_frequency)) if group else None,
+        )
 
     def by_token(self, scored: Sequence[HiddenWord]) -> ByToken:
         """Scores by token, of the hidden words that are one new token."""
@@ -104,19 +106,17 @@ def write(folder: Path, by_model: Mapping[str, ByToken], last: str) -> None:
     those of the `last` model above them. Tokens where that is 0 or more are also lines of bad_tokens.txt, which
     config.surgery.fit_only takes.
     """
-    records: list[dict[str, Any]] = [
-        {
-            'token': token,
-            'words': words,
-            'nats_per_word': {
-                model: round(of_model[token][1] / words, 4) for model, of_model in by_model.items()
-            },
-            'frequency': round(of_frequency, 4),
-            'behind': round(nats / words - of_frequency, 4),
-        }
+    records = [
+        NewToken(
+            token,
+            words,
+            {model: round(of_model[token][1] / words, 4) for model, of_model in by_model.items()},
+            frequency=round(of_frequency, 4),
+            behind=round(nats / words - of_frequency, 4),
+        )
         for token, (words, nats, of_frequency) in by_model.get(last, {}).items()
     ]
-    records.sort(key=lambda r: (-r['words'] * r['behind'], r['token']))
-    write_json(folder / RECORD, records)
+    records.sort(key=lambda r: (-r.words * r.behind, r.token))
+    write_json(folder / RECORD, plain(records))
     with atomic(folder / LIST) as file:
-        file.writelines(f'{r["token"]}\n' for r in records if r['behind'] >= 0)
+        file.writelines(f'{r.token}\n' for r in records if r.behind >= 0)

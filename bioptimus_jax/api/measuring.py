@@ -56,7 +56,8 @@ def difficulty(
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
         from bioptimus_jax.analysis.difficulty import measure  # late: imports jax and torch
 
-        return measure(run, [f'model={folder}'])['models'][0]['settings']
+        [measured] = measure(run, [f'model={folder}']).models
+        return {name: of_setting.json() for name, of_setting in measured.settings.items()}
 
 
 class Scores(NamedTuple):

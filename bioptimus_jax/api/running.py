@@ -168,7 +168,7 @@ def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
     """The phase that was trained last: the order may have been computed."""
     from bioptimus_jax.pretrain.curriculum import read_phases  # late: imports jax
 
-    trained = [record['name'] for record in read_phases(run / 'pretrain')]
+    trained = [placed.name for placed in read_phases(run / 'pretrain')]
     return (trained or list(phases))[-1]
 
 
@@ -184,14 +184,17 @@ def results(workdir: FilePath, what: str = 'scores') -> 'pyarrow.Table':
     """
     import pyarrow
 
+    from bioptimus_jax.records.record import plain
     from bioptimus_jax.report.measures import flat
     from bioptimus_jax.report.resolved import read_runs
 
     found = {
         'scores': lambda m: m.finetuned,
-        'training': lambda m: m.training,
-        'evaluations': lambda m: m.evaluations,
-        'phases': lambda m: [end for phase in ('initial', *m.phases) if (end := m.phase_end(phase))],
+        'training': lambda m: [r.line('pretrain') for r in m.training] or plain(m.spent),
+        'evaluations': lambda m: [e.line('pretrain') for e in m.evaluations],
+        'phases': lambda m: [
+            e.line('pretrain') for phase in ('initial', *m.phases) if (e := m.phase_end(phase))
+        ],
     }
     if what not in found:
         raise ConfigError(f'what: {what!r} is not one of {", ".join(found)}')

@@ -15,7 +15,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
 from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.model.folder import ABOUT
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_manifest
 from bioptimus_jax.storage.files import read_json, sha256
 
 CARD, CARDS, SUMS = 'README.md', 'cards', 'sha256sums'
@@ -87,11 +87,11 @@ def _listed(what: Path) -> tuple[str, dict[str, str]]:
             raise InputError(
                 f'{place}: is not finished (no {MANIFEST}); run `bioptimus {place.name}` again first'
             )
-        if finished and (record := read_record(place)):
+        if finished and (record := read_manifest(place)):
             below = '' if place == here else f'{here.relative_to(place)}/'
-            files = record.get('files', {}).items()
-            return str(record.get('stage')), {
-                name[len(below) :]: entry['sha256'] for name, entry in files if name.startswith(below)
+            files = record.files.items()
+            return str(record.stage), {
+                name[len(below) :]: entry.sha256 for name, entry in files if name.startswith(below)
             }
     if (what / SUMS).is_file() and read_json(what / ABOUT):  # merged, or copied
         rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,15 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.finished import CELLS
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
+from bioptimus_jax.pretrain.curriculum import read_phases
 from bioptimus_jax.progress.console import clock, in_units, numbered
+from bioptimus_jax.records.manifests import Begun, Claim, Manifest
+from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Column, Table, missing
 from bioptimus_jax.run.folder import Run, stage_folder
-from bioptimus_jax.run.manifests import STARTED, read_record
+from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.sets.corpora import settings_on
-from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held, read_json
+from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held
 
 DONE, AT_WORK, UNFINISHED, NOT_BEGUN = 'done', 'at work', 'unfinished', 'not begun'
 RATED = 10
@@ -86,67 +88,61 @@ def status_of(folder: Path) -> Status:
         _pretraining(run) if 'pretrain' in unfinished else None,
         _cells(run) if (folder / 'finetune').is_dir() else None,
         bytes_below(folder),
-        _last(folder / 'metrics.jsonl'),
+        _last(folder / FILE),
     )
 
 
 def _stage(run: Run, name: str) -> dict[str, Any]:
     manifest, held = run.manifest(name), is_held(run.lock(name))
-    begun = held or read_record(run.workdir / name, STARTED)
+    begun = held or read_claim(run.workdir / name)
     state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
-    of_stage = manifest or {}
+    of_stage = manifest or Manifest()
     return {
         'stage': name,
         'state': state,
-        'seconds': of_stage.get('seconds'),
+        'seconds': of_stage.seconds,
         'bytes': bytes_below(run.workdir / name) + bytes_below(run.scratch(name)),
-        'folder': of_stage.get('folder'),
+        'folder': of_stage.folder,
     }
 
 
 def _pretraining(run: Run) -> dict[str, Any] | None:
-    records = [r for r in run.metrics.of('pretrain') if r.get('kind') == 'train']
+    records = Training.among(run.metrics.of('pretrain'))
     if not records:
         return None
     last = records[-1]
-    schedule = read_json(run.workdir / 'pretrain' / 'curriculum.json')
-    steps = schedule[-1]['stop'] if schedule else None
+    schedule = read_phases(run.workdir / 'pretrain')
+    steps = schedule[-1].stop if schedule else None
     # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
-    before = records[-RATED - 1] if len(records) > RATED else {'step': 0, 'seconds': 0.0}
-    known = None not in (steps, last['seconds'], before['seconds'])
-    seconds = (last['seconds'] - before['seconds']) / (last['step'] - before['step']) if known else 0.0
-    return {
-        **{name: last[name] for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')},
-        'steps': steps,
-        'seconds_left': round((steps - last['step']) * seconds) if known else None,
-    }
+    before = records[-RATED - 1] if len(records) > RATED else Spent(step=0, tokens=0, seconds=0.0)
+    left = None
+    if steps is not None and last.seconds is not None and before.seconds is not None:
+        left = round((steps - last.step) * (last.seconds - before.seconds) / (last.step - before.step))
+    shown = {name: getattr(last, name) for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')}
+    return {**shown, 'steps': steps, 'seconds_left': left}
 
 
 def _cells(run: Run) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
     manifest, folder = run.manifest('finetune'), stage_folder(run, 'finetune')
-    asked = manifest or read_record(folder, STARTED) or {}
+    asked = manifest or read_claim(folder) or Claim(config={})
     settings, done = _settings(asked), sum(1 for _ in folder.glob(CELLS))
     if settings.halving or settings.tuned_on:
         return {'cells_done': done, 'cells': done if manifest else None}
     return {'cells_done': done, 'cells': _asked_for(run, settings, asked)}
 
 
-def _settings(asked: Mapping[str, Any]) -> Finetune:
-    config, known = asked.get('config', {}), {field.name for field in dataclasses.fields(Finetune)}
+def _settings(asked: Begun) -> Finetune:
+    config, known = asked.settings, {field.name for field in dataclasses.fields(Finetune)}
     given = {name.removeprefix('finetune.'): value for name, value in config.items()}
     return Finetune(**{name: value for name, value in given.items() if name in known})
 
 
-def _asked_for(run: Run, settings: Finetune, asked: Mapping[str, Any]) -> int | None:
+def _asked_for(run: Run, settings: Finetune, asked: Begun) -> int | None:
     """Models times the seeds of every setting of every set; None where the record does not tell."""
-    sets = {
-        name.removeprefix('set ').partition(':')[0]
-        for name in asked.get('inputs', {})
-        if name.startswith('set ')
-    }
+    sets = {name.removeprefix('set ').partition(':')[0] for name in asked.inputs if name.startswith('set ')}
     # Not by the folders: an objective may have models of its own beside those of the phases.
-    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+    exported = (run.manifest('export') or Manifest()).counts.get('phases', ())
     models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
     of_sets = [settings_on(settings, name) for name in sets]
     seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)

@@ -4,7 +4,6 @@ Sentence and document are both reduced to case-folded letters and digits, so nei
 punctuation nor line breaks hide a match. A sentence is found if its letters stand in the document in one run.
 """
 
-import dataclasses
 import functools
 import re
 import unicodedata
@@ -15,6 +14,7 @@ import ahocorasick_rs
 
 from bioptimus_jax.corpus.config import Audit
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.records.corpus import AuditedSentence
 from bioptimus_jax.sets import inputs, published, texts
 from bioptimus_jax.sets.corpora import (
     has_a_split,
@@ -32,15 +32,6 @@ from bioptimus_jax.text.splitting import split_sentences
 OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
 ASCII_OTHER_THAN_LETTERS = bytes(i for i in range(128) if not chr(i).isalnum())
 BEGINNING = 24  # letters and digits
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class AuditedSentence:
-    """A benchmark sentence: its set, split, and its tokens joined by spaces."""
-
-    dataset: str
-    split: str
-    text: str
 
 
 def reduced(text: str) -> str:

@@ -31,6 +31,7 @@ from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -265,7 +266,8 @@ def _write_audit(
         for part, row in _rows(_left_out(parts, verdicts, 'benchmark'), ('id', 'sentences')):
             sentences = json.loads(row['sentences'])
             matches += len(sentences)
-            yield {'document': row['id'], 'source': part.source, 'sentences': sentences}
+            found = tuple(AuditedSentence(**sentence) for sentence in sentences)
+            yield AuditedDocument(row['id'], part.source, found).json()
 
     write_jsonl(folder / AUDIT_FILE, entries())
     return {'sentences': auditor.searched, 'too_short': auditor.too_short, 'matches': matches}

@@ -19,7 +19,8 @@ from tensorflow_datasets.proto import tf_example_pb2
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.run.manifests import read_record
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.run.manifests import read_manifest
 from bioptimus_jax.storage.files import complete, read_json
 from bioptimus_jax.storage.hashing import hash64
 
@@ -242,7 +243,7 @@ def open_documents(folder: Path, split: str) -> DocumentSource:
         )
     if lengths[split] != shard_lengths(sum(lengths[split]), len(lengths[split])):
         raise _damaged(folder / FOLDER / 'dataset_info.json', f'impossible shard lengths {lengths[split]}')
-    counts = (read_record(folder) or {}).get('counts', {})
+    counts = (read_manifest(folder) or Manifest()).counts
     source = DocumentSource(folder, split, lengths[split])
     if counts.get(split, len(source)) != len(source):
         raise _damaged(

@@ -29,6 +29,7 @@ from bioptimus_jax.pretrain.config import (
     Phase,
     Pretrain,
 )
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import Vocab
@@ -130,10 +131,10 @@ class Experiment:
             del config.surgery.own[name]
         return cls.from_config(config, paths=False)
 
-    def recorded_by(self, manifest: Callable[[str], Mapping[str, Any] | None]) -> 'Experiment':
+    def recorded_by(self, manifest: Callable[[str], Manifest | None]) -> 'Experiment':
         """The experiment as the manifests of its stages record it; what none of them records is as it is here.
 
         Raises ConfigError where they do not belong together.
         """
-        manifests = (manifest(stage) or {} for stage in Experiment().stages)
-        return self.overlaid(as_config(self), [found.get('config', {}) for found in manifests])
+        manifests = (manifest(stage) or Manifest() for stage in Experiment().stages)
+        return self.overlaid(as_config(self), [found.settings for found in manifests])

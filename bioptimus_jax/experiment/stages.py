@@ -8,10 +8,11 @@ from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import own_models
 from bioptimus_jax.model.config import INITIAL
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import check_ahead, check_bases, check_inputs, check_settings
 from bioptimus_jax.run.folder import Run, stage_folder
-from bioptimus_jax.run.manifests import STARTED, find_flaws, read_record, require_whole
+from bioptimus_jax.run.manifests import find_flaws, read_claim, require_whole
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_held
 
@@ -240,13 +241,13 @@ def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
     if stage.always:
         return 'is rebuilt each time'
     manifest = run.manifest(stage.name)
-    if not manifest and not read_record(run.workdir / stage.name, STARTED):
+    if not manifest and not read_claim(run.workdir / stage.name):
         return f'would begin{", unless a base run has it" * bool(run.config.runtime.base_run)}'
     try:
         changes = check_settings(run, stage, replace=False)
         seen = check_inputs(run, stage, replace=False)
         place = stage_folder(run, stage.name)
-        flaws = find_flaws(place, manifest or {}, None)
+        flaws = find_flaws(place, manifest or Manifest(), None)
         # What is missing is made again here, and in no other run.
         if flaws.changed or place != run.workdir / stage.name:
             require_whole(place, flaws)

@@ -24,6 +24,8 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.run.folder import Run, stage_folder, stage_metrics
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
@@ -205,11 +207,11 @@ def _cached(name: str, revision: str) -> Path:
     return Path(file).parent if isinstance(file, str) else Path(name)
 
 
-def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
+def _datasets(corpus: Manifest) -> list[str] | None:
     """Data sets that are known for certain: NLM's files by their names, and those that came from the hub."""
-    names = [name.partition(':')[2] for name in (corpus.get('inputs') or {})]
+    names = [name.partition(':')[2] for name in corpus.inputs]
     found = ['ncbi/pubmed'] * any(map(PUBMED_NAME.fullmatch, names))
-    urls = (corpus.get('origins') or {}).get('corpus.inputs', ())
+    urls = (corpus.origins or {}).get('corpus.inputs', ())
     found += [url.removeprefix('hf://datasets/').partition('@')[0] for url in urls]
     return list(dict.fromkeys(found)) or None
 
@@ -237,7 +239,7 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
         return ['Not on record']
     surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
     lines = [_of_source(source, surgery, architecture)]
-    if corpus := _manifest(run, 'corpus').get('counts'):
+    if corpus := _manifest(run, 'corpus').counts:
         texts = corpus.get('words', {})
         kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.get('kinds', {}).items())
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
@@ -247,13 +249,13 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
             f'{"; the documents contain " + kinds if kinds else ""}'
         )
         lines.append(_audit(corpus))
-    if kept := vocab.get('counts'):
+    if kept := vocab.counts:
         shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
         kind = type(TOKENIZERS.load(run.config.vocab.tokenizer)).__name__
         lines.append(
             f'Vocabulary: {run.config.vocab.kind}, {kind}, {architecture.vocab_size:,} tokens{shared}'
         )
-    made = surgery.get('counts', {})
+    made = surgery.counts
     if made.get('synthesised'):
         lines.append(
             f'New embedding rows: {made["strategy"]}, {numbered(made["copied"], "row")} copied, '
@@ -288,10 +290,10 @@ def _training(config: HasTraining) -> str:
     )
 
 
-def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any], architecture: Architecture) -> str:
+def _of_source(source: Mapping[str, Any], surgery: Manifest, architecture: Architecture) -> str:
     if not source:
         return 'Source: none; weights from scratch'
-    inputs = surgery.get('inputs', {})
+    inputs = surgery.inputs
     weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
     checksum = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
     name = source.get('base_model', f'a Hugging Face {architecture.title} folder')
@@ -317,24 +319,24 @@ def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
     placed, ends = curriculum.read_phases(folder), curriculum.recorded_phases(folder)
     if not placed:
         return ''
-    own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
+    own = ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
     lines = [
         '## Curriculum\n',
         '| phase | objective | masked | rate | [MASK]-random-same | steps until | held-out loss |',
         '|---|---|---|--:|--:|--:|--:|',
     ]
-    losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
+    losses = {e.step: e.loss for e in Evaluation.among(records)}
     if 0 in losses:
         lines.append(f'| step 0 | | | | | 0 | {losses[0]:.3f} |')
     objectives = []
     for phase in placed:
-        if phase['start'] >= own or phase['name'] not in run.config.phase:
+        if phase.start >= own or phase.name not in run.config.phase:
             continue
-        stop, objective = min(phase['stop'], own), run.config.objective_in(phase['name'])
+        stop, objective = min(phase.stop, own), run.config.objective_in(phase.name)
         objectives.append(objective)
-        masking = masking_of(run.config, phase['name']) or ('—', '—', '—')
+        masking = masking_of(run.config, phase.name) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
-        lines.append(f'| {phase["name"]} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
+        lines.append(f'| {phase.name} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
     told = '. '.join(objective_in_words(run.config, objective) for objective in dict.fromkeys(objectives))
     lines.append(f'\nObjective {told}.' if told else '')
     lines.append(f'Held-out loss: {heldout_loss_of(run.config)}, on documents never trained on.\n')
@@ -375,7 +377,7 @@ def _bullets(lines: Sequence[str]) -> str:
     return ''.join(f'- {line}\n' for line in lines)
 
 
-def _manifest(run: Run[HasTraining] | None, stage: str) -> dict[str, Any]:
+def _manifest(run: Run[HasTraining] | None, stage: str) -> Manifest:
     with contextlib.suppress(InputError):
-        return (run.manifest(stage) if run else None) or {}
-    return {}
+        return (run.manifest(stage) if run else None) or Manifest()
+    return Manifest()

@@ -38,8 +38,9 @@ from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import add_to_claim
+from bioptimus_jax.run.manifests import claim_cells
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
@@ -97,7 +98,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
     # Lets `compare` ignore stale cells of this folder until the stage is finished.
-    add_to_claim(folder, cells={cell.name: cell.fingerprint for cell in cells})
+    claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
     for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
@@ -279,7 +280,7 @@ def _summarise(
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
     own, known = own_models(run.config), TokenStatistics()
     if own:
-        words = (run.manifest('vocab') or {})['counts']['words_counted']
+        words = (run.manifest('vocab') or Manifest()).counts['words_counted']
         known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)

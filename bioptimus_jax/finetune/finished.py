@@ -10,7 +10,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim
 from bioptimus_jax.sets.blurb import true_name
 from bioptimus_jax.storage.files import read_json, read_jsonl
 
@@ -145,7 +145,8 @@ def _cells_of(stage: Path) -> Mapping[Path, str | None] | None:
 
 def claimed(stage: Path) -> dict[Path, str] | None:
     """The cells that an unfinished stage asks for, with their fingerprints; None unless it has said which."""
-    cells = (read_record(stage, STARTED) or {}).get('cells')
+    claim = read_claim(stage)
+    cells = claim.cells if claim else None
     return None if cells is None else {stage / name: fingerprint for name, fingerprint in cells.items()}
 
 

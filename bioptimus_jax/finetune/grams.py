@@ -18,6 +18,7 @@ from bioptimus_jax.finetune.config import HasFinetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.inputs import searchable
 from bioptimus_jax.storage.files import digest, read_json, write_json
@@ -76,7 +77,7 @@ def in_corpus(
     is kept in FOLDER/in_corpus.json; one pass over the corpus serves all others. Raises InputError for a corpus whose
     documents are gone or damaged.
     """
-    content = (run.manifest('corpus') or {}).get('content')
+    content = (run.manifest('corpus') or Manifest()).content
     texts = {name: [_parts(example.words) for example in examples] for name, examples in tests.items()}
     keys = {name: digest([content, of_set]) for name, of_set in texts.items()}
     kept = read_json(folder / FILE) or {}

@@ -12,8 +12,9 @@ from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import failures, summary
 from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
+from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval, recorded
-from bioptimus_jax.storage.files import read_jsonl, remove_folder
+from bioptimus_jax.storage.files import remove_folder
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
@@ -152,8 +153,8 @@ class TokenStatistics:
 
 def token_statistics(surgery: Path, vocab: Path, corpus_words: int) -> TokenStatistics:
     """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
-    tokens = read_jsonl(surgery / TOKENS_FILE)
-    contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
+    tokens = TokenRow.read_lines(surgery / TOKENS_FILE)
+    contexts = {row.token: row.contexts for row in tokens if row.contexts is not None}
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
     # Where pieces hold the space before them, words were counted with it.

@@ -1,12 +1,13 @@
 """How a run is carried out: the section `runtime`. Nothing here changes a result."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self
 
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.config.plugins import Names
 from bioptimus_jax.progress.tracker import TRACKERS
+from bioptimus_jax.records.manifests import Manifest
 
 MOST_WORKERS = 4096  # processes or threads of one machine
 
@@ -101,6 +102,6 @@ class Configuration(Protocol):
         """The same with every setting of its objectives."""
         ...
 
-    def recorded_by(self, manifest: Callable[[str], Mapping[str, Any] | None]) -> Self:
+    def recorded_by(self, manifest: Callable[[str], Manifest | None]) -> Self:
         """The same with every key that the manifests of stages record."""
         ...

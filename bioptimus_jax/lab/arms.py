@@ -15,6 +15,7 @@ from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
@@ -47,7 +48,7 @@ def grouped(runs: Mapping[str, OfRun]) -> dict[str, dict[str, OfRun]]:
 def alone(runs: Sequence[Measures]) -> Arms:
     """Each run an arm, called after its initialisation, with the folder where several have the same."""
     # What the run itself was made with: `compare` reads all of them under one configuration.
-    made_with = [m.manifests.get('surgery', {}).get('config', {}) for m in runs]
+    made_with = [m.manifest_of('surgery').settings for m in runs]
     names = [
         made.get('surgery.strategy', m.run.config.surgery.strategy)
         for m, made in zip(runs, made_with, strict=True)
@@ -221,23 +222,20 @@ def new_tokens(arms: Arms, control: str) -> Table:
 
     def by_seed(seeds: Mapping[Any, Measures], name: str, at: str) -> dict[Any, float]:
         models = {seed: m.cloze_of((PHASE_INITIAL, *m.phases)[when[at]]) for seed, m in seeds.items()}
-        found = {seed: record.get('new_tokens', {}).get(name, {}) for seed, record in models.items()}
-        return {seed: measured.get('nats_per_word', np.nan) for seed, measured in found.items()}
+        return {seed: _nats(found, name) for seed, found in models.items()}
 
     def less(arm: str, name: str, at: str) -> Cell:
         return over_seeds(paired_differences(*(by_seed(arms[x], name, at) for x in (arm, control))), sign='+')
 
-    kinds: dict[str, Any] = next(
-        (r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {}
-    )
+    kinds = next((r.by_class for m in base.values() for r in m.cloze if r.by_class), {})
     vocabularies = {m.content_of('vocab') for m in base.values()}
     others = [
         a for a in arms if a != control and {m.content_of('vocab') for m in arms[a].values()} <= vocabularies
     ]
     columns = [
         Column('word in the corpus, per million', lambda name, at: name),
-        Column('hidden words', lambda name, at: count(kinds[name]['words'])),
-        Column('frequency alone', lambda name, at: fixed(kinds[name]['frequency_nats'])),
+        Column('hidden words', lambda name, at: count(kinds[name].words)),
+        Column('frequency alone', lambda name, at: fixed(kinds[name].frequency_nats)),
         Column('at', lambda name, at: at),
         Column(
             f'{control}, nats / word',
@@ -250,7 +248,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
     )
     absent = f'stage analyze of {control} has not been run, or by an older version.'
-    records = product((name for name in kinds if kinds[name]['words']), when)
+    records = product((name for name in kinds if kinds[name].words), when)
     return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
 
 
@@ -356,9 +354,9 @@ def differences(arms: Arms, control: str) -> Figure:
     return Figure('differences', title, caption, alt, svg)
 
 
-def other_words(records: Iterable[dict[str, Any]]) -> str:
+def other_words(records: Iterable[HiddenWords | None]) -> str:
     """A warning where models were scored on different words, else ''."""
-    several = len({r['mask'] for r in records if 'mask' in r}) > 1
+    several = len({r.mask for r in records if r and r.mask}) > 1
     return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
 
 
@@ -382,6 +380,12 @@ def _models(arms: Arms) -> list[str]:
     return list(dict.fromkeys(name for m in _runs(arms) for name in (PHASE_INITIAL, *m.phases)))
 
 
+def _nats(found: HiddenWords | None, name: str) -> float:
+    """Nats a word of one class of hidden words; NaN where the model has none."""
+    value = found.by_class[name].nats_per_word if found and name in found.by_class else None
+    return np.nan if value is None else value
+
+
 def _both(arms: Arms, arm: str, control: str) -> list[tuple[Measures, Measures]]:
     """The runs of both, for each seed that both have."""
     return [(m, arms[control][seed]) for seed, m in arms[arm].items() if seed in arms[control]]
@@ -399,7 +403,7 @@ def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
 
 def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
     every = ([m.phase_end(model) for model in models] for m in group.values())
-    return next(([float(end['step']) for end in ends if end] for ends in every if all(ends)), None)
+    return next(([float(end.step) for end in ends if end] for ends in every if all(ends)), None)
 
 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:

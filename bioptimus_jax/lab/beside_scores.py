@@ -1,6 +1,7 @@
 """What stands beside the scores of a table: held-out losses, hidden words, geometry of rare and frequent words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.questions import ComparableGroup, Question, Row, pairs_of
@@ -35,9 +36,9 @@ def losses(set_up: ComparableGroup, title: str) -> Table:
 
 def _losses_of(t: Trained) -> dict[str, float]:
     end = t.measures.phase_end(t.model) if t.own and t.config.vocab.kind != 'source' else None
-    if not end or end['frozen_loss'] is None:
+    if not end or end.frozen_loss is None:
         return {}
-    return {FROZEN: end['frozen_loss'], **losses_under(t.measures, t.model)}
+    return {FROZEN: end.frozen_loss, **losses_under(t.measures, t.model)}
 
 
 def hidden_words(set_up: ComparableGroup, title: str) -> Table:
@@ -45,7 +46,7 @@ def hidden_words(set_up: ComparableGroup, title: str) -> Table:
     scored = {
         row.label: own
         for row in set_up.rows
-        if (own := [t for t in row.by_seed.values() if 'mask' in t.measures.cloze_of(t.model)])
+        if (own := [t for t in row.by_seed.values() if (r := t.measures.cloze_of(t.model)) and r.mask])
     }
 
     def cell(measure: str, label: str) -> Cell:
@@ -88,6 +89,6 @@ def _pooled(compared: Sequence[tuple[Row, Row]]) -> dict[str, list[tuple[str, st
     }
 
 
-def _geometry_of(row: Row) -> dict[int | None, dict]:
+def _geometry_of(row: Row) -> dict[int | None, Mapping[str, Any]]:
     found = {seed: geometry.by_model(t.measures).get(t.model) for seed, t in row.by_seed.items()}
     return {seed: record for seed, record in found.items() if record}

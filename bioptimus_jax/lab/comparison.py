@@ -125,7 +125,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
 
     def seen(m: Measures) -> Cell:
         end = next((e for name in reversed(m.phases) if (e := m.phase_end(name))), None)
-        return count(end['step'] * words_per_step(m) if end else None)
+        return count(end.step * words_per_step(m) if end else None)
 
     def phases(m: Measures) -> str:
         return ' → '.join(phase_name(m.run.config, name) for name in m.phases) or 'none'
@@ -145,7 +145,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
         Column('learning rate', setting(rate, NOT_RUN)),
         *each(
             {'corpus': 'corpus', 'vocab': 'vocabulary'},
-            lambda stage, m: m.manifests.get(stage, {}).get('content', NOT_RUN)[:DIGITS],
+            lambda stage, m: (m.content_of(stage) or NOT_RUN)[:DIGITS],
         ),
         Column(
             'models scored', lambda m: ', '.join(dict.fromkeys(r['model'] for r in m.finetuned)) or 'none'

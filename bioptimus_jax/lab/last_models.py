@@ -131,7 +131,8 @@ def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
 
 
 def _frozen_loss(m: Measures) -> float | None:
-    return (m.phase_end(m.phases[-1]) or {}).get('frozen_loss')
+    end = m.phase_end(m.phases[-1])
+    return end.frozen_loss if end else None
 
 
 def _loss_under(m: Measures, setting: str) -> float | None:
@@ -139,7 +140,8 @@ def _loss_under(m: Measures, setting: str) -> float | None:
 
 
 def _nats(m: Measures) -> float | None:
-    return m.hidden_words_of(m.phases[-1]).get('nats_per_word')
+    hidden = m.hidden_words_of(m.phases[-1])
+    return hidden.nats_per_word if hidden else None
 
 
 def _score(m: Measures, dataset: str) -> float | None:
@@ -159,10 +161,11 @@ def _elsewhere(m: Measures, pair: tuple[str, str]) -> float | None:
 def _predicted(m: Measures) -> float | None:
     """Pieces that were predicted in pre-training, in millions: of each stretch between two records its share at the
     later one."""
-    if not m.training or any('realised_rate' not in r for r in m.training):
+    rates = [r.realised_rate for r in m.spent if r.realised_rate is not None]
+    if not rates or len(rates) < len(m.spent):
         return None
-    before = [0, *(r['tokens'] for r in m.training)]
-    return sum((r['tokens'] - b) * r['realised_rate'] for b, r in zip(before, m.training)) / MILLION
+    before = [0, *(r.tokens for r in m.spent)]
+    return sum((r.tokens - b) * rate for b, r, rate in zip(before, m.spent, rates)) / MILLION
 
 
 def _teraflops(m: Measures) -> float | None:

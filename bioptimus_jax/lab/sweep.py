@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -23,6 +22,7 @@ from bioptimus_jax.hosts.config import MOST_WORKERS
 from bioptimus_jax.lab import arms, last_models
 from bioptimus_jax.lab.places import LOG, Here, Program, There
 from bioptimus_jax.progress.console import clock, numbered
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
@@ -194,7 +194,7 @@ class Sweep:
     def _write(self, made: Sequence[Arm]) -> None:
         """results.jsonl and votes.jsonl, records; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
-        write_jsonl(self.workdir / RECORDS, [record_of(name, m) for name, m in measured.items()])
+        write_jsonl(self.workdir / RECORDS, [record_of(name, m).json() for name, m in measured.items()])
         grouped = arms.grouped(measured)
         voted = last_models.votes(grouped)
         write_jsonl(self.workdir / last_models.VOTES, voted)
@@ -273,8 +273,8 @@ class Sweep:
         The first arm is that of the config, chosen or not, so that arms may be made a few at a time.
         """
         reference = (*self.unchosen, *self.arms)[0].run
-        first, own = (run.manifest('vocab') or {} for run in (reference, arm.run))
-        if not _takes_reference(arm) or first.get('content') == own.get('content'):
+        first, own = (run.manifest('vocab') or Manifest() for run in (reference, arm.run))
+        if not _takes_reference(arm) or first.content == own.content:
             return arm.arguments
         return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
 
@@ -307,10 +307,10 @@ def in_rounds(of: Sequence[Arm], control: str = '') -> list[Arm]:
     return [of[number] for *_, number in sorted(places)]
 
 
-def _state(manifest: dict[str, Any] | None) -> str:
+def _state(manifest: Manifest | None) -> str:
     if manifest is None:
         return ''
-    return 'shared' if manifest.get('folder') else clock(manifest.get('seconds', 0))
+    return 'shared' if manifest.folder else clock(manifest.seconds or 0)
 
 
 def _how(arm: Arm, verb: str, code: int) -> str:

@@ -53,7 +53,7 @@ PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
 
 def losses_under(m: Measures, model: str) -> dict[str, float]:
     """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored."""
-    losses = (m.phase_end(model) or {}).get('losses', {})
+    losses = end.losses if (end := m.phase_end(model)) else {}
     return {setting_name(m.run.config.phase[name]): loss for name, loss in losses.items()}
 
 
@@ -258,12 +258,12 @@ def _keys(section: str, settings: Any, left_out: Collection[str] = ()) -> dict[s
 def _contents(m: Measures) -> dict[str, str]:
     """Digests of the corpus and of a vocabulary of its own."""
     own = ('corpus',) if m.run.config.vocab.kind == 'source' else ('corpus', 'vocab')
-    return {stage: m.manifests[stage]['content'][:DIGITS] for stage in own if stage in m.manifests}
+    return {stage: content[:DIGITS] for stage in own if (content := m.content_of(stage))}
 
 
 def _shape(m: Measures) -> dict[str, str]:
     """The architecture: that of a source, or the configured one. A source has a shape of its own, but no dropout."""
-    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    inputs = m.manifest_of('surgery').inputs
     configured = _keys('model', m.run.config.model)
     of_source = [value for name, value in inputs.items() if name.endswith(':config.json')]
     if not of_source:
@@ -293,7 +293,7 @@ def _path_of_rates(m: Measures) -> str:
 
 
 def _source_weights(m: Measures) -> dict[str, str]:
-    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    inputs = m.manifest_of('surgery').inputs
     weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
     if not weights or not m.run.config.surgery.initialisation.source:
         return {}

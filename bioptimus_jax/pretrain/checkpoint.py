@@ -23,7 +23,8 @@ from orbax.checkpoint import checkpoint_managers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
-from bioptimus_jax.run.manifests import MANIFEST, read_record, rerun_hint
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.run.manifests import MANIFEST, read_manifest, rerun_hint
 from bioptimus_jax.storage.files import read_json, sha256
 
 AVERAGE = (
@@ -230,10 +231,10 @@ def load_phase(folder: Path, phase: str) -> Any:
 
 def _check_files(folder: Path, path: Path) -> None:
     """Raise InputError for a file of a checkpoint that is not as in the manifest, which a finished stage has."""
-    files = (read_record(folder) or {}).get('files', {})
+    files = (read_manifest(folder) or Manifest()).files
     for name, entry in files.items():
         file = folder.resolve() / name
-        if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry['sha256']):
+        if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry.sha256):
             what = f'is not what {MANIFEST} says (SHA-256)' if file.is_file() else 'is missing'
             raise InputError(f'{folder / name}: {what}; {rerun_hint(folder)}')
 

@@ -22,13 +22,14 @@ from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.records.metrics import Evaluation
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD, PHASES = 'curriculum.json', 'phases.json'
 """Files of stage pretrain: where its phases are planned, and at which steps the ended ones did."""
-OF_SET = 'entities/'
-"""Prefix, in the record of an evaluation, of a set's name: its F1 from frozen states."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +85,7 @@ def make_schedule(
     experiment: HasTraining,
     counts: RowCounts | Mapping[str, RowCounts],
     order: Sequence[str] = (),
-    record: Collection[dict] = (),
+    record: Collection[PlacedPhase] = (),
 ) -> Schedule:
     """Every phase with its first and last step, in `order` (default: as given); `counts`: of all phases, or of each.
 
@@ -100,7 +101,7 @@ def make_schedule(
             f'config.phase.{longest}.duration: is {numbered(steps[longest], "step")}; '
             f'all phases may have {MOST_STEPS:,}, lower it'
         )
-    ends = {r['name']: r['stop'] for r in record if r.get('ended')}
+    ends = {r.name: r.stop for r in record if r.ended}
     return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
 
 
@@ -133,9 +134,9 @@ def ordered(experiment: HasTraining, difficulty: Mapping[str, float]) -> tuple[s
     return names
 
 
-def recorded_order(experiment: HasTraining, record: Collection[dict]) -> tuple[str, ...]:
+def recorded_order(experiment: HasTraining, record: Collection[PlacedPhase]) -> tuple[str, ...]:
     """The order that the run began with; phases added since come last. Empty for a run that begins."""
-    before = [r['name'] for r in record if r['name'] in experiment.phases]
+    before = [r.name for r in record if r.name in experiment.phases]
     return (*before, *(name for name in experiment.phases if name not in before)) if record else ()
 
 
@@ -164,21 +165,16 @@ def after_evaluation(
     return _consecutive(phases, schedule[-1].stop, ends)
 
 
-EARLY_STOP_METRICS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
-    'heldout': lambda evaluation: float(evaluation['frozen_loss']),
-    ENTITIES: lambda evaluation: 1 - float(np.mean(list(f1_of(evaluation).values()))),
+EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
+    'heldout': lambda evaluation: evaluation.loss,
+    ENTITIES: lambda evaluation: 1 - float(np.mean(list(evaluation.entity_f1.values()))),
 }
 """config.curriculum.pace -> what self-pacing goes by, of the record of an evaluation; the lower the better."""
 
 
-def pace_value(experiment: HasTraining, evaluation: Mapping[str, Any]) -> float:
+def pace_value(experiment: HasTraining, evaluation: Evaluation) -> float:
     """What self-pacing goes by in this run."""
     return EARLY_STOP_METRICS[experiment.curriculum.pace](evaluation)
-
-
-def f1_of(evaluation: Mapping[str, Any]) -> dict[str, float]:
-    """Set -> F1 of its entities from frozen states, by the record of an evaluation; empty where none is named."""
-    return {name.removeprefix(OF_SET): f1 for name, f1 in evaluation.items() if name.startswith(OF_SET)}
 
 
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:
@@ -222,21 +218,17 @@ def kept_names(experiment: HasTraining) -> list[str]:
     return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
 
 
-def read_phases(folder: Path) -> list[dict]:
+def read_phases(folder: Path) -> list[PlacedPhase]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
     record = read_json(folder / RECORD, rerun_hint(folder))
-    if record is None:
-        return []
-    keys = {'name', 'start', 'stop'}
-    if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {rerun_hint(folder)}')
-    return record
+    return [] if record is None else PlacedPhase.read_all(record, str(folder / RECORD), rerun_hint(folder))
 
 
 def write_record(folder: Path, schedule: Schedule) -> None:
     """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
-    record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in schedule]
-    write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, schedule)])
+    write_json(
+        folder / RECORD, plain([PlacedPhase(s.name, s.start, s.stop, s.ended or None) for s in schedule])
+    )
 
 
 def finished_phases(folder: Path) -> list[str]:
@@ -355,19 +347,19 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
     return peak * jnp.where(done < warmup, rising, falling)
 
 
-def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
+def check_continues(before: Sequence[PlacedPhase], schedule: Schedule, step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
     for old, new in itertools.zip_longest(before, schedule[: len(before)]):
         # Nothing of this phase was taken yet, so it and those behind it may change freely.
-        if old['start'] >= step:
+        if old.start >= step:
             return
-        took = f'{step} steps are done, and phase {old["name"]} took steps {old["start"]}-{min(old["stop"], step)}'
-        if new is None or new.name != old['name']:
+        took = f'{step} steps are done, and phase {old.name} took steps {old.start}-{min(old.stop, step)}'
+        if new is None or new.name != old.name:
             raise ConfigError(f'config.phases: {took}; keep it, and at its place')
-        unchanged = (old['start'], old['stop']) == (new.start, new.stop)
+        unchanged = (old.start, old.stop) == (new.start, new.stop)
         # A phase is over once the step after it was taken; the last one of a finished run may still be made longer.
-        running = step < old['stop'] or step == old['stop'] == before[-1]['stop']
-        longer = running and new.start == old['start'] and new.stop >= step
+        running = step < old.stop or step == old.stop == before[-1].stop
+        longer = running and new.start == old.start and new.stop >= step
         if not unchanged and not longer:
             raise ConfigError(
                 f'config.phase.{new.name}.duration: {took}; only phases that are not over can be changed'

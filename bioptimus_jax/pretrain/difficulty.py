@@ -12,7 +12,7 @@ import dataclasses
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from bioptimus_jax.pretrain.config import BY_DIFFICULTY, DIFFICULTY_MEASURES, SE
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.pretrain.units import weight_files
 from bioptimus_jax.progress.console import Console, numbered
+from bioptimus_jax.records.curriculum import MaskedAs, OfSetting, OrderDifficulty, Perplexity, PlacedPhase
 from bioptimus_jax.rows.build import document_parts, one_a_row
 from bioptimus_jax.storage.files import read_json, write_json
 
@@ -42,7 +43,7 @@ def phase_order(
     stage: Callable[[str], Path],
     folder: Path,
     objective: Objective,
-    record: Sequence[dict[str, Any]],
+    record: Sequence[PlacedPhase],
 ) -> tuple[str, ...]:
     """The phases in the order of training, the one of the run's `record` where it has begun; says it in a line.
 
@@ -51,27 +52,28 @@ def phase_order(
     """
     if e.curriculum.order in ('given', SELF_PACED):
         return e.phases
-    measured, by = {}, ''
+    measured: dict[str, Perplexity] = {}
+    by = ''
     if e.curriculum.order in BY_DIFFICULTY:
         measured = decisive(perplexities(console, e, stage, folder, objective), e.curriculum.measure)
         where = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}[e.curriculum.measure]
         by = f', perplexity {where} in brackets'
     order = curriculum.recorded_order(e, record)
     if not order:
-        order = curriculum.ordered(e, {name: of_phase['mean'] for name, of_phase in measured.items()})
+        order = curriculum.ordered(e, {name: of_phase.mean for name, of_phase in measured.items()})
     words = [f'{name} ({_short(measured[name])})' if name in measured else name for name in order]
     console.say(f'pretrain: phases {e.curriculum.order}{by}: {", ".join(words)}')
     return order
 
 
-def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, dict[str, Any]]:
+def decisive(settings: Mapping[str, OfSetting], measure: str) -> dict[str, Perplexity]:
     """Phase -> the perplexity that the order goes by. Raises InputError where a sample has no [MASK]."""
-    found = {name: measured[DIFFICULTY_MEASURES[measure]] for name, measured in settings.items()}
+    found = {name: measured.of(DIFFICULTY_MEASURES[measure]) for name, measured in settings.items()}
     if lacking := [name for name, of_phase in found.items() if of_phase is None]:
         raise InputError(
             f'config.curriculum.samples: under {lacking[0]} one of them has no [MASK]; take fewer, or more text'
         )
-    return found
+    return {name: of_phase for name, of_phase in found.items() if of_phase}
 
 
 def external_inputs(experiment: HasTraining) -> dict[str, Path | str]:
@@ -92,29 +94,35 @@ def external_inputs(experiment: HasTraining) -> dict[str, Path | str]:
 
 def perplexities(
     console: Console, e: HasTraining, stage: Callable[[str], Path], folder: Path, objective: Objective
-) -> dict[str, dict[str, Any]]:
+) -> Mapping[str, OfSetting]:
     """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
     Each is as `perplexity.of_setting` gives it.
     """
-    known = read_json(folder / RECORD)
-    if known is not None and not (isinstance(known, dict) and isinstance(known.get('settings'), dict)):
-        raise InputError(
-            f'{folder / RECORD}: is damaged (no settings); restore it, or delete it to measure again'
-        )
-    if known is not None and set(e.phases) <= known['settings'].keys():
-        return known['settings']
+    value = read_json(folder / RECORD)
+    if value is not None:
+        known = OrderDifficulty.read(value, str(folder / RECORD), 'restore it, or delete it to measure again')
+        if set(e.phases) <= known.settings.keys():
+            return known.settings
     [folder_of_probe] = probe_folders(e, stage).values()
     probe, texts = load_probe(folder_of_probe), documents(e, stage)
     measured = measure(e, probe, texts, objective, progress(console, e, len(texts)))
-    named = {'probe': e.curriculum.probe}
-    write_json(folder / RECORD, {**named, **facts(e, len(texts)), **measured})
-    return measured['settings']
+    record = OrderDifficulty(probe=e.curriculum.probe, **facts(e, len(texts)), **measured._asdict())
+    write_json(folder / RECORD, record.json())
+    return measured.settings
+
+
+class Measured(NamedTuple):
+    """Perplexities of a model by phase, and the rows and pieces of the texts in its own pieces."""
+
+    rows: int
+    pieces: int
+    settings: Mapping[str, OfSetting]
 
 
 def measure(
     e: HasTraining, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
-) -> dict[str, Any]:
+) -> Measured:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
     `objective`: that of the run; the probe is scored by one of its kind, computed in the same way. Raises InputError.
@@ -125,11 +133,8 @@ def measure(
     of_probe = dataclasses.replace(
         objective, config=e, architecture=probe.architecture, vocabulary=probe.subwords, row_pieces=width
     )
-    return {
-        'rows': len(batch['tokens']),
-        'pieces': int(batch['segment_lengths'].sum()),
-        'settings': of_probe.difficulty(probe.parameters, batch, advance),
-    }
+    settings = of_probe.difficulty(probe.parameters, batch, advance)
+    return Measured(len(batch['tokens']), int(batch['segment_lengths'].sum()), settings)
 
 
 def facts(experiment: HasTraining, count: int) -> dict[str, Any]:
@@ -138,8 +143,8 @@ def facts(experiment: HasTraining, count: int) -> dict[str, Any]:
     phases = {}
     for name in experiment.phases:
         phase = experiment.phase[name]
-        phases[name] = {'masking': phase.masking, 'rate': phase.rate, 'corruption': list(phase.corruption)}
-    texts = list(asked.texts) or [HELDOUT]
+        phases[name] = MaskedAs(phase.masking, phase.rate, tuple(phase.corruption))
+    texts = tuple(asked.texts) or (HELDOUT,)
     return dict(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
 
 
@@ -222,8 +227,8 @@ def refuse_training_text(experiment: HasTraining) -> None:
             )
 
 
-def _short(measured: Mapping[str, Any]) -> str:
-    if measured['interval'] is None:
-        return f'{measured["mean"]:.4g}'
-    low, high = measured['interval']
-    return f'{measured["mean"]:.4g} [{low:.4g}, {high:.4g}]'
+def _short(measured: Perplexity) -> str:
+    if measured.interval is None:
+        return f'{measured.mean:.4g}'
+    low, high = measured.interval
+    return f'{measured.mean:.4g} [{low:.4g}, {high:.4g}]'

@@ -13,9 +13,9 @@ import jax
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.curriculum import OF_SET
 from bioptimus_jax.pretrain.objective import Evaluation, Objective
 from bioptimus_jax.pretrain.sharding import gathered
+from bioptimus_jax.records.metrics import ENTITY_SET
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.processes import of_first
 from bioptimus_jax.scoring.frozen import parts_of
@@ -51,9 +51,9 @@ class WithEntities:
         found = [0.0] * len(self.names)
         if self.sets:
             on_device = jax.device_put(model, jax.local_devices()[0])
-            found = [r['f1'] for r in self.sets.records('', self.subwords, architecture, on_device)]
+            found = [r.f1 for r in self.sets.records('', self.subwords, architecture, on_device)]
         for name, f1 in zip(self.names, of_first(found), strict=True):
-            yield f'{OF_SET}{name}', f1
+            yield f'{ENTITY_SET}{name}', f1
 
 
 def with_entities(

@@ -6,12 +6,12 @@ them into metrics.jsonl: a kill leaves at most one interval without a record.
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.progress.console import clock as in_words
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.metrics import Spans, Start
 from bioptimus_jax.run.folder import Run
 
 STAGE = 'clock'
@@ -61,17 +61,24 @@ class Clock:
     def record(self, step: int, ended: bool = False) -> None:
         """Put the spans on record; `ended`: this process has no more to say, so nothing killed it."""
         if self.silent and self.anew:
-            self.run.metrics.write(STAGE, 0, kind='start')
+            self.run.metrics.add(STAGE, Start(step=0))
         self.silent, self.step = False, step
         self.enter(self.span)
         spans = {span: round(seconds, 3) for span, seconds in self.spans.items()}
         began = self.run.began
-        facts = {'kind': 'spans', 'name': f'{began:.3f}', 'began': round(began, 3), 'first': self.first}
-        told = {'computed': self.run.computed_on} if step == (self.first or 0) else {}
-        self.run.metrics.write(STAGE, step, **facts, ended=ended, spans=spans, **told)
+        record = Spans(
+            step=step,
+            name=f'{began:.3f}',
+            began=round(began, 3),
+            first=self.first,
+            ended=ended,
+            spans=spans,
+            computed=self.run.computed_on if step == (self.first or 0) else None,
+        )
+        self.run.metrics.add(STAGE, record)
 
 
-def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def account(records: Sequence[Spans]) -> dict[str, float]:
     """Seconds by span, LOST and IDLE among them, of the records of all processes; they add up to all of the time.
 
     Lost is what a process did beyond the step from which a later one went on, and, where it was killed, the time after
@@ -80,35 +87,35 @@ def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     found, own = dict.fromkeys((*SPANS, LOST, IDLE), 0.0), processes(records)
     for number, of_process in enumerate(own):
         last, later = of_process[-1], own[number + 1 :]
-        again = min((r['first'] for rs in later for r in rs if r['first'] is not None), default=last['step'])
-        kept = [r for r in of_process if r['step'] <= again][-1]  # its first record is at step 0
+        again = min((r.first for rs in later for r in rs if r.first is not None), default=last.step)
+        kept = [r for r in of_process if r.step <= again][-1]  # its first record is at step 0
         for span in SPANS:
-            repeated = last['spans'][span] - kept['spans'][span] if span in REPEATED else 0.0
-            found[span] += last['spans'][span] - repeated
+            repeated = last.spans[span] - kept.spans[span] if span in REPEATED else 0.0
+            found[span] += last.spans[span] - repeated
             found[LOST] += repeated
         if later:
-            idle = max(0.0, later[0][0]['began'] - last['began'] - ran(last))
+            idle = max(0.0, later[0][0].began - last.began - ran(last))
             before = of_process[-2] if len(of_process) > 1 else last
-            unrecorded = 0.0 if last['ended'] else min(idle, ran(last) - ran(before))
+            unrecorded = 0.0 if last.ended else min(idle, ran(last) - ran(before))
             found[LOST] += unrecorded
             found[IDLE] += idle - unrecorded
     return found
 
 
-def processes(records: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+def processes(records: Sequence[Spans]) -> list[list[Spans]]:
     """The records of each process that worked on it, in order; of several at a time the leader's."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for record in sorted(records, key=lambda r: (r['began'], r['time'])):
-        found.setdefault(record['name'], []).append(record)
+    found: dict[str, list[Spans]] = {}
+    for record in sorted(records, key=lambda r: (r.began, r.time)):
+        found.setdefault(record.name, []).append(record)
     return list(found.values())
 
 
-def ran(record: Mapping[str, Any]) -> float:
+def ran(record: Spans) -> float:
     """Seconds from the start of a process to a record of its own."""
-    return sum(record['spans'].values())
+    return sum(record.spans.values())
 
 
-def line(records: Sequence[Mapping[str, Any]]) -> str:
+def line(records: Sequence[Spans]) -> str:
     """The account in one line: shares of the time in which a process ran."""
     found, number = account(records), len(processes(records))
     time_ran = sum(found.values()) - found[IDLE]

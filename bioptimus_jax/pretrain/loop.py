@@ -43,6 +43,8 @@ from bioptimus_jax.pretrain.sharding import (
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Progress
+from bioptimus_jax.records.metrics import Evaluation as Evaluated
+from bioptimus_jax.records.metrics import Spans, Start, Training
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
@@ -54,6 +56,7 @@ from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
 """What the records count from step 0 on."""
+NO_LOSS = 'the objective has to score held-out documents'
 
 
 @dataclasses.dataclass
@@ -128,7 +131,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
         if not clock.silent:
             clock.record(clock.step, ended=True)
     if run.leads:
-        run.console.say(f'pretrain: {goodput.line(run.metrics.of(goodput.STAGE))}')
+        run.console.say(f'pretrain: {goodput.line(Spans.among(run.metrics.of(goodput.STAGE)))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
         'content': digest(
@@ -154,7 +157,7 @@ def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     progress.start_at(step)
     # The start has scores too: they are what every phase is compared with.
     if step == 0:
-        run.metrics.write('pretrain', 0, kind='start', tokens=0)
+        run.metrics.add('pretrain', Start(step=0, tokens=0))
         _evaluate(session, state, 0, phase_end=True)
         clock.record(0)
     try:
@@ -258,17 +261,16 @@ def _objectives(
 def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
     """What a session has behind it, up to the step that it goes on from: evaluations, tokens, what was spent."""
     # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
-    records = [r for r in metrics if r['step'] <= step]
-    last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
+    before = [r for r in metrics if r['step'] <= step]
+    trained, evaluated = Training.among(before), Evaluated.among(before)
+    last = trained[-1] if trained else None
+    both: list[Evaluated | Training] = [*evaluated, *trained]
+    newest = max(both, key=lambda r: r.step, default=None)
     return {
         # At step 0 there may be one of a run that was replaced.
-        'pace_values': {
-            r['step']: curriculum.pace_value(e, r)
-            for r in records
-            if r.get('kind') == 'evaluation' and r['step']
-        },
-        'tokens': next((r['tokens'] for r in reversed(records)), 0),
-        'spent': {name: last.get(name, None if last else 0.0) for name in SPENT},
+        'pace_values': {r.step: curriculum.pace_value(e, r) for r in evaluated if r.step},
+        'tokens': newest.tokens or 0 if newest else 0,
+        'spent': {name: getattr(last, name) if last else 0.0 for name in SPENT},
     }
 
 
@@ -371,7 +373,7 @@ def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoint
     curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
 
-def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
+def _log(session: Session, interval: LogInterval) -> Training:
     """Read the interval (which waits for its steps), stop on a value that is not finite, write one record."""
     values, seconds = interval.read()
     settings = session.run.config.pretrain
@@ -379,18 +381,19 @@ def _log(session: Session, interval: LogInterval) -> dict[str, Any]:
     # Found with the record, not at the step: to ask every step would make the host wait for the device.
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
-    session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
     # An interval never holds two objectives: every phase ends with a record.
     step = values[-1][0]
     objective = session.objectives[session.objective_at(step)]
-    record = watch.summarise(interval, values, seconds, cells, objective)
-    record['joules'] = session.meter.since_last()
-    for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
-        before, here = session.spent[name], record[name]
-        record[name] = session.spent[name] = None if before is None or here is None else before + here
     phase = session.phase_at(step)
-    session.run.metrics.write('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
+    record = watch.summarise(interval, values, seconds, cells, objective, phase, session.tokens)
+    record = dataclasses.replace(record, joules=session.meter.since_last())
+    for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
+        before, here = session.spent[name], getattr(record, name)
+        session.spent[name] = None if before is None or here is None else before + here
+    spent: dict[str, Any] = session.spent
+    record, session.tokens = dataclasses.replace(record, **spent), record.tokens
+    session.run.metrics.add('pretrain', record)
     return record
 
 
@@ -416,14 +419,13 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
-    session.pace_values[step] = curriculum.pace_value(session.run.config, values)
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
-    facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
-    session.run.metrics.write('pretrain', step, **facts, **values, losses=losses)
+    facts = {'step': step, 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
+    record = Evaluated.read({**facts, **values, 'losses': losses}, 'pretrain: an evaluation', NO_LOSS)
+    session.pace_values[step] = curriculum.pace_value(session.run.config, record)
+    session.run.metrics.add('pretrain', record)
     if phase_end:
-        f1s = [
-            f', {name} F1 {100 * f1:.2f} from frozen states' for name, f1 in curriculum.f1_of(values).items()
-        ]
+        f1s = [f', {name} F1 {100 * f1:.2f} from frozen states' for name, f1 in record.entity_f1.items()]
         session.run.console.say(
-            f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}{"".join(f1s)}'
+            f'pretrain: step {step}, end of phase {phase}: held-out loss {record.loss:.4f}{"".join(f1s)}'
         )

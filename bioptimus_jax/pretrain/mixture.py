@@ -3,9 +3,7 @@
 Rows of other corpora are those of other runs, tokenised by the same vocabulary, so nothing is tokenised anew.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.errors import ConfigError
@@ -13,12 +11,13 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
 from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.build import Rows
-from bioptimus_jax.run.manifests import place_of, read_record
+from bioptimus_jax.run.manifests import place_of, read_manifest
 from bioptimus_jax.tokenizer.subwords import READY
 
 
-def open_rows(e: HasTraining, own: Path, vocab: Mapping[str, Any] | None) -> Rows:
+def open_rows(e: HasTraining, own: Path, vocab: Manifest | None) -> Rows:
     """A run's own rows, in the folder `own`, and behind them those of the corpora that its phases name.
 
     `vocab` and errors: as of `check`.
@@ -56,11 +55,11 @@ def names(experiment: HasTraining) -> list[str]:
 
 def contents(experiment: HasTraining) -> dict[str, str]:
     """Which rows those are, for the fingerprint of the stage."""
-    records = {name: read_record(_rows_of(experiment, name)) for name in names(experiment)}
-    return {f'corpora:{name}': record['content'] if record else '' for name, record in records.items()}
+    records = {name: read_manifest(_rows_of(experiment, name)) for name in names(experiment)}
+    return {f'corpora:{name}': record.content or '' if record else '' for name, record in records.items()}
 
 
-def check(e: HasTraining, vocab: Mapping[str, Any] | None) -> None:
+def check(e: HasTraining, vocab: Manifest | None) -> None:
     """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary.
 
     `vocab`: the manifest of the run's own stage, where that is finished.
@@ -68,14 +67,14 @@ def check(e: HasTraining, vocab: Mapping[str, Any] | None) -> None:
     own, rows = _tokenizer(vocab), e.rows
     for name in names(e):
         folder, key = _rows_of(e, name), f'config.corpora.{name}.run'
-        manifest, tokenizer = read_record(folder), _tokenizer(read_record(folder.parent / 'vocab'))
+        manifest, tokenizer = read_manifest(folder), _tokenizer(read_manifest(folder.parent / 'vocab'))
         if not manifest or not tokenizer:
             raise ConfigError(
                 f'{key}: {folder.parent} has no finished stage rows; make it with --config.stages=corpus,vocab,rows '
                 "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
             )
         for kept in ('rows.row_pieces', 'rows.layout'):
-            theirs = manifest['config'].get(kept, default_of(type(e), kept))
+            theirs = manifest.settings.get(kept, default_of(type(e), kept))
             ours = getattr(rows, kept.rpartition('.')[2])
             if theirs != ours:
                 raise ConfigError(
@@ -94,9 +93,9 @@ def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:
     return {name: asked.get(name, 0) for name in (OWN, *names(experiment))}
 
 
-def _tokenizer(manifest: Mapping[str, Any] | None) -> str:
+def _tokenizer(manifest: Manifest | None) -> str:
     """What identifies the tokenizer that a stage vocab has made; empty without one."""
-    return str(manifest['files'][READY]['sha256']) if manifest else ''
+    return manifest.files[READY].sha256 if manifest else ''
 
 
 def _rows_of(experiment: HasTraining, name: str) -> Path:

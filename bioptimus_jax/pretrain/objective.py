@@ -25,6 +25,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
+from bioptimus_jax.records.curriculum import OfSetting
 from bioptimus_jax.rows.build import Block, Rows
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
@@ -266,7 +267,7 @@ class Objective(abc.ABC):
         """Operations for one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
         return training_flops_per_token(self.architecture, attended, predicted)
 
-    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
+    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, OfSetting]:
         """Phase -> `perplexity.of_setting` of those rows; `check` refuses orders by it for an objective without one."""
         raise ConfigError(
             f'config.pretrain.objective: {self.name()} has no perplexity under a masking setting'

@@ -19,6 +19,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, MaskingParams
+from bioptimus_jax.records.curriculum import OfSetting, Perplexity
 from bioptimus_jax.rows.build import Block
 from bioptimus_jax.scoring import student
 
@@ -38,7 +39,7 @@ def by_setting(
     advance: Callable[[float], None] = lambda share: None,
     batch_rows: int = BATCH_ROWS,
     row_shards: int = 1,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, OfSetting]:
     """Phase -> `of_setting` of the model that `losses` scores.
 
     `batch`: rows of one document each, as `Rows.read` gives them. `advance` is called with the share of the work that
@@ -96,26 +97,26 @@ def sums_of(
     return sums
 
 
-def of_setting(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def of_setting(sums: Mapping[str, np.ndarray]) -> OfSetting:
     """`perplexity` over all selected positions and `masked`, `replaced`, `kept` over those kinds alone, each as
     `summary` gives it (None where a sample has no such position), and mean `positions` of a sample by the same names.
 
     `sums`: as `sums_of` gives them.
     """
-    measured: dict[str, Any] = {}
+    measured: dict[str, Perplexity | None] = {}
     positions = {}
     for name, at in {'perplexity': '', **{name: f'{name}_' for name in CORRUPTIONS}}.items():
         losses_S, weights_S = sums[f'{at}loss'], sums[f'{at}weight']
         measured[name] = summary(np.exp(losses_S / weights_S).tolist()) if weights_S.all() else None
         positions[name] = float(weights_S.mean())
-    return {**measured, 'positions': positions}
+    return OfSetting(**measured, positions=positions)
 
 
-def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:
+def summary(perplexities_S: Sequence[float]) -> Perplexity:
     """Geometric mean over the samples, its 95 % interval (None for a single sample), and the samples.
 
     Student's interval is of the mean loss, and then taken to perplexities: they lie on a scale of factors.
     """
     mean, half = student.interval(np.log(perplexities_S).tolist())
-    interval = [math.exp(mean - half), math.exp(mean + half)] if len(perplexities_S) > 1 else None
-    return {'mean': math.exp(mean), 'interval': interval, 'samples': list(perplexities_S)}
+    interval = (math.exp(mean - half), math.exp(mean + half)) if len(perplexities_S) > 1 else None
+    return Perplexity(math.exp(mean), interval, tuple(perplexities_S))

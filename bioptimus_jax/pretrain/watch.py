@@ -12,6 +12,7 @@ import numpy as np
 from bioptimus_jax.pretrain.objective import Objective
 from bioptimus_jax.pretrain.throughput import peak_flops
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.metrics import Training
 
 
 @dataclasses.dataclass
@@ -43,16 +44,23 @@ def summarise(
     seconds: float,
     cells: int,
     objective: Objective,
-) -> dict[str, Any]:
+    phase: str,
+    tokens_before: int,
+) -> Training:
     """One record: the mean loss of the interval's finite steps, the last learning rate, rates per second, what the
-    objective has to tell, model FLOPs and seconds.
+    objective has to tell; FLOPs and seconds are of the interval alone, tokens since step 0.
 
     `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
     """
     good = [metrics for _, metrics in values if metrics['finite']] or [values[-1][1]]
     last = values[-1][1]
     tokens = sum(int(metrics['tokens']) for _, metrics in values)
-    record: dict[str, Any] = {
+    attended, predicted = (sum(float(m[name]) for _, m in values) for name in ('attended', 'predicted'))
+    flops, peak = objective.flops(tokens, attended, predicted), peak_flops()
+    record = {
+        'step': values[-1][0],
+        'phase': phase,
+        'tokens': tokens_before + tokens,
         'loss': float(np.mean([metrics['loss'] for metrics in good])),
         'learning_rate': float(last['learning_rate']),
         'gradient_norm': float(last['gradient_norm']),
@@ -62,22 +70,20 @@ def summarise(
         'input_wait': round(interval.waited / seconds, 4),
         'fill': round(tokens / (cells * len(values)), 4),
         **objective.record([metrics for _, metrics in values], good),
+        'flops': flops,
+        'seconds': seconds,
+        **({'mfu': round(flops / seconds / (peak * jax.device_count()), 4)} if peak else {}),
     }
-    attended, predicted = (sum(float(m[name]) for _, m in values) for name in ('attended', 'predicted'))
-    record['flops'] = objective.flops(tokens, attended, predicted)
-    record['seconds'] = seconds
-    if peak := peak_flops():
-        record['mfu'] = round(record['flops'] / seconds / (peak * jax.device_count()), 4)
-    return record
+    return Training.read(record, f'pretrain: objective {type(objective).__name__}', 'correct what it records')
 
 
-def line(record: dict[str, Any]) -> str:
+def line(record: Training) -> str:
     """A record in a few words, for the progress line."""
-    parts = [f'loss {record["loss"]:.3f}', f'{record["tokens_per_second"]:,.0f} tokens/s']
-    if 'mfu' in record:
-        parts.append(f'MFU {record["mfu"]:.0%}')
-    if record['skipped']:
-        parts.append(f'{numbered(record["skipped"], "step")} skipped')
+    parts = [f'loss {record.loss:.3f}', f'{record.tokens_per_second:,.0f} tokens/s']
+    if record.mfu is not None:
+        parts.append(f'MFU {record.mfu:.0%}')
+    if record.skipped:
+        parts.append(f'{numbered(record.skipped, "step")} skipped')
     return ', '.join(parts)
 
 

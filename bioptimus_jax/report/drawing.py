@@ -208,10 +208,10 @@ def write_figures(figures: Iterable[Figure], folder: Path) -> None:
 def phase_spans(m: Measures) -> list[tuple[str, int, int]]:
     """`(phase, first step, last step)` from the records."""
     spans: dict[str, tuple[int, int]] = {}
-    for record in (*m.training, *m.evaluations):
-        if record['phase'] not in (PHASE_INITIAL, SOURCE):
-            low, high = spans.get(record['phase'], (record['step'], record['step']))
-            spans[record['phase']] = (min(low, record['step']), max(high, record['step']))
+    for record in m.lines:
+        if record.phase not in (PHASE_INITIAL, SOURCE):
+            low, high = spans.get(record.phase, (record.step, record.step))
+            spans[record.phase] = (min(low, record.step), max(high, record.step))
     return [(name, *span) for name, span in sorted(spans.items(), key=lambda item: item[1])]
 
 
@@ -224,12 +224,12 @@ def training_axis(axes: Any, m: Measures) -> None:
         axes.text((start + stop) / 2, 1.01, name, transform=above, ha='center', va='bottom', fontsize=9)
         start = stop
     axes.set_xlabel('step')
-    last = max((*m.training, *m.evaluations), key=lambda r: r['step'], default={})
-    if not last.get('tokens') or not last['step']:
+    last = max(m.lines, key=lambda r: r.step, default=None)
+    if not last or not last.tokens or not last.step:
         return
     units = (1e9, 'billion '), (1e6, 'million '), (1e3, 'thousand '), (1, '')
-    unit, name = next(known for known in units if last['tokens'] >= known[0])
-    a_step = last['tokens'] / last['step'] / unit
+    unit, name = next(known for known in units if last.tokens >= known[0])
+    a_step = last.tokens / last.step / unit
     both_ways = (lambda step: step * a_step, lambda tokens: tokens / a_step)
     below = axes.secondary_xaxis(-0.27, functions=both_ways)
     below.set_xlabel(f'{name}tokens')

@@ -7,7 +7,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.report import page
 from bioptimus_jax.report.resolved import STAGES
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import STARTED, read_record
+from bioptimus_jax.run.manifests import read_claim
 
 FOLDER = 'live'
 
@@ -33,6 +33,6 @@ def follow(run: Run, seconds: float) -> Path:
 
 def _now(run: Run, left: list[str]) -> str:
     """`pretrain, step 1,200`, of the stages that are left the first that has begun."""
-    begun = next((stage for stage in left if read_record(run.workdir / stage, STARTED)), '')
+    begun = next((stage for stage in left if read_claim(run.workdir / stage)), '')
     records = run.metrics.of(begun) if begun else []
     return f'{begun}, step {records[-1]["step"]:,}' if records else begun or f'before {left[0]}'

@@ -18,8 +18,16 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
+from bioptimus_jax.records.corpus import AuditedDocument
+from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
+from bioptimus_jax.records.manifests import Claim, Manifest
+from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
+from bioptimus_jax.records.record import REMEDY, Record
+from bioptimus_jax.records.surgery import TokenRow
+from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record, require_whole
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
@@ -37,13 +45,27 @@ READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
-Records = TypeVar('Records', list, dict)
 Rows = list[dict[str, Any]]
+RecordT = TypeVar('RecordT', bound=Record)
 
 
-def _of(stage: str, file: str, kind: type, *needed: str) -> Any:
-    """A field that is read from a file of a stage, of which each record has the keys `needed`."""
-    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, *needed)})
+def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> Any:
+    """A field that is read from a file of a stage, a list or an object; its entries are of that kind of record."""
+    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of)})
+
+
+def _one(stage: str, file: str, of: type[Record]) -> Any:
+    """A field that is read from a file of a stage, one record; None where there is no file."""
+    return dataclasses.field(default=None, metadata={'of': (stage, file, None, of)})
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredDifficulty:
+    """The perplexities of a model by phase, and what they were measured on."""
+
+    on: Facts
+    model: str
+    settings: Mapping[str, OfSetting]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,24 +73,25 @@ class Measures:
     """Records of one run, in the formats that the stages write; empty where a stage has not been run."""
 
     run: Run
-    training: Rows = dataclasses.field(default_factory=list)
-    evaluations: Rows = dataclasses.field(default_factory=list)
-    clock: Rows = dataclasses.field(default_factory=list)
+    training: list[Training] = dataclasses.field(default_factory=list)
+    spent: list[Spent] = dataclasses.field(default_factory=list)
+    evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
+    clock: list[Spans] = dataclasses.field(default_factory=list)
     finetuned: Rows = dataclasses.field(default_factory=list)
-    cloze: Rows = _of('analyze', 'cloze.json', list)
-    geometry: Rows = _of('analyze', 'geometry.json', list)
+    cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
+    geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
     points: dict[str, Any] = _of('analyze', 'points.json', dict)
-    frozen: Rows = _of('analyze', 'frozen.json', list)
-    snapshots: Rows = _of('analyze', 'snapshots.json', list)
-    new_tokens: Rows = _of('analyze', 'new_tokens.json', list)
-    tokens: Rows = dataclasses.field(default_factory=list)
-    audit: Rows = dataclasses.field(default_factory=list)
-    comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)
-    frequency: dict[str, Any] = _of('vocab', FREQUENCY, dict)
-    entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
+    frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
+    snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
+    new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
+    tokens: list[TokenRow] = dataclasses.field(default_factory=list)
+    audit: list[AuditedDocument] = dataclasses.field(default_factory=list)
+    comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
+    frequency: Frequency | None = _one('vocab', FREQUENCY, Frequency)
+    entities: Entities | None = _one('analyze', 'entities.json', Entities)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
-    difficulty: Rows = dataclasses.field(default_factory=list)
-    encoded: Rows = dataclasses.field(default_factory=list)
+    difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
+    encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
     statistics: Rows = _of('finetune', 'statistics.json', list)
     slices: Rows = _of('finetune', 'slices.json', list)
     crossed: Rows = _of('finetune', 'crossed.json', list)
@@ -76,9 +99,9 @@ class Measures:
     labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
     search: dict[str, Any] = _of('finetune', search.FILE, dict)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
-    curriculum: Rows = _of('pretrain', CURRICULUM, list, 'name', 'stop')
-    manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    begun: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
+    manifests: dict[str, Manifest] = dataclasses.field(default_factory=dict)
+    begun: dict[str, Claim] = dataclasses.field(default_factory=dict)
     """The configuration of every stage that has begun and not ended."""
     gaps: str = ''
     """What finished stages have written and is not there any more, in words."""
@@ -91,29 +114,38 @@ class Measures:
     @property
     def keeps_vocabulary(self) -> bool:
         """Whether the pieces are those of the source: as configured, or as stage vocab found."""
-        different = [self.comparison.get(tokens) for tokens in ('new', 'lost')]
-        return self.run.config.vocab.kind == 'source' or different == [0, 0]
+        found = self.comparison
+        same = found is not None and (found.new, found.lost) == (0, 0)
+        return self.run.config.vocab.kind == 'source' or same
+
+    def manifest_of(self, stage: str) -> Manifest:
+        """The manifest of a stage, an empty one where it is not finished."""
+        return self.manifests.get(stage, Manifest())
 
     def content_of(self, stage: str) -> str | None:
         """The digest of what a stage wrote."""
-        return self.manifests.get(stage, {}).get('content')
+        return self.manifest_of(stage).content
 
     def rows_of(self, split: str = 'train') -> dict[str, Any]:
         """What stage rows counted of a split; {} where it has not been run."""
-        return (self.manifests.get('rows') or {}).get('counts', {}).get(split, {})
+        return self.manifest_of('rows').counts.get(split, {})
 
     @property
     def phases(self) -> list[str]:
         """Phases in the order of training, which the run may have computed; before it begins, in the order given."""
         if not self.trains:
             return []
-        given, trained = self.run.config.phases, [r['name'] for r in self.curriculum]
+        given, trained = self.run.config.phases, [r.name for r in self.curriculum]
         return [n for n in trained if n in given] + [n for n in given if n not in trained]
 
     @property
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
-        seen = [r['model'] for r in (*self.finetuned, *self.cloze, *self.geometry)]
+        seen = [
+            *(r['model'] for r in self.finetuned),
+            *(r.model for r in self.cloze),
+            *(r.model for r in self.geometry),
+        ]
         return self.in_order([*seen, *[PHASE_INITIAL] * self.trains, *self.phases])
 
     def in_order(self, models: Iterable[str]) -> list[str]:
@@ -145,17 +177,22 @@ class Measures:
     def step_of(self, model: str) -> int | None:
         """The pre-training step at which a phase ended or a snapshot was kept, or None where it is not known."""
         end = self.phase_end(model)
-        return end['step'] if end else self.kept_steps.get(model)
+        return end.step if end else self.kept_steps.get(model)
+
+    @property
+    def lines(self) -> list[Training | Evaluation]:
+        """What pre-training has put on record."""
+        return [*self.training, *self.evaluations]
 
     @property
     def held_out(self) -> dict[int, float]:
         """Held-out losses by step, in nats a piece; some older records have the steps alone."""
-        return {e['step']: e['frozen_loss'] for e in self.evaluations if e['frozen_loss'] is not None}
+        return {e.step: e.frozen_loss for e in self.evaluations if e.frozen_loss is not None}
 
-    def phase_end(self, phase: str) -> dict[str, Any] | None:
+    def phase_end(self, phase: str) -> Evaluation | None:
         """The evaluation at the end of a phase ('initial': before the first step), or None."""
         for record in reversed(self.evaluations):
-            if record['phase'] == phase and (phase == PHASE_INITIAL or record.get('phase_end')):
+            if record.phase == phase and (phase == PHASE_INITIAL or record.phase_end):
                 return record
         return None
 
@@ -224,16 +261,16 @@ class Measures:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
 
-    def cloze_of(self, model: str) -> dict[str, Any]:
-        return next((r for r in self.cloze if r['model'] == model), {})
+    def cloze_of(self, model: str) -> HiddenWords | None:
+        return next((r for r in self.cloze if r.model == model), None)
 
-    def hidden_words_of(self, model: str) -> dict[str, Any]:
+    def hidden_words_of(self, model: str) -> HiddenWords | None:
         """Hidden words of a model, snapshots too; see `cloze_of`."""
-        return next((r for r in (*self.cloze, *self.snapshots) if r['model'] == model), {})
+        return next((r for r in (*self.cloze, *self.snapshots) if r.model == model), None)
 
     def frozen_f1(self, model: str, dataset: str) -> float | None:
         """The F1, in percent, of entities from the frozen states of a model; None where it was not measured."""
-        found = (r['f1'] for r in self.frozen if (r['model'], r['set']) == (model, dataset))
+        found = (r.f1 for r in self.frozen if (r.model, r.set) == (model, dataset))
         return next((100 * f1 for f1 in found), None)
 
 
@@ -263,31 +300,33 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
     pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
+    training = Training.among(pretrain)
     folders = {stage: stage_folder(run, stage) for stage in READ}
     files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
     if not details:
         del files['points']
     return Measures(
         run=run,
-        training=[r for r in pretrain if r.get('kind') == 'train'],
-        evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        clock=stage_metrics(run, 'pretrain', goodput.STAGE),
+        training=training,
+        spent=[line.spent for line in training],
+        evaluations=Evaluation.among(pretrain),
+        clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
-        tokens=_lines(folders['surgery'] / TOKENS_FILE) if details else [],
-        audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
-        probe=_read(run.workdir / PROBE, dict, 'variants'),
+        tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
+        audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
+        probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
-        encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
+        encoded=Encoded.among(stage_metrics(run, 'surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
         gaps=gaps,
-        **{name: _read(folders[stage] / file, *read) for name, (stage, file, *read) in files.items()},
+        **{name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()},
     )
 
 
-def _begun(run: Run) -> dict[str, dict[str, Any]]:
-    claims = {s: read_record(run.workdir / s, STARTED) for s in run.config.stages if not run.manifest(s)}
-    return {stage: {'config': claim.get('config', {})} for stage, claim in claims.items() if claim}
+def _begun(run: Run) -> dict[str, Claim]:
+    claims = {s: read_claim(run.workdir / s) for s in run.config.stages if not run.manifest(s)}
+    return {stage: claim for stage, claim in claims.items() if claim}
 
 
 def _gaps(run: Run) -> str:
@@ -319,15 +358,17 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return leaves
 
 
-def _difficulty(run: Run) -> Rows:
+def _difficulty(run: Run) -> list[MeasuredDifficulty]:
     """A record for every model that was measured: by the verb, and for the order of the curriculum."""
-    asked = _read(run.workdir / DIFFICULTY, dict, 'models')
-    of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict, 'settings', 'probe')
-    shared = {name: value for name, value in asked.items() if name != 'models'}
-    records = [{**shared, **r} for r in asked.get('models', ())]
-    # Records of older versions have no kinds of positions.
-    known = of_order and all(isinstance(s['positions'], dict) for s in of_order['settings'].values())
-    return records + ([{'model': of_order['probe'], **of_order}] if known else [])
+    found, path = [], run.workdir / DIFFICULTY
+    if (value := read_json(path)) is not None:
+        asked = Difficulty.read(value, str(path), 'run `bioptimus difficulty` again')
+        found = [MeasuredDifficulty(asked, r.model, r.settings) for r in asked.models]
+    path = stage_folder(run, 'pretrain') / DIFFICULTY
+    if (value := read_json(path)) is not None:
+        order = OrderDifficulty.read(value, str(path), REMEDY)
+        found.append(MeasuredDifficulty(order, order.probe, order.settings))
+    return found
 
 
 def _cells(folder: Path) -> Rows:
@@ -337,7 +378,7 @@ def _cells(folder: Path) -> Rows:
         return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]
     cells = []
     for file in sorted(folder.glob(CELLS)):
-        record = _read(file, dict, 'devel', 'test')
+        record = _read(file, dict, None, 'devel', 'test')
         if asked is None or asked.get(file.parent) == record.get('print'):
             model, dataset, setting, seed = file.parts[-5:-1]
             place = {'model': model, 'dataset': dataset, 'setting': setting}
@@ -345,16 +386,22 @@ def _cells(folder: Path) -> Rows:
     return cells
 
 
-def _read(path: Path, kind: type[Records], *needed: str) -> Records:
+def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed: str) -> Any:
     """The records of a file, or none of them where it does not exist. Raises InputError."""
     value = read_json(path)
     if value is None:
-        return kind()
+        return kind and kind()
+    if of:
+        return of.read_all(value, str(path)) if kind is list else of.read(value, str(path))
     records = value if isinstance(value, list) else [value]
-    fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
+    fits = isinstance(value, kind or object) and all(isinstance(record, dict) for record in records)
     if not fits or any(key not in record for record in records for key in needed):
-        raise InputError(f'{path}: is damaged (other JSON than was written); rerun the stage that made it')
+        raise InputError(f'{path}: is damaged (other JSON than was written); {REMEDY}')
     return value
+
+
+def _records(kind: type[RecordT], path: Path) -> list[RecordT]:
+    return kind.read_lines(path) if path.exists() else []
 
 
 def _lines(path: Path) -> Rows:

@@ -249,19 +249,20 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
     found = list(gains)
     first, ends = m.phase_end(PHASE_INITIAL), [e for p in m.phases if (e := m.phase_end(p))]
     if first and ends:
-        best = min(ends, key=lambda e: e['frozen_loss'])
-        fell = f'{first["frozen_loss"]:.2f} → {best["frozen_loss"]:.2f}'
-        found.append((fell, f'held-out loss, step 0 to {best["phase"]}'))
+        best = min(ends, key=lambda e: e.loss)
+        fell = f'{first.loss:.2f} → {best.loss:.2f}'
+        found.append((fell, f'held-out loss, step 0 to {best.phase}'))
     last = m.phases[-1] if m.phases else ''
     before, after = m.cloze_of(PHASE_INITIAL), m.cloze_of(last)
-    if 'word_accuracy' in before and 'word_accuracy' in after:
-        change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
+    right = [r.word_accuracy for r in (before, after) if r and r.word_accuracy is not None]
+    if len(right) == 2:
+        change = f'{right[0]:.1%} → {right[1]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in () if gains else m.datasets[:3]:
         if top := gain.best_on_devel(m, dataset, m.models):
             test, label = statistics.fmean(m.scores(top, dataset)), m.task(dataset).metric.label
             found.append((f'{test:.1f}', f'test {label} on {dataset}, best on devel: {m.label(top)}'))
-    seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
+    seconds = sum(manifest.seconds or 0 for manifest in m.manifests.values())
     return [*found, (clock(seconds), 'for all finished stages')] if seconds else found
 
 

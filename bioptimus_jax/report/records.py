@@ -14,6 +14,10 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.analysis import Shape
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.metrics import EncodedFlops, Spent
+from bioptimus_jax.records.runs import KeptClaim, KeptManifest, RunRecord
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
@@ -22,58 +26,45 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
-OF_A_MANIFEST = ('config', 'content', 'inputs', 'counts', 'seconds')
-OF_TRAINING = ('step', 'tokens', 'flops', 'seconds', 'joules', 'tokens_per_second', 'realised_rate')
-NOT_OF_AN_EVALUATION = ('stage', 'time', 'kind')
-NEEDED: dict[str, tuple[str, ...]] = {
-    'cloze': ('model',),
-    'finetuned': ('model', 'dataset', 'seed', 'devel', 'test'),
-    'evaluations': ('step', 'phase', 'frozen_loss'),
-    'training': ('step', 'tokens'),
-    'geometry': ('model',),
-    'encoded': ('flops',),
-}
-"""Lists of a record, and what each of their entries has."""
-OPTIONAL = {
-    **dict.fromkeys(('statistics', 'crossed', 'frozen', 'snapshots', 'curriculum'), list),
-    'begun': dict,
-}
-"""Measures of a record where a run has them."""
-OF_OPTIONAL = {'curriculum': ('name', 'stop')}
+OF_A_CELL = ('model', 'dataset', 'seed', 'devel', 'test')
+"""Keys of a fine-tuning that every table needs."""
+REMEDY = f'`bioptimus sweep`, and `bioptimus report` of run folders, write {RECORDS}'
 
 
 class Recorded(Run):
     """A run of which the record is left. It has a name, a configuration and manifests, and no folder."""
 
-    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, dict[str, Any]]):
+    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, Manifest]):
         self.workdir, self.config, self.manifests = place, experiment, manifests
         self.leads, self.mirror = True, None
         self.console, self.metrics = Console(quiet=True), MetricsLog(place)
 
-    def manifest(self, stage: str) -> dict[str, Any] | None:
+    def manifest(self, stage: str) -> Manifest | None:
         return self.manifests.get(stage)
 
 
-def record_of(name: str, m: Measures) -> dict[str, Any]:
+def record_of(name: str, m: Measures) -> RunRecord:
     """What `measures_of` needs, and the seconds of the stages that the run made itself."""
-    manifests = {s: {key: x[key] for key in OF_A_MANIFEST if key in x} for s, x in m.manifests.items()}
-    own = [s for s, of_stage in m.manifests.items() if 'seconds' in of_stage and not of_stage.get('folder')]
-    return {
-        'arm': name,
-        'cloze': m.cloze,
-        'finetuned': [_cell(m, cell) for cell in m.finetuned],
-        'seconds': {s: found['seconds'] for s, found in manifests.items() if s in own},
-        'phases': m.phases,
-        'evaluations': [
-            {key: value for key, value in e.items() if key not in NOT_OF_AN_EVALUATION} for e in m.evaluations
-        ],
-        'training': _training(m),
-        'kept_steps': m.kept_steps,
-        'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
-        'geometry': [_without_replicates(record) for record in m.geometry],
-        'manifests': manifests,
-        **{name: value for name in OPTIONAL if (value := getattr(m, name))},
-    }
+    own = {s: x.seconds for s, x in m.manifests.items() if x.seconds is not None and not x.folder}
+    return RunRecord(
+        arm=name,
+        cloze=tuple(m.cloze),
+        finetuned=tuple(_cell(m, cell) for cell in m.finetuned),
+        seconds=own,
+        phases=tuple(m.phases),
+        evaluations=tuple(m.evaluations),
+        training=tuple(_spent(m)),
+        kept_steps=m.kept_steps,
+        encoded=(EncodedFlops(effort_at(m, 0).flops),) if m.encoded else (),
+        geometry=tuple(Shape(x.model, *map(_without_replicates, (x.rows, x.words))) for x in m.geometry),
+        manifests={stage: KeptManifest.of(manifest) for stage, manifest in m.manifests.items()},
+        statistics=tuple(m.statistics) or None,
+        crossed=tuple(m.crossed) or None,
+        frozen=tuple(m.frozen) or None,
+        snapshots=tuple(m.snapshots) or None,
+        curriculum=tuple(m.curriculum) or None,
+        begun={stage: KeptClaim(claim.settings) for stage, claim in m.begun.items()} or None,
+    )
 
 
 def named(runs: Sequence[Measures]) -> dict[str, Measures]:
@@ -86,45 +77,46 @@ def named(runs: Sequence[Measures]) -> dict[str, Measures]:
 
 
 def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
-    """Records of several runs."""
-    return [record_of(name, m) for name, m in named(runs).items()]
+    """Records of several runs, as the lines of RECORDS have them."""
+    return [record_of(name, m).json() for name, m in named(runs).items()]
 
 
-def check(record: dict[str, Any], where: str) -> dict[str, Any]:
-    """The record. Raises InputError where it is of something else, or of an older version."""
-    flaw = _flaw(record)
-    if flaw:
-        raise InputError(
-            f'{where}: is not a record of a run ({flaw}); `bioptimus sweep`, and `bioptimus report` of run folders,'
-            f' write {RECORDS}'
-        )
+def read_record(line: Mapping[str, Any], where: str) -> RunRecord:
+    """The record of a line. Raises InputError where it is of something else, or of another version."""
+    record = RunRecord.read(line, where, REMEDY)
+    flaws = [
+        f'finetuned: entry {number}: without the key {key!r}'
+        for number, cell in enumerate(record.finetuned, 1)
+        for key in OF_A_CELL
+        if key not in cell
+    ]
+    if Path(record.arm).is_absolute() or '..' in Path(record.arm).parts:
+        flaws.append('arm is not a name')
+    if flaws:
+        raise InputError(f'{where}: is damaged ({flaws[0]}); {REMEDY}')
     return record
 
 
-def _flaw(record: Mapping[str, Any]) -> str:
-    kinds = {'arm': str, 'phases': list, 'manifests': dict, 'kept_steps': dict, **dict.fromkeys(NEEDED, list)}
-    kinds |= {name: kind for name, kind in OPTIONAL.items() if name in record}
-    for name, kind in kinds.items():
-        if not isinstance(record.get(name), kind):
-            return f'{name} is missing, or not of type {kind.__name__}'
-    if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
-        return 'arm is not a name'
-    for name, keys in (NEEDED | OF_OPTIONAL).items():
-        for entry in record.get(name, ()):
-            lacking = [key for key in keys if not isinstance(entry, dict) or key not in entry]
-            if lacking:
-                return f'an entry of {name} has no {lacking[0]}'
-    return ''
-
-
-def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
-    """The measures of a checked record; `place` is where a run of that name would lie."""
-    known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
-    known |= {name: record[name] for name in OPTIONAL if name in record}
-    known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
-    experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
-    known['run'] = Recorded(place, experiment, record['manifests'])
-    return Measures(**known)
+def measures_of(record: RunRecord, place: Path, experiment: Experiment) -> Measures:
+    """The measures of a record; `place` is where a run of that name would lie."""
+    manifests = {stage: kept.manifest for stage, kept in record.manifests.items()}
+    return Measures(
+        run=Recorded(place, dataclasses.replace(experiment, phases=record.phases), manifests),
+        spent=list(record.training),
+        evaluations=list(record.evaluations),
+        finetuned=[{'setting': STANDARD, **cell} for cell in record.finetuned],
+        cloze=list(record.cloze),
+        geometry=list(record.geometry),
+        frozen=list(record.frozen or ()),
+        snapshots=list(record.snapshots or ()),
+        encoded=record.encoded,
+        statistics=[dict(one) for one in record.statistics or ()],
+        crossed=[dict(one) for one in record.crossed or ()],
+        kept_steps=dict(record.kept_steps),
+        curriculum=list(record.curriculum or ()),
+        manifests=manifests,
+        begun={stage: kept.claim for stage, kept in (record.begun or {}).items()},
+    )
 
 
 def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
@@ -134,16 +126,16 @@ def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
     return cell
 
 
-def _training(m: Measures) -> list[dict[str, Any]]:
+def _spent(m: Measures) -> list[Spent]:
     """What was spent up to each evaluation and each model that was kept, and what the objective told there."""
-    steps = sorted({e['step'] for e in m.evaluations} | set(m.kept_steps.values()))
-    last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
-    kept = {r['step']: r for r in last if r}.values()
-    return [{key: r[key] for key in (*OF_TRAINING, *told(m)) if key in r} for r in kept]
+    steps = sorted({e.step for e in m.evaluations} | set(m.kept_steps.values()))
+    last = (next((r for r in reversed(m.spent) if r.step <= step), None) for step in steps)
+    kept, names = {r.step: r for r in last if r}.values(), told(m)
+    return [dataclasses.replace(r, told={n: r.told[n] for n in names if n in r.told}) for r in kept]
 
 
 def _without_replicates(value: Any) -> Any:
     """Measures without the replicates of their intervals over words, which say nothing across runs."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
     return value

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.extensions import NotInstalled
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.records.manifests import Begun
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_record
+from bioptimus_jax.run.manifests import MANIFEST, read_claim, read_manifest
 from bioptimus_jax.storage.files import numbered_jsonl
 
 STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
@@ -49,15 +49,14 @@ def experiment_of(folder: Path) -> Experiment:
     return _experiment(manifests, folder)
 
 
-def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
+def _experiment(manifests: Mapping[str, Begun], folder: Path) -> Experiment:
     resolved = config.defaults()
     resolved.stages = tuple(manifests)
     found = []
     for stage, manifest in manifests.items():
-        recorded = manifest.get('config') if isinstance(manifest, dict) else None
-        if not isinstance(recorded, dict):
+        if manifest.config is None:
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
-        found.append(recorded)
+        found.append(manifest.config)
     try:
         return Experiment.overlaid(resolved, found)
     except NotInstalled:
@@ -72,10 +71,9 @@ def _recorded(file: Path) -> list[Measures]:
     """Measures of every line of a file of records. Raises InputError that names the line."""
     found = []
     for number, line in numbered_jsonl(file, 'restore the file'):
-        record = records.check(line, f'{file}, line {number}')
-        known = {**record.get('begun', {}), **record['manifests']}
-        manifests = {stage: known[stage] for stage in STAGES if stage in known}
-        place = file / record['arm']
+        record = records.read_record(line, f'{file}, line {number}')
+        place = file / record.arm
+        manifests = {stage: record.stages[stage] for stage in STAGES if stage in record.stages}
         found.append(records.measures_of(record, place, _experiment(manifests, place)))
     if not found:
         raise InputError(f'{file}: holds no record; give {records.RECORDS} of a sweep')
@@ -86,5 +84,5 @@ def _is_run(folder: Path) -> bool:
     return folder.is_dir() and any(_manifest(folder, stage) for stage in STAGES)
 
 
-def _manifest(folder: Path, stage: str) -> Any:
-    return read_record(folder / stage) or read_record(folder / stage, STARTED)
+def _manifest(folder: Path, stage: str) -> Begun | None:
+    return read_manifest(folder / stage) or read_claim(folder / stage)

@@ -20,6 +20,7 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.remote.inputs import READ_BY
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress.console import clock
+from bioptimus_jax.records.manifests import Claim, FileEntry, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.fingerprint import (
     changes_between,
@@ -35,9 +36,7 @@ from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import alone, digest, is_left, write_json
 
 
-def execute(
-    run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False
-) -> dict[str, Any]:
+def execute(run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False) -> Manifest:
     """`bring_up_to_date` while no other process works on the same stage of the same run.
 
     What can be refused from settings and small files is refused before anything is written.
@@ -54,7 +53,7 @@ def execute(
 
 def bring_up_to_date(
     run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False
-) -> dict[str, Any]:
+) -> Manifest:
     """Bring one stage up to date and return its manifest.
 
     A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused
@@ -78,12 +77,12 @@ def bring_up_to_date(
     return _make(run, stage, wanted, found)
 
 
-def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.StageState:
+def _look(run: Run[Any], stage: Stage, wanted: Claim) -> manifests.StageState:
     """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
     folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
     if manifest is None:
         run.fetch(stage.name)  # what an earlier attempt has left
-    claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
+    claim = None if manifest else manifests.read_claim(folder)
     found = manifests.StageState(manifest, claim)
     if not found.begun:
         return dataclasses.replace(found, refusal=_refuse_strange(folder))
@@ -93,7 +92,7 @@ def _look(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> manifests.Stag
     # Only now, as it may read gigabytes: the checksums of what is finished and would be kept.
     if refusal or not manifest or stage.always:
         return found
-    flaws, place = run.flaws(stage.name), Path(manifest.get('folder', folder))
+    flaws, place = run.flaws(stage.name), Path(manifest.folder or folder)
     try:  # what is missing is made again here, and in no other run
         manifests.require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
     except InputError as error:
@@ -111,7 +110,7 @@ def _refuse_strange(folder: Path) -> ConfigError | None:
     )
 
 
-def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.StageState) -> dict[str, Any]:
+def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageState) -> Manifest:
     """Make the stage, or go on with it, and return its manifest.
 
     Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
@@ -127,36 +126,40 @@ def _make(run: Run[Any], stage: Stage, wanted: dict[str, Any], found: manifests.
         # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
     # The claim keeps what was begun before: entries that are left out for once must not come back as others.
-    begun = (found.begun or {}).get('config', {})
-    write_json(folder / manifests.STARTED, {**wanted, 'config': {**begun, **wanted['config']}})
+    begun = found.begun.settings if found.begun else {}
+    claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
+    write_json(folder / manifests.STARTED, claim.json())
     run.saved(now=True)
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say_of(stage.name, stage.summary)
     for name in found.missing:
         run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
     counts = _build(run, stage, folder, found)
-    records = _records(run, stage)
-    for name in set(found.missing) - records['files'].keys():
+    files, metrics = _records(run, stage)
+    for name in set(found.missing) - files.keys():
         run.console.say(
             f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
         )
-    sums = {name: entry['sha256'] for name, entry in records['files'].items()}
-    origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
-    manifest = {
-        'stage': stage.name,
-        **wanted,
-        'content': counts.pop('content', None) or digest(sums),
-        'counts': counts,
-        **records,
-        'versions': manifests.versions(),
-        **({'computed': run.computed_on} if run.computed_on else {}),
-        **({'origins': origins} if origins else {}),
-        'seconds': round(time.monotonic() - started, 1),
-    }
+    sums = {name: entry.sha256 for name, entry in files.items()}
+    origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]}
+    seconds = round(time.monotonic() - started, 1)
+    manifest = Manifest(
+        stage=stage.name,
+        config=wanted.config,
+        inputs=wanted.inputs,
+        content=counts.pop('content', None) or digest(sums),
+        counts=counts,
+        files=files,
+        metrics=metrics,
+        versions=manifests.versions(),
+        computed=run.computed_on or None,
+        origins=origins or None,
+        seconds=seconds,
+    )
     manifests.write_manifest(folder, manifest)
     _clear(run, stage)
     run.saved(now=True)
-    run.say_of(stage.name, f'done in {clock(manifest["seconds"])}')
+    run.say_of(stage.name, f'done in {clock(seconds)}')
     return manifest
 
 
@@ -179,9 +182,11 @@ def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageStat
         left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
         if left is manifests.FolderOutcome.FINISHED and found.manifest:
             # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
-            records = _records(run, stage)
-            files = {**found.manifest.get('files', {}), **records['files']}
-            manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
+            files, metrics = _records(run, stage)
+            files = {**found.manifest.files, **files}
+            manifests.write_manifest(
+                folder, dataclasses.replace(found.manifest, files=files, metrics=metrics)
+            )
         elif left is manifests.FolderOutcome.NOTHING:
             _remove(folder)
         raise
@@ -198,12 +203,12 @@ def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageStat
         raise
 
 
-def _records(run: Run[Any], stage: Stage) -> dict[str, Any]:
+def _records(run: Run[Any], stage: Stage) -> tuple[dict[str, FileEntry], str]:
     """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
     checksums = run.checksums()
     files = manifests.listed(run.workdir / stage.name, checksums)
     checksums.save()
-    return {'files': files, 'metrics': digest(run.metrics.of(stage.name))}
+    return files, digest(run.metrics.of(stage.name))
 
 
 def _remove(folder: Path) -> None:
@@ -231,7 +236,7 @@ def _clear(run: Run[Any], stage: Stage, scratch: bool = True) -> None:
         shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
 
 
-def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str, Any] | None:
+def _from_base(run: Run[Any], stage: Stage, wanted: Claim) -> Manifest | None:
     """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
     if run.mirror and run.config.runtime.base_run:
         raise ConfigError(
@@ -242,22 +247,21 @@ def _from_base(run: Run[Any], stage: Stage, wanted: dict[str, Any]) -> dict[str,
     bases = [Path(base) for base in run.config.runtime.base_run]
     below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
     for folder in (place / stage.name for base in bases for place in (base, *below[base])):
-        manifest = manifests.read_record(folder)
+        manifest = manifests.read_manifest(folder)
         if manifest is None or changes_between(run, manifest, wanted):
             continue
         # A base may have taken the stage from a third run: its own folder then holds the manifest alone.
-        manifest['folder'] = manifest.get('folder') or str(folder.resolve())
+        place = manifest.folder or str(folder.resolve())
+        manifest = dataclasses.replace(manifest, folder=place)
         # Compared now: the files are somebody else's, and may have changed since their stage was done.
-        flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
+        flaws = manifests.find_flaws(Path(place), manifest, remembered)
         if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]
-            run.console.say(
-                f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing'
-            )
+            run.console.say(f'{stage.name}: not taken from {place}, whose {name} is damaged or missing')
             continue
         remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)
         manifests.write_manifest(run.workdir / stage.name, manifest)
-        run.say_of(stage.name, f'taken from {manifest["folder"]}')
+        run.say_of(stage.name, f'taken from {place}')
         return manifest
     return None

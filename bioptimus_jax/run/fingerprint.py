@@ -10,7 +10,8 @@ from typing import Any
 from bioptimus_jax.config.fields import default_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Configuration
-from bioptimus_jax.progress.tracker import check_trackers as check_trackers
+from bioptimus_jax.progress.tracker import check_trackers
+from bioptimus_jax.records.manifests import Begun, Claim
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, plug_ins
@@ -71,11 +72,11 @@ def check_settings(run: Run[Any], stage: Stage, replace: bool) -> list[str]:
     """
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
-    previous = manifest or manifests.read_record(folder, manifests.STARTED)
+    previous: Begun | None = manifest or manifests.read_claim(folder)
     if replace or not previous or (not manifest and is_empty(folder)):
         return []
-    wanted = {'config': settings_of(run, stage), 'inputs': {}}
-    before = {**previous, 'inputs': {}}
+    wanted = Claim(config=settings_of(run, stage))
+    before = dataclasses.replace(previous, inputs={})
     changes = changes_between(run, before, wanted)
     if refusal := refusal_of(folder, stage, changes, before, wanted):
         raise refusal
@@ -98,14 +99,15 @@ def check_inputs(run: Run[Any], stage: Stage, replace: bool) -> Seen:
     """
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
-    previous = manifest or manifests.read_record(folder, manifests.STARTED)
+    previous: Begun | None = manifest or manifests.read_claim(folder)
     if replace or stage.always or not previous or (not manifest and is_empty(folder)):
         return Seen()
-    before, remembered = previous.get('inputs', {}), run.checksums()
+    before, remembered = previous.inputs, run.checksums()
     inputs: dict[str, Any] = {}
     unread = []
     for name in stage.needs(run):
-        inputs[name] = (run.manifest(name) or {}).get('content', before.get(name))
+        manifest = run.manifest(name)
+        inputs[name] = manifest.content if manifest and manifest.content else before.get(name)
     for name, value in external_inputs(stage, run.config).items():
         inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value
         if inputs[name] is None and isinstance(value, Path):
@@ -114,14 +116,14 @@ def check_inputs(run: Run[Any], stage: Stage, replace: bool) -> Seen:
                 unread.append(str(value))
             else:
                 inputs[name] = f'{value.stat().st_size:,} bytes'
-    old, new = {**previous, 'config': {}}, {'config': {}, 'inputs': inputs}
+    old, new = dataclasses.replace(previous, config={}), Claim(config={}, inputs=inputs)
     changes = changes_between(run, old, new)
     if refusal := refusal_of(folder, stage, changes, old, new):
         raise refusal
     return Seen(tuple(changes), tuple(unread))
 
 
-def changes_between(run: Run[Any], old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def changes_between(run: Run[Any], old: Begun, new: Claim) -> list[str]:
     """`manifests.differences`, by the defaults of the run's configuration."""
     return manifests.differences(old, new, functools.partial(default_of, type(run.config)))
 
@@ -135,7 +137,7 @@ def settings_of(run: Run[Any], stage: Stage) -> dict[str, Any]:
 
 
 def refusal_of(
-    folder: Path, stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]
+    folder: Path, stage: Stage, changes: Sequence[str], old: Begun, new: Claim
 ) -> ConfigError | None:
     """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
     # A plug-in comes with a phase that is added, and goes once the program ships it.
@@ -157,12 +159,13 @@ def check_bases(bases: Sequence[str]) -> None:
             )
 
 
-def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> dict[str, Any]:
+def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> Claim:
     """What decides a stage's result: its result keys, and its inputs by content, unless only those of the run."""
     inputs: dict[str, Any] = {}
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
-        inputs[name] = (run.manifest(name) or {}).get('content')
+        manifest = run.manifest(name)
+        inputs[name] = manifest.content if manifest else None
     given = external_inputs(stage, run.config) if external else {}
     sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
     progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
@@ -171,7 +174,7 @@ def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> dict[str,
         inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
         run.console.check_stop()
     remembered.save()
-    return {'config': settings_of(run, stage), 'inputs': inputs}
+    return Claim(config=settings_of(run, stage), inputs=inputs)
 
 
 def is_empty(folder: Path) -> bool:

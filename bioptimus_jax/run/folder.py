@@ -15,6 +15,7 @@ from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.storage.files import Checksums, digest, existing
@@ -93,20 +94,20 @@ class Run(Generic[ConfigT]):
             )
         return folder
 
-    def manifest(self, stage: str) -> dict[str, Any] | None:
+    def manifest(self, stage: str) -> Manifest | None:
         """The manifest of a finished stage, or None."""
-        return manifests.read_record(self.workdir / stage)
+        return manifests.read_manifest(self.workdir / stage)
 
     def flaws(self, stage: str, bulk: bool = True) -> manifests.Flaws:
         """Files of a finished stage that are gone or changed; without `bulk`, not of weights, documents and rows."""
-        manifest = self.manifest(stage) or {}
+        manifest = self.manifest(stage) or Manifest()
         remembered, absent = self.checksums(), self.mirror.absent if self.mirror else ()
 
         def reads(name: str) -> bool:
             whole = f'{stage}/{name}'
             return whole not in absent and (bulk or not any(fnmatch.fnmatch(whole, glob) for glob in BULK))
 
-        sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
+        sizes = [entry.bytes for name, entry in manifest.files.items() if reads(name)]
         progress = self.console.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
         flaws = manifests.find_flaws(
             stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
@@ -194,7 +195,7 @@ def stage_metrics(run: Run[Any], stage: str, lines: str = '') -> list[dict[str, 
 
 def lost_metrics(run: Run[Any], stage: str) -> str:
     """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
-    written = (run.manifest(stage) or {}).get('metrics')
-    if not written or written == digest(stage_metrics(run, stage)):
+    manifest = run.manifest(stage)
+    if not manifest or not manifest.metrics or manifest.metrics == digest(stage_metrics(run, stage)):
         return ''
     return f'metrics.jsonl does not hold the lines that {stage} wrote'

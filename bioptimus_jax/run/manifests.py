@@ -7,19 +7,18 @@ import dataclasses
 import enum
 import fnmatch
 import importlib.metadata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.records.manifests import Begun, Claim, FileEntry, Manifest
 from bioptimus_jax.storage.files import Checksums, read_sealed, write_sealed
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-RECORD_TYPES = dict(
-    stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str, cells=dict
-)
-"""What a record holds, all of it or a part."""
+KEYS = frozenset('stage config inputs content counts files folder cells'.split())
+"""Of these a record holds some."""
 NOT_CHECKSUMMED = ('README.md', '*/README.md', 'checkpoints/*')
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
 restores them compares, and old ones may be deleted."""
@@ -50,14 +49,14 @@ class StageState:
     go on from there.
     """
 
-    manifest: dict[str, Any] | None = None
-    claim: dict[str, Any] | None = None
+    manifest: Manifest | None = None
+    claim: Claim | None = None
     changes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     refusal: ConfigError | InputError | None = None
 
     @property
-    def begun(self) -> dict[str, Any] | None:
+    def begun(self) -> Begun | None:
         """The manifest or the claim, if there is one."""
         return self.manifest or self.claim
 
@@ -79,26 +78,34 @@ class StageState:
         return FolderOutcome.PART if self.claim or saved or killed else FolderOutcome.NOTHING
 
 
-def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
-    """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a stage's folder; None without one. Raises InputError for damage."""
+    return _read(Manifest, folder, MANIFEST)
+
+
+def read_claim(folder: Path) -> Claim | None:
+    """The claim of an attempt at a stage that has not ended; None without one. Raises InputError for damage."""
+    return _read(Claim, folder, STARTED)
+
+
+RecordT = TypeVar('RecordT', Manifest, Claim)
+
+
+def _read(kind: type[RecordT], folder: Path, name: str) -> RecordT | None:
     path = folder / name
     record = read_sealed(path, rerun_hint(folder))
     if record is None:
         return None
-    wrong = [key for key, kind in RECORD_TYPES.items() if not isinstance(record.get(key, kind()), kind)]
     # Well-formed JSON that is no record of ours is damage as well.
-    if (
-        wrong
-        or not record.keys() & RECORD_TYPES.keys()
-        or not all(map(_is_entry, record.get('files', {}).values()))
-    ):
+    if not record.keys() & KEYS:
         raise InputError(f'{path}: is damaged (no record of a stage); {rerun_hint(folder)}')
-    return record
+    return kind.read(record, str(path), rerun_hint(folder))
 
 
 def place_of(folder: Path) -> Path:
     """Where the files of a stage's folder lie, finished or not: in it, or where a base run's stage was taken from."""
-    return Path((read_record(folder) or {}).get('folder', folder))
+    manifest = read_manifest(folder)
+    return Path(manifest.folder) if manifest and manifest.folder else folder
 
 
 def rerun_hint(folder: Path) -> str:
@@ -106,28 +113,24 @@ def rerun_hint(folder: Path) -> str:
     return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
 
 
-def _is_entry(value: Any) -> bool:
-    return isinstance(value, dict) and {'bytes', 'sha256'} <= value.keys()
-
-
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, which says that the stage is finished, and take back the claim."""
     # In this order: a kill in between leaves both, and then the manifest counts; the other way round neither would be
     # there.
-    write_sealed(folder / MANIFEST, manifest)
+    write_sealed(folder / MANIFEST, manifest.json())
     (folder / STARTED).unlink(missing_ok=True)
 
 
-def add_to_claim(folder: Path, **more: Any) -> None:
-    """Add `more` to the claim of an attempt. A stage that ends, or starts again, removes the claim."""
-    if claim := read_record(folder, STARTED):
-        write_sealed(folder / STARTED, {**claim, **more})
+def claim_cells(folder: Path, cells: Mapping[str, str]) -> None:
+    """Add cells to the claim of an attempt. A stage that ends, or starts again, removes the claim."""
+    if claim := read_claim(folder):
+        write_sealed(folder / STARTED, dataclasses.replace(claim, cells=cells).json())
 
 
-def listed(folder: Path, checksums: Checksums) -> dict[str, dict[str, Any]]:
-    """Name -> {bytes, sha256} of every file of a stage, but hidden ones and the manifest."""
+def listed(folder: Path, checksums: Checksums) -> dict[str, FileEntry]:
+    """Name -> size and checksum of every file of a stage, but hidden ones and the manifest."""
     return {
-        str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': checksums.sha256(p)}
+        str(p.relative_to(folder)): FileEntry(p.stat().st_size, checksums.sha256(p))
         for p in sorted(folder.rglob('*'))
         if p.is_file()
         and p != folder / MANIFEST
@@ -137,7 +140,7 @@ def listed(folder: Path, checksums: Checksums) -> dict[str, dict[str, Any]]:
 
 def find_flaws(
     folder: Path,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     checksums: Checksums | None,
     *,
     reads: Callable[[str], bool] = lambda name: True,
@@ -149,15 +152,15 @@ def find_flaws(
     are compared alone.
     """
     missing, changed = [], []
-    for name, entry in manifest.get('files', {}).items():
+    for name, entry in manifest.files.items():
         if not reads(name) or any(fnmatch.fnmatch(name, glob) for glob in NOT_CHECKSUMMED):
             continue
         path = folder / name
         if not path.is_file():
             missing.append(name)
         # Sizes come first, as they need no reading.
-        elif path.stat().st_size != entry['bytes'] or (
-            checksums and checksums.sha256(path, advance) != entry['sha256']
+        elif path.stat().st_size != entry.bytes or (
+            checksums and checksums.sha256(path, advance) != entry.sha256
         ):
             changed.append(name)
     return Flaws(tuple(missing), tuple(changed))
@@ -177,17 +180,17 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     raise InputError(f'{folder / name}: {what}; {remedy}{f" (and {more} more of its files)" * bool(more)}')
 
 
-def differences(
-    old: dict[str, Any], new: dict[str, Any], default: Callable[[str], Any] = lambda name: None
-) -> list[str]:
+def differences(old: Begun, new: Claim, default: Callable[[str], Any] = lambda name: None) -> list[str]:
     """`key: old -> new` for every configuration key and input that is not the same.
 
     `default`: of a key. A key that one of them lacks is no difference where the other has its default: the program has
     learned the key since.
     """
     changes = []
-    for part in ('config', 'inputs'):
-        before, after = old.get(part, {}), new[part]
+    for part, before, after in (
+        ('config', old.settings, new.settings),
+        ('inputs', old.inputs, new.inputs),
+    ):
         for name in sorted(before.keys() | after.keys()):
             # A run that was begun before the program learned a key goes on where the key is as by default.
             without = default(name) if part == 'config' else None
@@ -199,8 +202,8 @@ def differences(
 
 def refused(
     changes: Sequence[str],
-    old: dict[str, Any],
-    new: dict[str, Any],
+    old: Begun,
+    new: Claim,
     changeable_keys: tuple[str, ...],
     open_ended_inputs: tuple[str, ...],
 ) -> list[str]:
@@ -214,7 +217,7 @@ def refused(
         group = name.partition(':')[0]
         return name if f'{group}:' in open_ended_inputs else group
 
-    old_groups, new_groups = ({group_of(name) for name in of.get('inputs', {})} for of in (old, new))
+    old_groups, new_groups = ({group_of(name) for name in of.inputs} for of in (old, new))
     added = _entries(new) - _entries(old)
     found = []
     for change in changes:
@@ -231,9 +234,9 @@ def refused(
     return found
 
 
-def _entries(of: dict[str, Any]) -> set[str]:
+def _entries(of: Begun) -> set[str]:
     """The parts of a configuration with keys: sections, and entries that the user has named, such as phase.0.1."""
-    return {name.rpartition('.')[0] for name in of.get('config', {})}
+    return {name.rpartition('.')[0] for name in of.settings}
 
 
 def _short(value: Any) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.progress.tracker import Trackers
+from bioptimus_jax.records.metrics import FILE, Line
 from bioptimus_jax.storage.files import intact_jsonl
-
-FILE = 'metrics.jsonl'
 
 
 class MetricsLog:
@@ -38,6 +37,10 @@ class MetricsLog:
             file.write(json.dumps(record).encode() + b'\n')
         self._trackers = self._trackers or self._open()
         self._trackers.write(stage, step, values)
+
+    def add(self, stage: str, line: Line) -> None:
+        """Append a line of a known kind."""
+        self.write(stage, line.step, kind=line.KIND, **line.values)
 
     def of(self, stage: str) -> list[dict[str, Any]]:
         """The records of one stage in order of steps; a step done again after a kill counts once, the last time.

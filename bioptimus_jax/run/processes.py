@@ -6,6 +6,7 @@ gone, all others end (`lifelines`).
 """
 
 import ctypes
+import dataclasses
 import os
 import signal
 import sys
@@ -19,9 +20,10 @@ from bioptimus_jax.hosts import clusters, lifelines, rollcall
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.progress.console import crash_file
+from bioptimus_jax.records.manifests import Begun
 from bioptimus_jax.run.fingerprint import changes_between, fingerprint
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import STARTED, read_record
+from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.run.stage import Stage
 
 TRAINED_TOGETHER = 'pretrain'
@@ -172,7 +174,7 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
             continue
         trained = False
         while not ((made := run.manifest(stage.name)) and _matches(run, stage, made)):
-            claim = None if made else read_record(run.workdir / stage.name, STARTED)
+            claim = None if made else read_claim(run.workdir / stage.name)
             # A claim means that the leader has begun; it waits in the first collective until all train.
             if stage.name == TRAINED_TOGETHER and not trained and claim and _matches(run, stage, claim):
                 run.fetch(stage.name)
@@ -189,9 +191,9 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
                 return
 
 
-def _matches(run: Run, stage: Stage, record: dict[str, Any]) -> bool:
+def _matches(run: Run, stage: Stage, record: Begun) -> bool:
     """Whether a stage is of this configuration; the files that a run in a bucket reads are only where it leads."""
     if run.mirror:
-        inputs = {name: content for name, content in record['inputs'].items() if ':' not in name}
-        record = {**record, 'inputs': inputs}
+        inputs = {name: content for name, content in record.inputs.items() if ':' not in name}
+        record = dataclasses.replace(record, inputs=inputs)
     return not changes_between(run, record, fingerprint(run, stage, external=not run.mirror))

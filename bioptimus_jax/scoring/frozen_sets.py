@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.records.analysis import FrozenScore
 from bioptimus_jax.scoring import frozen
 from bioptimus_jax.scoring.config import HALVES
 from bioptimus_jax.sets.config import ChoosesSets
@@ -43,8 +44,8 @@ class FrozenSets:
         architecture: Architecture,
         params: Mapping[str, Any],
         on_sentences: Callable[[float], None] = lambda sentences: None,
-    ) -> list[dict[str, Any]]:
-        """A record of frozen.json for each set: model, set, what `frozen.scored` gives, and the number of sentences."""
+    ) -> list[FrozenScore]:
+        """A record of frozen.json for each set."""
         window = min(frozen.WINDOW, architecture.positions)
         records = []
         for name, sentences in self.sentences.items():
@@ -54,5 +55,5 @@ class FrozenSets:
             tagged = self._tagged[key]
             states_NxD = frozen.states(tagged, architecture, params, on_sentences, self.layers)
             scores = frozen.scored(tagged, states_NxD)
-            records.append({'model': model, 'set': name, **scores, 'sentences': len(sentences)})
+            records.append(FrozenScore(model, name, **scores, sentences=len(sentences)))
         return records

@@ -78,9 +78,9 @@ def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way
         subwords,
         len(new_tokens(subwords, source)),
         np.array([len(encoding.ids) for encoding in subwords.encode(texts)], np.int64),
-        int(shares['words_between_spaces']),
-        shares['one_piece_words'],
-        shares['unknown_words'],
+        shares.words_between_spaces or 0,
+        shares.one_piece_words,
+        shares.unknown_words,
     )
 
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.surgery import COPIED, TokenRow
 from bioptimus_jax.surgery import rows
 from bioptimus_jax.surgery.config import Surgery
 
-COPIED, SYNTHESISED, FRESH = 'copied', 'synthesised', 'fresh'
+SYNTHESISED, FRESH = 'synthesised', 'fresh'
 NEIGHBOURS = 10
 TOKENS_FILE = 'tokens.jsonl'
 """File of stage surgery: a record for every token."""
@@ -95,7 +96,7 @@ class Ledger:
     bias: dict[str, float] | None = None
 
 
-def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) -> list[dict[str, Any]]:
+def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) -> list[TokenRow]:
     """One record per token in order of ids; new tokens say how they were made and what lies near them.
 
     `cosine` compares a new row with the context-free one; `neighbours` are the ten tokens
@@ -103,40 +104,41 @@ def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) 
     """
     norms_W = np.linalg.norm(table_WxD.astype(np.float64), axis=1)
     kind = FRESH if ledger.source_table is None else COPIED
-    records: list[dict[str, Any]] = [
-        {'token': token, 'id': i, 'kind': kind, 'norm': round(float(norm), 5)}
+    records = [
+        TokenRow(token=token, id=i, kind=kind, norm=round(float(norm), 5))
         for i, (token, norm) in enumerate(zip(vocabulary, norms_W, strict=True))
     ]
     new = ledger.new
     near_NxC, values_NxC = rows.neighbours(table_WxD, ledger.new_ids, NEIGHBOURS)
     cosines_N = rows.cosines(new.rows, new.context_free)
     for n, i in enumerate(ledger.new_ids):
-        records[i].update(
+        records[i] = dataclasses.replace(
+            records[i],
             kind=new.kind,
-            spelling=[ledger.source_vocabulary[piece] for piece in new.spellings[n]],
+            spelling=tuple(ledger.source_vocabulary[piece] for piece in new.spellings[n]),
             contexts=int(new.contexts[n]),
             cosine=round(float(cosines_N[n]), 5),
             fallback=new.fallback[n],
-            **({'fit': new.fit.record(n)} if new.fit else {}),
-            neighbours=[
-                [vocabulary[j], round(float(v), 4)] for j, v in zip(near_NxC[n], values_NxC[n], strict=True)
-            ],
+            fit=new.fit.record(n) if new.fit else None,
+            neighbours=tuple(
+                (vocabulary[j], round(float(v), 4)) for j, v in zip(near_NxC[n], values_NxC[n], strict=True)
+            ),
         )
     return records
 
 
 def report(
-    settings: Surgery, records: list[dict[str, Any]], parameters: dict[str, Any], ledger: Ledger
+    settings: Surgery, records: Sequence[TokenRow], parameters: dict[str, Any], ledger: Ledger
 ) -> dict[str, Any]:
     """Counts, norms and the origin of every parameter. Raises ValueError for a parameter that has none."""
     paths = list(flatten(parameters))
     if unaccounted := sorted(set(paths) ^ set(ledger.parameters)):
         raise ValueError(f'parameters without an origin, or origins without a parameter: {unaccounted}')
     origins = {k: [p for p in paths if ledger.parameters[p] == k] for k in (COPIED, SYNTHESISED, FRESH)}
-    kinds = collections.Counter(record['kind'] for record in records)
+    kinds = collections.Counter(record.kind for record in records)
     new = ledger.new
-    norms_W = np.array([record['norm'] for record in records])
-    copied_W = np.array([record['kind'] == COPIED for record in records], bool)
+    norms_W = np.array([record.norm for record in records])
+    copied_W = np.array([record.kind == COPIED for record in records], bool)
     source_norms = [] if ledger.source_table is None else np.linalg.norm(ledger.source_table, axis=1)
     return {
         'strategy': settings.strategy,

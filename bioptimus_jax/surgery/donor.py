@@ -24,6 +24,7 @@ from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import fasttext, partial
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
@@ -119,7 +120,7 @@ def _of_model(folder: Path, known: Subwords, seed: int) -> np.ndarray:
 
 def _of_corpus(run: Run[HasSurgery], known: Subwords) -> tuple[np.ndarray, float]:
     """Word vectors of the corpus, [W, E], and the seconds that they took; trained once, even if the run is killed."""
-    contents = [(run.manifest(stage) or {}).get('content') for stage in ('corpus', 'vocab')]
+    contents = [(run.manifest(stage) or Manifest()).content for stage in ('corpus', 'vocab')]
     constants = fasttext.facts(), MOST_PIECES, LONGEST, DOCUMENTS
     facts = repr((contents, run.config.seed, constants, known.tokens))
     key, file = hashlib.sha256(facts.encode()).hexdigest(), run.scratch('surgery') / FILE

@@ -20,6 +20,7 @@ from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
+from bioptimus_jax.records.surgery import COPIED
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
@@ -70,7 +71,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
-    write_jsonl(folder / account.TOKENS_FILE, records)
+    write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
@@ -280,7 +281,7 @@ def _bias(
 
 
 def _origins(source: Loaded) -> dict[str, str]:
-    return {p: account.FRESH if p in source.fresh else account.COPIED for p in flatten(source.parameters)}
+    return {p: account.FRESH if p in source.fresh else COPIED for p in flatten(source.parameters)}
 
 
 def _write_model(

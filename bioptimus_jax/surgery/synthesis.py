@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.records.metrics import Encoded, Start
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
@@ -37,7 +38,7 @@ def synthesise(
     `written`: the tokens as `spelling.with_borders` has them.
     """
     settings, seed = run.config.surgery, run.config.seed
-    run.metrics.write('surgery', 0, kind='start')
+    run.metrics.add('surgery', Start(step=0))
     fit.check(settings, source.architecture, not source.fresh, str(source.folder))
     contexts = load_contexts(run.folder('contexts')) if settings.reads_contexts else None
     sums = summing(run, settings.batch_pieces, keep=True)
@@ -76,7 +77,7 @@ def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
             attended /= max(pieces, 1)
-            run.metrics.write('surgery', 0, kind='encoded', name=label, pieces=pieces, attended=attended)
+            run.metrics.add('surgery', Encoded(step=0, name=label, pieces=pieces, attended=attended))
         return states
 
     return sums

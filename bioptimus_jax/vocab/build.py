@@ -1,5 +1,6 @@
 """Stage `vocab`: the run's tokenizer: trained on the corpus, given, or the source's, kept or with tokens appended."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
@@ -58,7 +60,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     documents = open_documents(run.folder('corpus'), 'train')
     kind = TOKENIZERS.load(run.config.vocab.tokenizer)
     like = source if source is not None and source.kind is kind else None
-    words = (run.manifest('corpus') or {})['counts']['words']['train']
+    words = (run.manifest('corpus') or Manifest()).counts['words']['train']
     share = share_counted(run.config.vocab.sample_words, words)
     domain, general = count_corpora(run.console, run.config, documents, share, like or subwords)
     run.console.say(
@@ -196,21 +198,18 @@ def _write_comparison(
     report = compare_vocabularies(
         subwords, source, [documents[i].text for i in range(0, len(documents), step)]
     )
-    if unreached:
-        report['unreached'] = unreached
-    write_json(folder / 'comparison.json', report)
-    pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
-    if source is not None:
-        pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {numbered(len(new), "new token")}'
+    report = dataclasses.replace(report, unreached=tuple(unreached) or None)
+    write_json(folder / 'comparison.json', report.json())
+    pieces = f'{report.vocabulary.pieces_per_word:.2f} pieces a word'
+    if source is not None and report.source is not None:
+        pieces += f' (source: {report.source.pieces_per_word:.2f}), {numbered(len(new), "new token")}'
         if source.kind is not subwords.kind:
             say(
                 "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
             )
     say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {pieces}')
-    return {
-        'size': len(subwords.tokens),
-        **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},
-    }
+    shared = {'kept': report.kept, 'new': report.new, 'lost': report.lost} if source is not None else {}
+    return {'size': len(subwords.tokens), **shared}
 
 
 def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) -> list[str]:

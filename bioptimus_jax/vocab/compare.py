@@ -1,11 +1,12 @@
 """A run's vocabulary beside its source's: what is kept, new, lost, and how finely each cuts real text."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.records.vocabulary import Comparison, NewWord, PiecesOfCorpus
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH = 100
@@ -19,34 +20,37 @@ def new_tokens(subwords: Subwords, source: Subwords | None) -> list[str]:
     return [subwords.tokens[i] for i in np.flatnonzero(subwords.shared_with(source) < 0)]
 
 
-def compare_vocabularies(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> dict[str, Any]:
-    """Sizes, kept/new/lost tokens, and both tokenizers' `measure` on `texts`, as a JSON value.
+def compare_vocabularies(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> Comparison:
+    """Sizes, kept/new/lost tokens, and both tokenizers' `measure` on `texts`.
 
     `examples` are the most frequent new whole words of `texts`, with the source's pieces for each.
     """
     texts = list(texts)
     tokens = subwords.tokens
     own, counts = measure_pieces(subwords, texts)
-    report: dict[str, Any] = {'size': len(tokens), 'documents_measured': len(texts), 'vocabulary': own}
+    alone = Comparison(size=len(tokens), documents_measured=len(texts), vocabulary=own)
     if source is None:
-        return report
+        return alone
     shared = subwords.shared_with(source)
     new = np.flatnonzero(shared < 0).tolist()
-    report['source'], _ = measure_pieces(source, texts)
-    report['source_size'] = len(source.tokens)
-    report['kept'] = len(tokens) - len(new)
-    report['new'] = len(new)
-    report['lost'] = len(source.tokens) - len(set(shared.tolist()) - {-1})
     words = [i for i in new if counts[tokens[i]] and subwords.begins_V[i] and subwords.text(i).isalpha()]
     frequent = sorted(words, key=lambda i: (-counts[tokens[i]], tokens[i]))[:EXAMPLES]
-    report['examples'] = [
-        {'token': tokens[i], 'count': counts[tokens[i]], 'source': [source.tokens[n] for n in pieces]}
-        for i, pieces in ((i, source.kind.spell(source.reader, subwords.text(i), False)) for i in frequent)
-    ]
-    return report
+    spelled = {i: source.kind.spell(source.reader, subwords.text(i), False) for i in frequent}
+    return dataclasses.replace(
+        alone,
+        source=measure_pieces(source, texts)[0],
+        source_size=len(source.tokens),
+        kept=len(tokens) - len(new),
+        new=len(new),
+        lost=len(source.tokens) - len(set(shared.tolist()) - {-1}),
+        examples=tuple(
+            NewWord(tokens[i], counts[tokens[i]], tuple(source.tokens[n] for n in pieces))
+            for i, pieces in spelled.items()
+        ),
+    )
 
 
-def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, float], Counter[str]]:
+def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCorpus, Counter[str]]:
     """Words (of the tokenizer), pieces a word, one-piece and unknown words; piece counts."""
     pieces: Counter[str] = Counter()
     words = single = 0
@@ -58,13 +62,13 @@ def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, 
             single += sum(1 for n in lengths.values() if n == 1)
     total, unknown = sum(pieces.values()), pieces[subwords.tokens[subwords.unknown]]
     between_spaces = sum(len(text.split()) for text in texts)
-    shares = {
-        'words': words,
-        'words_between_spaces': between_spaces,
-        'pieces_per_word': round(total / max(words, 1), 4),
-        'pieces_per_word_between_spaces': round(total / max(between_spaces, 1), 4),
+    shares = PiecesOfCorpus(
+        words=words,
+        words_between_spaces=between_spaces,
+        pieces_per_word=round(total / max(words, 1), 4),
+        pieces_per_word_between_spaces=round(total / max(between_spaces, 1), 4),
         # An unknown word is one piece, too, but no whole word.
-        'one_piece_words': round((single - unknown) / max(words, 1), 4),
-        'unknown_words': round(unknown / max(words, 1), 6),
-    }
+        one_piece_words=round((single - unknown) / max(words, 1), 4),
+        unknown_words=round(unknown / max(words, 1), 6),
+    )
     return shares, pieces

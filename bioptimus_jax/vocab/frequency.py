@@ -4,17 +4,18 @@ The paper draws four classes and leaves their bounds open; ours are in `PER_MILL
 tokenizer's that has a letter: punctuation and numbers are counted for the vocabulary, but are no words of a field.
 """
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Frequency, WordCount
 from bioptimus_jax.storage.files import atomic, write_json
 
 FILE = 'frequency.json'
@@ -45,7 +46,7 @@ def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int], s
     table = pyarrow.table(dict(zip(WORDS.names, map(list, columns), strict=True)), schema=WORDS)
     with atomic(folder / 'words.parquet', 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')
-    write_json(folder / FILE, {'share_counted': share, **classify(domain, general)})
+    write_json(folder / FILE, classify(domain, general, share).json())
 
 
 def read(folder: Path) -> tuple[list[str], np.ndarray]:
@@ -58,28 +59,25 @@ def read(folder: Path) -> tuple[list[str], np.ndarray]:
     return table['word'].to_pylist(), table['count'].to_numpy()
 
 
-def classify(domain: Mapping[str, int], general: Mapping[str, int]) -> dict[str, Any]:
-    """Both corpora by class, as a JSON value; without general words `domain` alone.
-
-    A corpus has its running `words`, how many are `different`, and for each class how many different words are in it
-    and their `share` of the running words. `cross[g][d]` counts the different words of class g in the general corpus
-    that are of class d in the domain; `examples` are the domain's most frequent words that the general corpus lacks.
-    """
+def classify(domain: Mapping[str, int], general: Mapping[str, int], share: float = 1.0) -> Frequency:
+    """Both corpora by class, from a share of their documents; without general words `domain` alone."""
     domain, general = _with_letters(domain), _with_letters(general)
-    result: dict[str, Any] = {'per_million': list(PER_MILLION), 'domain': _by_class(domain)}
+    alone = Frequency(share_counted=share, per_million=tuple(PER_MILLION), domain=_by_class(domain))
     if not general:
-        return result
+        return alone
     totals = sum(domain.values()), sum(general.values())
     pairs: Counter[tuple[str, str]] = Counter()
     for word in domain.keys() | general.keys():
         here, there = domain.get(word, 0), general.get(word, 0)
         pairs[class_of(there, totals[1]), class_of(here, totals[0])] += 1
     every = (*CLASSES, ABSENT)
-    result['general'] = _by_class(general)
-    result['cross'] = {g: {d: pairs[g, d] for d in every if (g, d) != (ABSENT, ABSENT)} for g in every}
     lacking = sorted((w for w in domain if w not in general), key=lambda w: (-domain[w], w))
-    result['examples'] = [{'word': w, 'count': domain[w]} for w in lacking[:EXAMPLES]]
-    return result
+    return dataclasses.replace(
+        alone,
+        general=_by_class(general),
+        cross={g: {d: pairs[g, d] for d in every if (g, d) != (ABSENT, ABSENT)} for g in every},
+        examples=tuple(WordCount(w, domain[w]) for w in lacking[:EXAMPLES]),
+    )
 
 
 def class_of(count: int, total: int) -> str:
@@ -97,7 +95,7 @@ def _with_letters(counts: Mapping[str, int]) -> dict[str, int]:
     return {word: count for word, count in counts.items() if any(map(str.isalpha, word))}
 
 
-def _by_class(counts: Mapping[str, int]) -> dict[str, Any]:
+def _by_class(counts: Mapping[str, int]) -> CorpusWords:
     total = sum(counts.values())
     different, running = Counter(dict.fromkeys(CLASSES, 0)), Counter(dict.fromkeys(CLASSES, 0))
     for count in counts.values():
@@ -105,7 +103,6 @@ def _by_class(counts: Mapping[str, int]) -> dict[str, Any]:
         different[name] += 1
         running[name] += count
     classes = {
-        name: {'different': different[name], 'share': round(running[name] / max(total, 1), 6)}
-        for name in CLASSES
+        name: ClassOfWords(different[name], round(running[name] / max(total, 1), 6)) for name in CLASSES
     }
-    return {'words': total, 'different': len(counts), 'classes': classes}
+    return CorpusWords(total, len(counts), classes)

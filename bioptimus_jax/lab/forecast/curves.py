@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.units import row_rates
+from bioptimus_jax.records.metrics import Spent
 from bioptimus_jax.report.measures import Measures
 
 PIECES_A_WORD = 'pieces a word'
@@ -78,8 +79,8 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     rates_T, settings = _path(m, ends)
     rows = m.rows_of('heldout')
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
-    last = m.training[-1] if m.training else {}
-    seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
+    last = m.spent[-1] if m.spent else Spent(step=0, tokens=0)
+    seconds = (last.seconds or 0.0) / max(last.step, 1)
     settings[PIECES_A_WORD] = unit
     return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, seconds)
 
@@ -95,7 +96,7 @@ def _ends(m: Measures) -> Mapping[str, int]:
     Older records have no curriculum.
     """
     if m.curriculum:
-        return {r['name']: int(r['stop']) for r in m.curriculum}
+        return {r.name: r.stop for r in m.curriculum}
     ended = {name: step for name in m.phases if (step := m.step_of(name)) is not None}
     return ended if len(ended) == len(m.phases) else {}
 

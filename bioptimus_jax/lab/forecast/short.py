@@ -65,9 +65,7 @@ def shorts(long: Mapping[str, Measures], whole: Mapping[str, Curve], short: Mapp
 
 
 def _settings(m: Measures) -> dict[str, Any]:
-    every = {
-        key: value for manifest in m.manifests.values() for key, value in manifest.get('config', {}).items()
-    }
+    every = {key: value for manifest in m.manifests.values() for key, value in manifest.settings.items()}
     return {
         key: value
         for key, value in every.items()

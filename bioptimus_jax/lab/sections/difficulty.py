@@ -7,9 +7,10 @@ from typing import Any
 
 from bioptimus_jax.pretrain.config import DIFFICULTY_MEASURES
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.curriculum import Perplexity
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
-from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.measures import MeasuredDifficulty, Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.scoring.student import interval
 
@@ -24,24 +25,24 @@ ABSENT = (
 def difficulty(m: Measures) -> Table:
     """Perplexity under every masking setting, with 95 % intervals over samples, by what stands at a position."""
 
-    def of_kind(kind: str, r: dict[str, Any], name: str) -> Cell:
-        measured = r['settings'][name].get(kind)
-        return _cell(measured['samples'], '.4g') if measured else missing()
+    def of_kind(kind: str, r: MeasuredDifficulty, name: str) -> Cell:
+        measured = r.settings[name].of(kind)
+        return _cell(measured.samples, '.4g') if measured else missing()
 
-    def place(r: dict[str, Any], name: str) -> Cell:
+    def place(r: MeasuredDifficulty, name: str) -> Cell:
         order = _order(r)
         return count(order.index(name) + 1 if name in order else None)
 
     columns = [
-        Column('model', lambda r, name: m.label(r['model'])),
+        Column('model', lambda r, name: m.label(r.model)),
         Column('setting', lambda r, name: name),
         Column('masking', _masking),
         *each(KINDS, of_kind),
-        Column('positions', lambda r, name: count(r['settings'][name]['positions']['perplexity'])),
+        Column('positions', lambda r, name: count(r.settings[name].positions['perplexity'])),
         Column('place', place),
         Column('times the place before', _times),
     ]
-    records = [(r, name) for r in m.difficulty for name in r['settings']]
+    records = [(r, name) for r in m.difficulty for name in r.settings]
     note = (
         f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then geometric mean and'
         " 95 % interval over the samples (Student's, of the logarithm). By what is at a position: [MASK], another"
@@ -57,13 +58,13 @@ def difficulty(m: Measures) -> Table:
 
 def masking_difficulty(m: Measures) -> Figure:
     """Perplexity by setting: mean and interval, one mark for every sample (paper, Figure 4)."""
-    drawn = {m.label(r['model']): r['settings'] for r in m.difficulty[: len(SERIES)]}
+    drawn = {m.label(r.model): r.settings for r in m.difficulty[: len(SERIES)]}
     settings = list(dict.fromkeys(name for found in drawn.values() for name in found))
     panels: dict[str, dict[str, list[Point]]] = {}
     dots: dict[str, list[tuple[int, float]]] = {}
     for (model, found), kind in itertools.product(drawn.items(), DRAWN_KINDS):
         panel = f'{model}, {KINDS[kind]}' if len(drawn) > 1 else KINDS[kind]
-        samples = [(settings.index(name), s[kind]['samples']) for name, s in found.items() if s.get(kind)]
+        samples = [(settings.index(name), x.samples) for name, s in found.items() if (x := s.of(kind))]
         for at, values in samples:
             mean, low, high = geometric(values)
             panels.setdefault(panel, {}).setdefault(model, []).append((at, low, mean, high))
@@ -113,18 +114,18 @@ def _logarithmic(axes: Any) -> None:
     axes.yaxis.set_minor_locator(ticker.NullLocator())
 
 
-def _masking(r: dict[str, Any], name: str) -> str:
-    phase = r.get('phases', {}).get(name)
+def _masking(r: MeasuredDifficulty, name: str) -> str:
+    phase = r.on.phases.get(name)
     if phase is None:
         return ''
-    corruption = '-'.join(f'{100 * share:.0f}' for share in phase['corruption'])
-    return f'{phase["masking"]} {phase["rate"]:.0%}, {corruption}'
+    corruption = '-'.join(f'{100 * share:.0f}' for share in phase.corruption)
+    return f'{phase.masking} {phase.rate:.0%}, {corruption}'
 
 
 def _texts(m: Measures) -> str:
     """Sentences on what was measured, one for every set of texts."""
     said = dict.fromkeys(
-        f'{numbered(r["documents"], "document")} ({", ".join(r["texts"])}), in {numbered(r["samples"], "sample")}.'
+        f'{numbered(r.on.documents, "document")} ({", ".join(r.on.texts)}), in {numbered(r.on.samples, "sample")}.'
         for r in m.difficulty
     )
     return ' '.join(said)
@@ -139,36 +140,33 @@ def geometric(values: Sequence[float]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
-def measure_of(record: dict[str, Any]) -> str:
-    """What places go by, config.curriculum.measure; runs older than the key went by all selected positions."""
-    return record.get('measure', 'all')
-
-
 def _measured_by(m: Measures) -> str:
-    by = {measure_of(r): None for r in m.difficulty}
+    by = {r.on.measure: None for r in m.difficulty}
     named = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}
-    which = ' or, of older runs, '.join(named[x] for x in by)
+    which = ' or '.join(named[x] for x in by)
     return f'by perplexity {which}, as config.curriculum.order does'
 
 
-def _order(r: dict[str, Any]) -> list[str]:
+def _order(r: MeasuredDifficulty) -> list[str]:
     """The settings from the easiest to the hardest."""
-    known = {name: s['samples'] for name in r['settings'] if (s := _decisive(r, name))}
+    known = {name: s.samples for name in r.settings if (s := _decisive(r, name))}
     means = {name: geometric(samples)[0] for name, samples in known.items()}
     return sorted(means, key=lambda name: means[name])
 
 
-def _decisive(r: dict[str, Any], name: str) -> dict[str, Any]:
-    return r['settings'][name][DIFFICULTY_MEASURES[measure_of(r)]]
+def _decisive(r: MeasuredDifficulty, name: str) -> Perplexity | None:
+    return r.settings[name].of(DIFFICULTY_MEASURES[r.on.measure])
 
 
-def _times(r: dict[str, Any], name: str) -> Cell:
+def _times(r: MeasuredDifficulty, name: str) -> Cell:
     """How many times as perplexed as under the next easier setting, paired by sample."""
     order = _order(r)
     if name not in order[1:]:
         return missing()
-    harder, easier = (_decisive(r, x)['samples'] for x in (name, order[order.index(name) - 1]))
-    return _cell([a / b for a, b in zip(harder, easier, strict=True)], '.3f')
+    harder, easier = (_decisive(r, x) for x in (name, order[order.index(name) - 1]))
+    if not harder or not easier:
+        return missing()
+    return _cell([a / b for a, b in zip(harder.samples, easier.samples, strict=True)], '.3f')
 
 
 def _cell(values: Sequence[float], form: str) -> Cell:

@@ -159,8 +159,8 @@ def points(runs: Runs, datasets: Sequence[str]) -> list[Point]:
             if model in (SOURCE, INITIAL):
                 shared.add(key)
             measures = {FROZEN: statistics.fmean(f1 for f1 in before if f1 is not None)}
-            if (nats := m.hidden_words_of(model).get('nats_per_word')) is not None:
-                measures[NATS] = -nats
+            if (hidden := m.hidden_words_of(model)) and hidden.nats_per_word is not None:
+                measures[NATS] = -hidden.nats_per_word
             f1 = statistics.fmean(map(statistics.fmean, tuned))
             found.append(Point(arm, seed, f1, _noise(tuned), measures))
     return found
@@ -201,7 +201,7 @@ def _of_metric(metric: Metric, x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np
 
 
 def _has(m: Measures, dataset: str) -> bool:
-    return any(r['set'] == dataset for r in m.frozen)
+    return any(r.set == dataset for r in m.frozen)
 
 
 SECTION = Addition('hidden_words', 'frozen', {'followed': lambda m: followed({'': {'': m}})})

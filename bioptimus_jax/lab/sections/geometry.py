@@ -1,7 +1,7 @@
 """Geometry of embeddings and of words in context: what every model has, and what each phase changed."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.analysis.geometry import change
@@ -40,7 +40,7 @@ def rows(m: Measures) -> Table:
         *each(measures, lambda name, model, kind, g: fixed(g[name])),
         Column('top component', lambda model, kind, g: percent(g['top_component_share'])),
     ]
-    records = [(r['model'], kind, g) for r in m.geometry for kind, g in r['rows'].items()]
+    records = [(r.model, kind, g) for r in m.geometry for kind, g in r.rows.items()]
     note = (
         'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
         ' isotropic at 0. Top component: its share of the variance around the mean.'
@@ -168,13 +168,13 @@ def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str)
     axes.autoscale_view()
 
 
-def by_model(m: Measures) -> dict[str, dict[str, Any]]:
+def by_model(m: Measures) -> dict[str, Mapping[str, Any]]:
     """Model -> what was measured of its words, in the order of the tables."""
-    found = {r['model']: r['words'] for r in m.geometry if 'digest' in r.get('words', {})}
+    found = {r.model: r.words for r in m.geometry if 'digest' in r.words}
     return {model: found[model] for model in m.models if model in found}
 
 
-def of_last_phase(m: Measures) -> dict[str, Any]:
+def of_last_phase(m: Measures) -> Mapping[str, Any]:
     """What was measured of the words of the last phase's model; {} where nothing was."""
     return by_model(m).get(m.phases[-1], {}) if m.phases else {}
 
@@ -182,7 +182,7 @@ def of_last_phase(m: Measures) -> dict[str, Any]:
 def _reason(m: Measures) -> str:
     if not m.geometry:
         return ABSENT
-    reasons = [r['words']['skipped'] for r in m.geometry if 'skipped' in r.get('words', {})]
+    reasons = [r.words['skipped'] for r in m.geometry if 'skipped' in r.words]
     return f'{reasons[0]}.' if reasons else NOT_MEASURED
 
 

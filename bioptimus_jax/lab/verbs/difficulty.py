@@ -35,7 +35,7 @@ def _call(command: Command) -> None:
         from bioptimus_jax.report.measures import read_measures
 
         measured = measure(run, command.options.model)
-        command.answer(lambda: measured, lambda: difficulty(read_measures(run)).text())
+        command.answer(measured.json, lambda: difficulty(read_measures(run)).text())
 
     in_run(command, ('difficulty',), lead)
 

@@ -22,6 +22,7 @@ from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, f
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.units import row_rates, strategy_of
+from bioptimus_jax.records.curriculum import OfSetting
 from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
@@ -186,7 +187,7 @@ class MaskedLM(Objective):
             'frozen_accuracy': totals['masked_correct'] / weight,
         }
 
-    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
+    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, OfSetting]:
         """Phase -> perplexity under its masking."""
         losses, shards = self.scorer(params), self.compute.row_shards
         return perplexity.by_setting(losses, batch, self.masker, self.config, advance, row_shards=shards)

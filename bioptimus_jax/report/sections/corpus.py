@@ -13,7 +13,7 @@ NOT_RUN = 'stage corpus has not been run.'
 
 def documents(m: Measures) -> Table:
     """What was read, what was left out and why, and what is left."""
-    counts = m.manifests.get('corpus', {}).get('counts', {})
+    counts = m.manifest_of('corpus').counts
     records: list[tuple[str, int | None, int | None]] = []
     if 'read' in counts:
         records = [('read', counts['read'], None)]
@@ -50,9 +50,9 @@ def leaks(m: Measures) -> Table:
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     containing: Counter[tuple[str, str]] = Counter()
     for document in m.audit:
-        containing.update({(s['dataset'], s['split']) for s in document['sentences']})
-        for s in document['sentences']:
-            found[s['dataset'], s['split']].add(s['text'])
+        containing.update({(s.dataset, s.split) for s in document.sentences})
+        for s in document.sentences:
+            found[s.dataset, s.split].add(s.text)
     columns = [
         Column('set', lambda dataset, split: dataset),
         Column('split', lambda dataset, split: split),
@@ -69,12 +69,12 @@ def leaks(m: Measures) -> Table:
 
 def leaked_sentences(m: Measures) -> Table:
     """Some of them, evenly spread."""
-    every = [(document['document'], s) for document in m.audit for s in document['sentences']]
+    every = [(document.document, s) for document in m.audit for s in document.sentences]
     chosen = every[:: max(len(every) // SHOWN, 1)][:SHOWN]
     columns = [
         Column('document', lambda document, s: str(document)),
-        Column('from', lambda document, s: f'{s["dataset"]}/{s["split"]}'),
-        Column('sentence', lambda document, s: s['text']),
+        Column('from', lambda document, s: f'{s.dataset}/{s.split}'),
+        Column('sentence', lambda document, s: s.text),
     ]
     return Table.of(f'{len(chosen)} of these sentences', columns, chosen, absent='none was found.')
 

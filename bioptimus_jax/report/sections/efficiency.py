@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
+from bioptimus_jax.records.metrics import Encoded, EncodedFlops
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, Measures, scored_sets
 from bioptimus_jax.report.section import Section
@@ -60,14 +61,14 @@ COLUMNS: Mapping[str, Callable[[Effort], Cell]] = {
 
 def effort_at(m: Measures, step: int) -> Effort:
     """What a run has spent after so many steps."""
-    before, records = _before(m), [r for r in m.training if r['step'] <= step]
+    before, records = _before(m), [r for r in m.spent if r.step <= step]
     if not records:
         return dataclasses.replace(before, step=step)
     last, rows = records[-1], m.rows_of()
-    tokens = last['tokens']
+    tokens = last.tokens
     words = tokens * (rows['words'] / rows['tokens']) if rows.get('tokens') else None
-    flops, seconds = (_plus(getattr(before, key), last.get(key)) for key in ('flops', 'seconds'))
-    return Effort(step, tokens, words, flops, seconds, last.get('joules'))
+    flops, seconds = (_plus(getattr(before, key), getattr(last, key)) for key in ('flops', 'seconds'))
+    return Effort(step, tokens, words, flops, seconds, last.joules)
 
 
 def efficiency(m: Measures) -> Table:
@@ -77,7 +78,9 @@ def efficiency(m: Measures) -> Table:
     columns = [
         Column('until', m.label),
         *each({x: x for x in COLUMNS}, lambda what, model: COLUMNS[what](spent[model])),
-        Column('held-out loss', lambda model: fixed((m.phase_end(model) or {}).get('frozen_loss'))),
+        Column(
+            'held-out loss', lambda model: fixed(end.frozen_loss if (end := m.phase_end(model)) else None)
+        ),
         *each(scored_sets([m]), lambda d, model: spread(m.scores(model, d))),
     ]
     absent = 'stage pretrain has not been run.' if m.trains else NO_PHASES
@@ -143,16 +146,16 @@ def first_at(points: Points, level: float) -> tuple[int, float, str]:
 
 def _before(m: Measures) -> Effort:
     """Surgery, and contexts where it read them. Reading sentences is no training: no words, no tokens."""
-    read = m.manifests.get('surgery', {}).get('inputs', {})
-    stages = ('contexts', 'surgery') if 'contexts' in read else ('surgery',)
-    seconds = [m.manifests[s]['seconds'] for s in stages if s in m.manifests]
+    stages = ('contexts', 'surgery') if 'contexts' in m.manifest_of('surgery').inputs else ('surgery',)
+    seconds = [x for s in stages if (x := m.manifest_of(s).seconds) is not None]
     flops: float | None = 0.0
-    if m.encoded and 'flops' in m.encoded[0]:  # of a record, which has the sum
-        [flops] = [r['flops'] for r in m.encoded]
-    elif m.encoded:
+    if read := [r for r in m.encoded if isinstance(r, Encoded)]:
         with contextlib.suppress(InputError):  # the model of surgery may have been removed
             model = read_architecture(stage_folder(m.run, 'surgery') / 'model')
-            flops = sum(r['pieces'] * forward_flops_per_token(model, r['attended'], 0) for r in m.encoded)
+            flops = sum(r.pieces * forward_flops_per_token(model, r.attended, 0) for r in read)
+    for r in m.encoded:
+        if isinstance(r, EncodedFlops):  # of the record of a run
+            flops = r.flops
     return Effort(0, 0, 0, flops, sum(seconds) if seconds else None, None)
 
 
@@ -168,7 +171,7 @@ def _note(m: Measures) -> str:
     )
     if m.run.config.surgery.fit_steps:
         note += ' The gradient fit of the new rows counts in hours, not in FLOPs.'
-    if any(r.get('joules') is not None for r in m.training):
+    if any(r.joules is not None for r in m.spent):
         note += ' kWh: what the GPUs of the first process report (NVML) during the steps; not surgery, not the host.'
     else:
         note += ' kWh: no device reported its energy.'

@@ -39,14 +39,14 @@ def goodput(m: Measures) -> Table:
 def starts(m: Measures) -> Table:
     """Every process that worked on it: when, on what, from which step to which."""
     columns = [
-        Column('began (UTC)', lambda *own: time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(own[0]['began']))),
-        Column('from step', lambda *own: count(own[-1]['first'])),
-        Column('to step', lambda *own: count(own[-1]['step'])),
+        Column('began (UTC)', lambda *own: time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(own[0].began))),
+        Column('from step', lambda *own: count(own[-1].first)),
+        Column('to step', lambda *own: count(own[-1].step)),
         Column('time', lambda *own: Cell(clock(ran(own[-1])), ran(own[-1]))),
         Column(
-            'computed on', lambda *own: on_what(next((r['computed'] for r in own if 'computed' in r), {}))
+            'computed on', lambda *own: on_what(next((r.computed for r in own if r.computed is not None), {}))
         ),
-        Column('end', lambda *own: 'in order' if own[-1]['ended'] else 'killed, or not yet'),
+        Column('end', lambda *own: 'in order' if own[-1].ended else 'killed, or not yet'),
     ]
     rows = [tuple(own) for own in processes(m.clock)]
     return Table.of('Starts', columns, rows, absent=NOT_CLOCKED if m.trains else NO_PHASES)

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.frozen import frozen
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing
 from bioptimus_jax.report.measures import Measures
@@ -30,11 +31,11 @@ MEASURES = {
 }
 
 
-def value_of(record: dict[str, Any], measure: str) -> float | None:
+def value_of(record: HiddenWords | None, measure: str) -> float | None:
     """One of MEASURES of a model's record, None where it was not measured."""
     value: Any = record
     for part in measure.split('.'):
-        value = value.get(part, {}) if isinstance(value, dict) else {}
+        value = getattr(value, part, None)
     return float(value) * MEASURES[measure].times if isinstance(value, int | float) else None
 
 
@@ -46,22 +47,24 @@ def columns_of(cell: Callable[..., Cell]) -> list[Column]:
 def cloze(m: Measures) -> Table:
     """The word-level measure that compares across vocabularies, a row for each model."""
 
-    def known(cell: Callable[[dict[str, Any]], Cell]) -> Callable[[dict[str, Any]], Cell]:
-        return lambda r: missing() if r.get('skipped') else cell(r)
+    def known(cell: Callable[[HiddenWords], Cell]) -> Callable[[HiddenWords], Cell]:
+        return lambda r: missing() if r.skipped else cell(r)
 
     columns = [
-        Column('model', lambda r: m.label(r['model'])),
-        Column('words', known(lambda r: count(r['words']))),
+        Column('model', lambda r: m.label(r.model)),
+        Column('words', known(lambda r: count(r.words))),
         *columns_of(lambda name, r: fixed(value_of(r, name), MEASURES[name].decimals)),
-        Column('± se of nats / word', known(lambda r: fixed(r.get('nats_per_word_error')))),
-        Column('nats / piece', known(lambda r: fixed(r['nats_per_piece']))),
-        Column('pieces / word', known(lambda r: fixed(r['pieces'] / r['words'], 2))),
+        Column('± se of nats / word', known(lambda r: fixed(r.nats_per_word_error))),
+        Column('nats / piece', known(lambda r: fixed(r.nats_per_piece))),
+        Column(
+            'pieces / word', known(lambda r: fixed(r.pieces / r.words if r.pieces and r.words else None, 2))
+        ),
     ]
     note = (
         'The same held-out words are hidden whole for every model, whatever its vocabulary. One-piece words'
         ' are one piece in both vocabularies. Nats per piece compares only models with the same vocabulary.'
     )
-    skipped = [f'{r["model"]}: {r["skipped"]}' for r in m.cloze if r.get('skipped')]
+    skipped = [f'{r.model}: {r.skipped}' for r in m.cloze if r.skipped]
     absent = 'stage analyze has not been run.'
     return Table.of('Hidden words', columns, m.cloze, note=' '.join([note, *skipped]), absent=absent)
 

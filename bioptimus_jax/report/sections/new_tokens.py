@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -17,17 +18,17 @@ NOT_RUN = 'stage surgery has not been run.'
 
 def surgery_examples(m: Measures) -> Table:
     """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
-    new = [t for t in m.tokens if t.get('spelling')]
+    new = [t for t in m.tokens if t.spelling]
     begins = TOKENIZERS.load(m.run.config.vocab.tokenizer).begins
-    telling = [t for t in new if len(t['token']) > 5 and begins(t['token'])] or new
+    telling = [t for t in new if len(t.token) > 5 and begins(t.token)] or new
     columns = [
-        Column('new token', lambda t: t['token']),
-        Column('spelling in the source', lambda t: _joined(t['spelling'], ' ')),
-        Column('contexts', lambda t: count(t.get('contexts'))),
-        Column('norm', lambda t: fixed(t.get('norm'), 2)),
-        Column('cosine to averaged', lambda t: fixed(t.get('cosine'))),
-        Column('nearest rows', lambda t: _joined(t.get('neighbours') or [], ', ')),
-        Column('fallback', lambda t: t.get('fallback') or ''),
+        Column('new token', lambda t: t.token),
+        Column('spelling in the source', lambda t: _joined(t.spelling, ' ')),
+        Column('contexts', lambda t: count(t.contexts)),
+        Column('norm', lambda t: fixed(t.norm, 2)),
+        Column('cosine to averaged', lambda t: fixed(t.cosine)),
+        Column('nearest rows', lambda t: _joined(t.neighbours or (), ', ')),
+        Column('fallback', lambda t: t.fallback or ''),
     ]
     absent = 'the vocabulary has no token that the source lacks.' if m.tokens else NOT_RUN
     chosen = telling[:: max(1, len(telling) // EXAMPLES)][:EXAMPLES]
@@ -37,7 +38,7 @@ def surgery_examples(m: Measures) -> Table:
 def contexts(m: Measures) -> Table:
     """How many sentences were found for the new tokens."""
     most = m.run.config.contexts.per_token
-    found = [t['contexts'] for t in m.tokens if 'contexts' in t]
+    found = [t.contexts for t in m.tokens if t.contexts is not None]
     groups = {
         'none': sum(n == 0 for n in found),
         f'1 to {most - 1}': sum(0 < n < most for n in found),
@@ -59,18 +60,18 @@ def contexts(m: Measures) -> Table:
 
 def named(m: Measures) -> Table:
     """Hidden words that are one token: nats a word of every model, new tokens by frequency."""
-    records = [r for r in m.cloze if r.get('new_tokens')]
-    classes = records[0]['new_tokens'] if records else {}
+    records = [r for r in m.cloze if r.by_class]
+    classes = records[0].by_class if records else {}
 
-    def nats(r: dict[str, Any], name: str, _: Any) -> Cell:
-        return fixed(r['new_tokens'][name].get('nats_per_word'))
+    def nats(r: HiddenWords, name: str, _: Any) -> Cell:
+        return fixed(r.by_class[name].nats_per_word)
 
     columns = [
         Column('word in the corpus, per million', lambda name, _: name),
-        Column('hidden words', lambda _, of_class: count(of_class['words'])),
-        Column('tokens', lambda _, of_class: count(of_class['tokens'])),
-        Column('frequency alone', lambda _, of_class: fixed(of_class['frequency_nats'])),
-        *(Column(m.label(r['model']), functools.partial(nats, r)) for r in records),
+        Column('hidden words', lambda _, of_class: count(of_class.words)),
+        Column('tokens', lambda _, of_class: count(of_class.tokens)),
+        Column('frequency alone', lambda _, of_class: fixed(of_class.frequency_nats)),
+        *(Column(m.label(r.model), functools.partial(nats, r)) for r in records),
     ]
     note = (
         'Words that are one token of the vocabulary, new ones by how often the word is in the corpus; nats a word. The'
@@ -83,15 +84,15 @@ def named(m: Measures) -> Table:
 
 def behind(m: Measures) -> Table:
     """New tokens that cost the last model as much as their frequency alone, or more."""
-    models = m.new_tokens[0]['nats_per_word'] if m.new_tokens else {}
+    models = m.new_tokens[0].nats_per_word if m.new_tokens else {}
     columns = [
-        Column('new token', lambda t: t['token']),
-        Column('hidden words', lambda t: count(t['words'])),
-        *each({name: m.label(name) for name in models}, lambda name, t: fixed(t['nats_per_word'][name], 2)),
-        Column('frequency alone', lambda t: fixed(t['frequency'], 2)),
-        Column('behind it', lambda t: fixed(t['behind'], 2)),
+        Column('new token', lambda t: t.token),
+        Column('hidden words', lambda t: count(t.words)),
+        *each({name: m.label(name) for name in models}, lambda name, t: fixed(t.nats_per_word[name], 2)),
+        Column('frequency alone', lambda t: fixed(t.frequency, 2)),
+        Column('behind it', lambda t: fixed(t.behind, 2)),
     ]
-    bad = [t for t in m.new_tokens if t['behind'] >= 0]
+    bad = [t for t in m.new_tokens if t.behind >= 0]
     note = (
         f'{len(bad):,} of {len(m.new_tokens):,} new tokens that are hidden words cost the last model as many nats as'
         f' their frequency alone, or more; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names all'

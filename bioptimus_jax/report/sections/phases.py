@@ -1,7 +1,8 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
+from typing import Any
+
 from bioptimus_jax.model.config import SOURCE
-from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import heldout_loss_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
@@ -20,26 +21,29 @@ NOT_TRAINED = 'stage pretrain has not been run.'
 
 def phases(m: Measures) -> Table:
     """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, score of each set."""
-    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
+    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.losses))
     scored = [x for x in m.models if any(m.scores(x, d) for d in m.datasets)]
     shown = [x for x in m.models if x in (PHASE_INITIAL, *m.phases, *scored)] if m.trains else []
     shown = [*(m.baselines if shown else ()), *shown]
-    ends = {x: m.phase_end(x) or {} for x in shown}
+    ends = {x: end for x in shown if (end := m.phase_end(x))}
     followed = _followed(m)
 
+    def of_end(model: str, name: str) -> Any:
+        return getattr(ends.get(model), name, None)
+
     def loss(setting: str, model: str) -> Cell:
-        return fixed(ends[model].get('losses', {}).get(setting))
+        return fixed(ends[model].losses.get(setting) if model in ends else None)
 
     def from_frozen(dataset: str, model: str) -> Cell:
-        f1 = curriculum.f1_of(ends[model]).get(dataset)
+        f1 = ends[model].entity_f1.get(dataset) if model in ends else None
         return fixed(None if f1 is None else 100 * f1, 2)
 
     columns = [
         Column('phase', m.label),
         Column('steps', lambda x: count(m.step_of(x))),
-        Column('tokens', lambda x: count(ends[x].get('tokens'))),
-        Column('held-out loss', lambda x: fixed(ends[x].get('frozen_loss')), 'low'),
-        Column('accuracy', lambda x: percent(ends[x].get('frozen_accuracy')), 'high'),
+        Column('tokens', lambda x: count(of_end(x, 'tokens'))),
+        Column('held-out loss', lambda x: fixed(of_end(x, 'frozen_loss')), 'low'),
+        Column('accuracy', lambda x: percent(of_end(x, 'frozen_accuracy')), 'high'),
         *each({s: f'loss {s}' for s in settings}, loss, 'low'),
         *each({s: f'{s}, frozen' for s in followed}, from_frozen, 'high'),
         *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d) or m.baseline(x, d)), 'high'),
@@ -60,10 +64,10 @@ def phases(m: Measures) -> Table:
 
 def heldout_loss(m: Measures) -> Figure:
     """Held-out loss (nats a piece) against steps and tokens, with the one frozen mask and with every phase's."""
-    lines = {'frozen mask': [spanned(e['step'], [e['frozen_loss']]) for e in m.evaluations]}
-    for name in dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})):
+    lines = {'frozen mask': [spanned(e.step, [e.loss]) for e in m.evaluations]}
+    for name in dict.fromkeys(name for e in m.evaluations for name in e.losses):
         lines[f'masked as in {name}'] = [
-            spanned(e['step'], [e['losses'][name]]) for e in m.evaluations if name in e.get('losses', {})
+            spanned(e.step, [e.losses[name]]) for e in m.evaluations if name in e.losses
         ]
     return curves(
         'heldout_loss',
@@ -79,7 +83,7 @@ def heldout_loss(m: Measures) -> Figure:
 
 def entities_while_training(m: Measures) -> Figure:
     """F1 of entities from frozen states (percent) against steps and tokens, a line for each set."""
-    scored = [(e['step'], curriculum.f1_of(e)) for e in m.evaluations]
+    scored = [(e.step, e.entity_f1) for e in m.evaluations]
     lines = {
         name: [spanned(step, [100 * f1[name]]) for step, f1 in scored if name in f1] for name in _followed(m)
     }
@@ -97,7 +101,7 @@ def entities_while_training(m: Measures) -> Figure:
 
 def _followed(m: Measures) -> list[str]:
     """The sets that evaluations scored."""
-    return list(dict.fromkeys(name for e in m.evaluations for name in curriculum.f1_of(e)))
+    return list(dict.fromkeys(name for e in m.evaluations for name in e.entity_f1))
 
 
 SECTION = Section(

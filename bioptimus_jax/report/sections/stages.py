@@ -1,8 +1,7 @@
 """The stages of a run: what was done, how long it took, and what was counted."""
 
-from typing import Any
-
 from bioptimus_jax.progress.console import clock
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.report.measures import Measures, flat
 from bioptimus_jax.report.section import Section
@@ -15,8 +14,8 @@ def summary(m: Measures) -> Table:
         Column('stage', lambda stage: stage),
         Column('state', lambda stage: _state(stage, m.manifests.get(stage))),
         Column('time', lambda stage: _time(m.manifests.get(stage))),
-        Column('computed on', lambda stage: on_what(m.manifests.get(stage, {}).get('computed', {}))),
-        Column('counts', lambda stage: _counts(m.manifests.get(stage, {}))),
+        Column('computed on', lambda stage: on_what(m.manifest_of(stage).computed or {})),
+        Column('counts', lambda stage: _counts(m.manifest_of(stage))),
     ]
     return Table.of('Stages', columns, m.run.config.stages)
 
@@ -24,19 +23,19 @@ def summary(m: Measures) -> Table:
 SECTION = Section('Stages', 'What was done, how long it took, and what was counted.', (), {'stages': summary})
 
 
-def _state(stage: str, manifest: dict[str, Any] | None) -> str:
+def _state(stage: str, manifest: Manifest | None) -> str:
     if manifest is None:
         return 'being written' if stage == 'report' else 'not finished'
-    return f'taken from {manifest["folder"]}' if manifest.get('folder') else 'done'
+    return f'taken from {manifest.folder}' if manifest.folder else 'done'
 
 
-def _time(manifest: dict[str, Any] | None) -> Cell:
-    seconds = float((manifest or {}).get('seconds', 0))
+def _time(manifest: Manifest | None) -> Cell:
+    seconds = float((manifest.seconds if manifest else None) or 0)
     return missing() if manifest is None else Cell(clock(seconds), seconds)
 
 
-def _counts(manifest: dict[str, Any]) -> str:
-    counts = flat(manifest.get('counts', {}))
+def _counts(manifest: Manifest) -> str:
+    counts = flat(manifest.counts)
     return '; '.join(f'{name.replace("_", " ")} {_short(value)}' for name, value in counts.items())
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.units import row_rates
+from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.report.drawing import (
     SERIES,
     Figure,
@@ -19,11 +20,8 @@ from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.sections.phases import NOT_TRAINED
 
 HELD_OUT = 'frozen_'
-OF_EVERY_RUN = frozenset(
-    'step time tokens loss learning_rate gradient_norm skipped tokens_per_second padded_tokens_per_second input_wait'
-    ' fill accuracy word_accuracy realised_rate unit_pieces flops seconds mfu joules'.split()
-)
-"""Numbers that are on record whatever is trained, or of masked pieces: other sections show them."""
+OF_MASKED = ('word_accuracy',)
+"""Scores of masked pieces: other sections show them."""
 
 
 def training_loss(m: Measures) -> Figure:
@@ -31,7 +29,7 @@ def training_loss(m: Measures) -> Figure:
     title = 'Training loss and learning rate'
     if not m.training:
         return Figure('training_loss', title, absent=NOT_TRAINED)
-    steps, losses, rates = ([r[key] for r in m.training] for key in ('step', 'loss', 'learning_rate'))
+    steps, losses, rates = zip(*((r.step, r.loss, r.learning_rate) for r in m.training))
 
     def draw(panels: list[Any]) -> None:
         [axes] = panels
@@ -56,7 +54,7 @@ def training_loss(m: Measures) -> Figure:
 
 def masking_rate(m: Measures) -> Figure:
     """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
-    realised = [spanned(r['step'], [100 * r['realised_rate']]) for r in m.training if r.get('realised_rate')]
+    realised = [spanned(r.step, [100 * r.realised_rate]) for r in m.spent if r.realised_rate]
     asked = [
         spanned(step, [100 * row_rates(m.run.config.phase[name].masking, (rate,))[0]])
         for name, *ends in phase_spans(m)
@@ -78,24 +76,24 @@ def told(m: Measures) -> list[str]:
     """What the objective puts on record beyond masked language modelling: generators, pairs, divergences, noise."""
     names = (
         name.removeprefix(HELD_OUT)
-        for r in (*m.training, *m.evaluations)
-        for name, value in r.items()
+        for scores in (*(r.told for r in m.spent), *(e.scores for e in m.evaluations))
+        for name, value in scores.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     )
-    return [name for name in dict.fromkeys(names) if name not in OF_EVERY_RUN]
+    return [name for name in dict.fromkeys(names) if name not in OF_MASKED]
 
 
 def objective(m: Measures) -> Table:
     """A row for every evaluation: what is `told`, of held-out documents if it is measured there."""
 
-    def value(name: str, e: dict[str, Any]) -> Cell:
-        before = [r[name] for r in m.training if name in r and r['step'] <= e['step']]
-        return fixed(e.get(f'{HELD_OUT}{name}', before[-1] if before else None))
+    def value(name: str, e: Evaluation) -> Cell:
+        before = [r.told[name] for r in m.spent if name in r.told and r.step <= e.step]
+        return fixed(e.scores.get(f'{HELD_OUT}{name}', before[-1] if before else None))
 
     names = told(m)
     columns = [
-        Column('phase', lambda e: m.label(e['phase'])),
-        Column('step', lambda e: count(e['step'])),
+        Column('phase', lambda e: m.label(e.phase)),
+        Column('step', lambda e: count(e.step)),
         *each({name: name.replace('_', ' ') for name in names}, value),
     ]
     note = 'On held-out documents where that is measured, otherwise in training steps. Losses in nats, shares of 1.'
@@ -107,11 +105,12 @@ def objective_curves(m: Measures) -> Figure:
     """The same against steps, with the training steps between the evaluations."""
     panels = {
         name.replace('_', ' '): {
-            label: [spanned(r['step'], [r[key]]) for r in records if key in r]
-            for label, key, records in (
-                ('training', name, m.training),
-                ('held out', f'{HELD_OUT}{name}', m.evaluations),
-            )
+            'training': [spanned(r.step, [r.told[name]]) for r in m.spent if name in r.told],
+            'held out': [
+                spanned(e.step, [e.scores[f'{HELD_OUT}{name}']])
+                for e in m.evaluations
+                if f'{HELD_OUT}{name}' in e.scores
+            ],
         }
         for name in told(m)
     }

@@ -1,8 +1,8 @@
 """Word frequencies of the domain beside general text, and entities in pieces of two vocabularies."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Pieces
 from bioptimus_jax.report.drawing import Figure, Point, curves, spanned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
@@ -18,30 +18,31 @@ NOT_CUT = 'stage analyze has not cut the entities of config.finetune.folder.'
 
 def frequency(m: Measures) -> Table:
     """Different words and share of the running words by class, for the general corpus and this run's."""
-    known = [name for name in CORPORA if name in m.frequency]
+    known = _corpora(m)
     columns = [Column('per million words', lambda kind: kind)]
     for name in known:
-        classes = m.frequency[name]['classes']
+        classes = known[name].classes
         columns += [
-            Column(f'different words, {CORPORA[name]}', lambda x, of=classes: count(of[x]['different'])),
-            Column(f'of running words, {CORPORA[name]}', lambda x, of=classes: percent(of[x]['share'])),
+            Column(f'different words, {CORPORA[name]}', lambda x, of=classes: count(of[x].different)),
+            Column(f'of running words, {CORPORA[name]}', lambda x, of=classes: percent(of[x].share)),
         ]
-    sizes = [f'{CORPORA[name]} {m.frequency[name]["words"]:,} running words' for name in known]
+    sizes = [f'{CORPORA[name]} {of.words:,} running words' for name, of in known.items()]
     note = f'Words with a letter; {", ".join(sizes)}. The bounds of the four classes are ours.'
-    if (share := m.frequency.get('share_counted', 1)) < 1:
+    if m.frequency and (share := m.frequency.share_counted) < 1:
         note += f' {share:.1%} of the documents of this corpus were counted, chosen by hash.'
-    kinds = m.frequency['domain']['classes'] if known else ()
+    kinds = m.frequency.domain.classes if m.frequency else ()
     return Table.of('Words by frequency', columns, kinds, note=note, absent=NOT_COUNTED)
 
 
 def frequency_cross(m: Measures) -> Table:
     """Different words by their class in general text (rows) and in this run's corpus (columns)."""
-    cross = m.frequency.get('cross', {})
+    cross = (m.frequency and m.frequency.cross) or {}
     columns = [
         Column('in general text', lambda there: there),
         *each({here: f'{here} here' for here in cross}, lambda here, there: count(cross[there].get(here))),
     ]
-    examples = ', '.join(f'{x["word"]} ({x["count"]:,})' for x in m.frequency.get('examples', ())[:10])
+    lacking = (m.frequency and m.frequency.examples) or ()
+    examples = ', '.join(f'{x.word} ({x.count:,})' for x in lacking[:10])
     note = 'Classes in occurrences per million words.'
     if examples:
         note += f' Most frequent here among the words that the general corpus lacks: {examples}.'
@@ -50,54 +51,54 @@ def frequency_cross(m: Measures) -> Table:
 
 def pieces(m: Measures) -> Table:
     """How finely each vocabulary cuts the corpus and the entities of each NER set."""
-    texts = {'corpus': m.comparison} if m.comparison else {}
-    texts |= {f'{name}, entities': by_owner for name, by_owner in m.entities.get('datasets', {}).items()}
-    records = [(text, o, owners[o]) for text, owners in texts.items() for o in OWNERS if o in owners]
+    texts: dict[str, Mapping[str, Pieces | None]] = {}
+    if found := m.comparison:
+        texts['corpus'] = {'source': found.source, 'vocabulary': found.vocabulary}
+    if m.entities:
+        texts |= {f'{name}, entities': by_owner for name, by_owner in m.entities.datasets.items()}
+    records = [(text, o, cut) for text, owners in texts.items() for o in OWNERS if (cut := owners.get(o))]
 
-    def share(key: str, text: str, owner: str, r: Mapping[str, Any]) -> Cell:
-        return percent(r.get(key))
+    def share(key: str, text: str, owner: str, r: Pieces) -> Cell:
+        return percent(getattr(r, key, None))
 
     columns = [
         Column('text', lambda text, owner, r: text),
         Column('vocabulary', lambda text, owner, r: OWNERS[owner]),
-        *each({x: x for x in ('mentions', 'words')}, lambda key, text, owner, r: count(r.get(key))),
-        Column('pieces / word', lambda text, owner, r: fixed(r['pieces_per_word'], 2), 'low'),
-        Column('unknown words', lambda text, owner, r: percent(r['unknown_words'], 2), 'low'),
+        *each(
+            {x: x for x in ('mentions', 'words')}, lambda key, text, owner, r: count(getattr(r, key, None))
+        ),
+        Column('pieces / word', lambda text, owner, r: fixed(r.pieces_per_word, 2), 'low'),
+        Column('unknown words', lambda text, owner, r: percent(r.unknown_words, 2), 'low'),
         *each({'one_piece_words': 'one-piece words'}, share, 'high'),
         *each({'one_piece_mentions': 'one-piece entities'}, share, 'high'),
-        Column('pieces / entity', lambda text, owner, r: fixed(pieces_per_mention(r), 2), 'low'),
+        Column(
+            'pieces / entity', lambda text, owner, r: fixed(getattr(r, 'pieces_per_mention', None), 2), 'low'
+        ),
     ]
     note = 'Entities: all mentions of the training splits. Words are those of the tokenizers.'
-    if 'kept' in m.comparison:
-        kept, new, lost = (m.comparison[k] for k in ('kept', 'new', 'lost'))
-        note += f' Tokens shared with the source: {kept:,}; new: {new:,}; only in the source: {lost:,}.'
+    if found and found.source:
+        note += f' Tokens shared with the source: {found.kept:,}; new: {found.new:,};'
+        note += f' only in the source: {found.lost:,}.'
     absent = 'stage vocab has not been run.'
     return Table.of('Text in pieces', columns, records, rank_within='text', note=note, absent=absent)
-
-
-def pieces_per_mention(measured: Mapping[str, Any]) -> float | None:
-    """Mean pieces of an entity, None of text that is not a list of entities."""
-    if not measured.get('mentions'):
-        return None
-    return measured['pieces_per_word'] * measured['words'] / measured['mentions']
 
 
 def whole_entities(m: Measures) -> Table:
     """Entities that the source cuts into many pieces and this run's vocabulary keeps whole."""
     columns = [
-        Column('entity', lambda x: x['entity']),
-        Column('mentions', lambda x: count(x['count'])),
-        Column('pieces in the source', lambda x: ' '.join(x['source'])),
+        Column('entity', lambda x: x.entity),
+        Column('mentions', lambda x: count(x.count)),
+        Column('pieces in the source', lambda x: ' '.join(x.source)),
     ]
     none = 'no entity of the NER sets is one piece here and three or more in the source.'
-    examples = m.entities.get('examples', ())[:12]
+    examples = m.entities.examples[:12] if m.entities else ()
     absent = none if m.entities else NOT_CUT
     return Table.of('Entities that became one token', columns, examples, absent=absent)
 
 
 def frequency_classes(m: Measures) -> Figure:
     """Different and running words of the corpora in four frequency classes (paper, Figure 1)."""
-    known = {shown: m.frequency[name]['classes'] for name, shown in CORPORA.items() if name in m.frequency}
+    known = {CORPORA[name]: of.classes for name, of in _corpora(m).items()}
     panels = {
         f'{what}, %': {shown: _shares(x, key) for shown, x in known.items()} for key, what in SHARES.items()
     }
@@ -130,7 +131,13 @@ SECTION = Section(
 )
 
 
-def _shares(classes: Mapping[str, Any], key: str) -> list[Point]:
+def _corpora(m: Measures) -> dict[str, CorpusWords]:
+    """The corpora whose words were counted, in the order of the tables."""
+    found = {name: getattr(m.frequency, name, None) for name in CORPORA}
+    return {name: of for name, of in found.items() if of}
+
+
+def _shares(classes: Mapping[str, ClassOfWords], key: str) -> list[Point]:
     """Percent by class, in order."""
-    total = max(sum(of[key] for of in classes.values()), 1)
-    return [spanned(at, [100 * of[key] / total]) for at, of in enumerate(classes.values())]
+    total = max(sum(getattr(of, key) for of in classes.values()), 1)
+    return [spanned(at, [100 * getattr(of, key) / total]) for at, of in enumerate(classes.values())]
