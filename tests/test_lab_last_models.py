@@ -9,6 +9,7 @@ from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, fine_tuned
 
 from bioptimus_jax.lab import last_models
 from bioptimus_jax.lab.arms import grouped
+from bioptimus_jax.records.metrics import EncodedFlops, Spent
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.folder import Run
 
@@ -83,12 +84,12 @@ def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
 def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     runs = [m for seeds in arms.values() for m in seeds.values()]
     for m in runs:
-        m.encoded.append({'flops': 5e12})
+        m.encoded.append(EncodedFlops(flops=5e12))
         crossed = {'model': 'p1', 'setting': 'standard', 'trained_on': 'drugs', 'dataset': 'diseases'}
         m.crossed.extend([{**crossed, 'model': 'p0', 'test': 0.9}, {**crossed, 'test': 0.25}])
         # 100 pieces of which 20 % are predicted, then 300 of which 10 % are.
-        m.training.extend(
-            {'step': step, 'tokens': 1e6 * tokens, 'flops': 1e12 * step, 'realised_rate': rate}
+        m.spent.extend(
+            Spent(step=step, tokens=1_000_000 * tokens, flops=1e12 * step, realised_rate=rate)
             for step, tokens, rate in ((10, 1, 0.2), (20, 4, 0.1))
         )
     table = last_models.last_models(arms, last_models.votes(arms))
