@@ -23,6 +23,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.records.corpus import AuditedSentence
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
@@ -291,7 +292,7 @@ def test_audit_finds_sentences_whatever_the_tokenisation(ner_sets):
         LEAK.upper().replace('POINTES', 'Pointes:').replace('LOW DOSE', 'low-\ndose').replace('DOBU', 'dobú')
     )
     hidden = f'Before. {hidden[:-2]}; after'
-    expected = [audit.AuditedSentence(name, 'test', LEAK) for name in ('chem', 'disease')]
+    expected = [AuditedSentence(name, 'test', LEAK) for name in ('chem', 'disease')]
     assert auditor.matches(audit.reduced(hidden)) == expected
     assert auditor.matches(audit.reduced(hidden.replace('low', 'high'))) == []
     assert auditor.matches(audit.reduced(hidden * 2)) == expected

@@ -32,6 +32,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import workers
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_jsonl
@@ -47,7 +48,7 @@ def experiment(inputs: list[str], **changes: object) -> Experiment:
     return Experiment.from_config(config)
 
 
-def made(workdir: Path, inputs: list[str], **changes: object) -> tuple[Run, dict]:
+def made(workdir: Path, inputs: list[str], **changes: object) -> tuple[Run, Manifest]:
     run = Run(workdir, experiment(inputs, **{'runtime__workers': 1, **changes}), quiet=True)
     return run, execute(run, STAGES['corpus'])
 

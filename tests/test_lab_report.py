@@ -166,12 +166,6 @@ def test_other_words_are_not_compared(tmp_path):
     (run.workdir / 'analyze' / 'points.json').unlink()
     m = read_measures(run)
     assert [geometry.of_words(m).absent, geometry.words_in_the_plane(m).absent] == ['only 4 words.'] * 2
-    write_json(
-        path, [{k: r[k] for k in ('model', 'rows')} for r in records]
-    )  # an analysis of an older version
-    m = read_measures(run)
-    assert '--replace' in geometry.anisotropy(m).absent
-    assert geometry.rows(m).rows
 
 
 def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):

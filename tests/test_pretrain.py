@@ -52,6 +52,7 @@ from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.metrics import Spans
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.build import Rows
@@ -127,17 +128,17 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     took = time.time() - begun
     assert any('resuming after step' in line for line in lines)
     assert_identical(workdir, undisturbed[1])
-    records = run.metrics.of('clock')
+    records = Spans.among(run.metrics.of('clock'))
     found = goodput.account(records)
-    began, ended = min(r['began'] for r in records), max(r['time'] for r in records)
+    began, ended = min(r.began for r in records), max(r.time for r in records)
     assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
     assert 0.5 * took < ended - began < took
     own = goodput.processes(records)
-    assert [rs[-1]['ended'] for rs in own] == [True, False, True, True, True]
-    assert all(r['computed']['on'] == '8 cpu devices' for rs in own for r in rs if 'computed' in r)
-    assert all('computed' in rs[0] for rs in own)
-    assert run.manifest('pretrain').computed == own[-1][0]['computed']
-    assert own[-1][0]['computed'] == {
+    assert [rs[-1].ended for rs in own] == [True, False, True, True, True]
+    assert all(r.computed['on'] == '8 cpu devices' for rs in own for r in rs if r.computed)
+    assert all(rs[0].computed for rs in own)
+    assert run.manifest('pretrain').computed == own[-1][0].computed
+    assert own[-1][0].computed == {
         'on': '8 cpu devices',
         'mesh': 'data 1 x fsdp 1 x tensor 1',
         'attention': 'xla',
@@ -475,8 +476,8 @@ def assert_entities_of_the_model(run, folder, evaluation):
     sets = FrozenSets({folder.name: frozen.chosen(read_split(folder, 'train'), 5000)})
     [record] = sets.records('0.4', subwords.load(model), load_folder(model)[0], params)
     assert evaluation['step'] == STEPS
-    assert evaluation[f'entities/{folder.name}'] == pytest.approx(record['f1'], abs=1e-6)
-    assert 0.2 < record['f1'] < 1
+    assert evaluation[f'entities/{folder.name}'] == pytest.approx(record.f1, abs=1e-6)
+    assert 0.2 < record.f1 < 1
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed. Hidden words that are'
         ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
     )
-    absent = f'stage analyze of {control} has not been run, or by an older version.'
+    absent = f'stage analyze of {control} has not been run.'
     records = product((name for name in kinds if kinds[name].words), when)
     return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
 

@@ -78,7 +78,7 @@ def named(m: Measures) -> Table:
         ' source has new tokens in pieces, all of which are hidden. Frequency alone: what a model needs that knows only'
         ' how often words occur in the corpus, the logarithm of 1 / frequency.'
     )
-    absent = 'stage analyze has not been run, or by an older version.'
+    absent = 'stage analyze has not been run.'
     return Table.of('New tokens as hidden words', columns, classes.items(), note=note, absent=absent)
 
 
