@@ -312,8 +312,12 @@ def ended(runs: Mapping[str, Measures]) -> Table:
     scored = scored_sets(runs.values())
     columns = [
         Column('run', lambda name, m, x: name),
-        Column('held-out loss', lambda name, m, x: fixed((m.phase_end(x) or {}).get('frozen_loss')), 'low'),
-        Column('nats / word', lambda name, m, x: fixed(m.hidden_words_of(x).get('nats_per_word')), 'low'),
+        Column('held-out loss', lambda name, m, x: fixed((end := m.phase_end(x)) and end.frozen_loss), 'low'),
+        Column(
+            'nats / word',
+            lambda name, m, x: fixed((words := m.hidden_words_of(x)) and words.nats_per_word),
+            'low',
+        ),
         *each(scored, lambda d, name, m, x: spread(m.scores(x, d)), 'high'),
         *each({d: f'frozen {d}' for d in scored}, lambda d, name, m, x: fixed(m.frozen_f1(x, d), 2), 'high'),
     ]
