@@ -44,7 +44,7 @@ class OfSetting(Record):
     positions: Mapping[str, float]
 
     def of(self, kind: str) -> Perplexity | None:
-        """That of a kind of position, by the name of the key."""
+        """The perplexity at a kind of position, by the name of the key."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}.get(kind)
 
 

@@ -23,7 +23,7 @@ class KeptManifest(Record):
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'KeptManifest':
-        """That of a manifest."""
+        """The part of a manifest that is kept."""
         return cls(**{field.name: getattr(manifest, field.name) for field in dataclasses.fields(cls)})
 
     @property
