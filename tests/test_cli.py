@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from toy_commands import call
 
-from bioptimus_jax.cli import command, verbs
+from bioptimus_jax.cli import arguments, command, verbs
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.cli.command import all_verbs, keys_of, positive_whole
+from bioptimus_jax.cli.verbs import report
 from bioptimus_jax.config.fields import meant, walk, walk_entries
 from bioptimus_jax.errors import USAGE, ConfigError
 from bioptimus_jax.experiment import config
@@ -198,6 +199,15 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
     assert code == 2
     assert expected in error
     assert '\n' not in error
+
+
+def test_a_flag_whose_value_may_be_left_out_takes_no_flag_for_it(monkeypatch):
+    """Of a verb that takes no words, such as `report` where there is no laboratory."""
+    monkeypatch.setattr(arguments, 'all_verbs', lambda: {'report': report.VERB})
+    for given in (['--live'], ['--live', '5'], ['--live', '--replace'], ['--live=5']):
+        arguments.check_flags(['report', *given])
+        with pytest.raises(ConfigError, match="report takes no 'runs/x' without a flag"):
+            arguments.check_flags(['report', *given, *(['5'] if given == ['--live'] else []), 'runs/x'])
 
 
 @pytest.mark.parametrize(

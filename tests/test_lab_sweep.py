@@ -225,6 +225,10 @@ def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys
         (['--config=small'], 'has no get_arms(); it is not an ablation'),
         (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
         (['--config={shipped}:x', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
+        (
+            ['--config={shipped}:x', '--workdir=gs://b/r'],
+            '--workdir=gs://b/r: must be a folder of this machine',
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, capsys, arguments, expected):

@@ -350,7 +350,6 @@ def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monke
             r'gopher://b/r: not a known kind of storage; give gs://',
         ),
         (['run', '--workdir=gs://b/../r'], BAD_INPUT, r'"\." and "\.\." have no meaning in a bucket'),
-        (['sweep', '--workdir=gs://b/r'], USAGE, r'--workdir=gs://b/r: must be a folder of this machine'),
         (
             ['corpus', '--workdir={}/w', '--config.corpus.inputs=file://{}/none*.txt'],
             BAD_INPUT,

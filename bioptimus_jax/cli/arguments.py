@@ -106,16 +106,19 @@ def check_flags(arguments: Sequence[str]) -> None:
 
 def _without_flag(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """The words of a command that are neither flags nor their values."""
-    waiting = iter(arguments)
-    for word in waiting:
+    waiting = list(arguments)
+    while waiting:
+        word = waiting.pop(0)
         if not word.startswith('-'):
             yield word
         elif '=' not in word:
             named = [flags[flag] for flag in flags if flag.startswith(word)]
             settings: Mapping[str, Any] = named[0] if named else {'action': 'help'}
             if 'action' not in settings or settings['action'] == 'append':
-                for _ in range(settings.get('nargs', 1)):
-                    next(waiting, None)
+                values = settings.get('nargs', 1)
+                if values == '?':
+                    values = sum(not word.startswith('-') for word in waiting[:1])
+                del waiting[:values]
 
 
 def _as_flag(word: str, flags: Mapping[str, Mapping[str, Any]]) -> str:
