@@ -202,7 +202,7 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
 
 
 def test_a_flag_whose_value_may_be_left_out_takes_no_flag_for_it(monkeypatch):
-    """Of a verb that takes no words, such as `report` where there is no laboratory."""
+    """The verb takes no words, such as `report` where there is no laboratory."""
     monkeypatch.setattr(arguments, 'all_verbs', lambda: {'report': report.VERB})
     for given in (['--live'], ['--live', '5'], ['--live', '--replace'], ['--live=5']):
         arguments.check_flags(['report', *given])

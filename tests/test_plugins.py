@@ -146,7 +146,7 @@ def test_what_is_wrong_with_a_plug_in_is_one_line_that_names_it(tmp_path, named)
 
 
 def test_a_run_whose_plug_in_is_gone_says_so(tmp_path, named):
-    """By the key of its configuration, by its manifests, and by the records of fine-tuning."""
+    """The key of its configuration names it, its manifests do, and the records of fine-tuning."""
     remedy = (
         'is not installed; install the package that brings it, or name its module, file or folder in BIOP'
     )
@@ -196,7 +196,7 @@ def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, name
 
 
 def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path):
-    """In JSON lines with several labels; names and numbers of columns; every mistake names file and key."""
+    """JSON lines with several labels; names and numbers of columns; every mistake names file and key."""
     folder = tmp_path / 'topics'
     folder.mkdir()
     rows = [{'text': f'text {n}', 'topics': ['a', 'b'][: n % 3], 'id': f'd{n // 2}'} for n in range(12)]
@@ -263,7 +263,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
 
 
 def test_verbs_without_a_config_and_help_know_plug_ins(tmp_path):
-    """In a process of its own: a verb of a plug-in, and a table's record in the help of a stage."""
+    """A process of its own has a verb of a plug-in, and a table's record in the help of a stage."""
     made = tmp_path / 'own'
     made.mkdir()
     (made / 'hello.py').write_text(

@@ -320,7 +320,7 @@ def test_names_of_paths_are_short_where_that_is_clear(run):
 
 
 def there(*titles):
-    """Those that are titles of sections; the lab may be absent."""
+    """The given titles that are titles of sections; the lab may be absent."""
     return [title for title in titles if title in {section.title for section in page.sections()}]
 
 

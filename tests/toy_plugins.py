@@ -16,7 +16,7 @@ HOWTOS = Path(__file__).resolve().parents[1] / 'docs' / 'howto'
 
 @contextlib.contextmanager
 def plugged(*places: Path | str) -> Iterator[None]:
-    """These files, folders and modules are plug-ins meanwhile; what was imported of them is forgotten at the end."""
+    """Files, folders and modules are plug-ins meanwhile; what was imported of them is forgotten at the end."""
     path, modules = [*sys.path], {*sys.modules}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(extensions.VARIABLE, ','.join(map(str, places)))
