@@ -18,7 +18,7 @@ from bioptimus_jax.storage.files import Checksums, read_sealed, write_sealed
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
 KEYS = frozenset('stage config inputs content counts files folder cells'.split())
-"""Keys of a record, which holds some of them."""
+"""Keys of which a record of a stage holds some."""
 NOT_CHECKSUMMED = ('README.md', '*/README.md', 'checkpoints/*')
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
 restores them compares, and old ones may be deleted."""
