@@ -562,7 +562,7 @@ def test_progress_counts_every_byte_once_and_ends_at_all(server, tmp_path):
     one = make(server, tmp_path)
     one.run()
     mib = sum(map(len, FILES.values())) / 2**20
-    assert (one.console.progress.done, one.console.progress.total, one.console.progress.first) == (
+    assert (one.progress.done, one.progress.total, one.progress.first) == (
         mib,
         mib,
         0,
@@ -570,7 +570,7 @@ def test_progress_counts_every_byte_once_and_ends_at_all(server, tmp_path):
     (tmp_path / 'baseline' / 'pubmed26n0001.xml.gz').unlink()
     two = make(server, tmp_path)
     two.run()
-    assert (two.console.progress.done, two.console.progress.first) == (mib, mib - SIZE / 2**20)
+    assert (two.progress.done, two.progress.first) == (mib, mib - SIZE / 2**20)
 
 
 def start(server, to):
