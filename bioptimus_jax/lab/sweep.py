@@ -227,7 +227,7 @@ class Sweep:
         for arm in by_round:
             if surgery.name in arm.run.config.stages and not arm.finished:
                 with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
-                    groups.setdefault(digest(fingerprint(arm.run, surgery)), []).append(arm)
+                    groups.setdefault(digest(fingerprint(arm.run, surgery).json()), []).append(arm)
         several = [group for group in groups.values() if len(group) > 1]
         return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
