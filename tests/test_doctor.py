@@ -159,7 +159,7 @@ def test_a_platform_that_is_asked_for_and_not_there_is_one_line_of_every_verb_th
         f'merge {run} {run} --to={run}/merged',
     ]
     if 'difficulty' in all_verbs():  # of the lab
-        verbs += ['difficulty --model=initial', f'surgery --probe {source}']
+        verbs[:0] = ['difficulty --model=initial', f'surgery --probe {source}']
     done = subprocess.run(
         [sys.executable, '-c', VERBS, str(run), *verbs],
         capture_output=True,

@@ -58,7 +58,7 @@ def main(told):
     found = fastest({**ways, 'here': Candidate(lambda: None if leads else 'it leaks', lambda: None)})
 
     backends.KERNELS_OF_PLATFORM['cpu'] = ('splash', 'cudnn')
-    backends.KERNELS |= {'splash': roughly, 'cudnn': attend}
+    backends.KERNELS.update(splash=roughly, cudnn=attend)
     shape = {'heads': 2, 'head_size': 8, 'widths': (32,), 'windows': (None,), 'dtype': 'float32'}
     kept = {'to both sides': {'chosen': 'cudnn', 'milliseconds': {}}}
     measured = backends.MeasuredAttention(4, made=kept if leads else {})

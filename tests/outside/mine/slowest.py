@@ -5,7 +5,7 @@ from bioptimus_jax.ext import Column, Measures, Section, Table, fixed, words
 
 def slowest(m: Measures) -> Table:
     """Every finished stage and its seconds."""
-    seconds = {name: manifest['seconds'] for name, manifest in m.manifests.items() if 'seconds' in manifest}
+    seconds = {name: made.seconds for name, made in m.manifests.items() if made.seconds is not None}
     columns = [
         Column('stage', lambda name: words(name)),
         Column('seconds', lambda name: fixed(seconds[name], 1)),
