@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from toy_measures import fabricate
+from toy_measures import fabricate, row_of
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
@@ -28,12 +28,6 @@ def built(run):
     folder = run.workdir / 'report'
     folder.mkdir()
     return folder, page.build(run, folder)
-
-
-def row_of(table, first):
-    return {
-        c: cell for r in table.rows if r[0].text == first for c, cell in zip(table.columns, r, strict=True)
-    }
 
 
 def test_the_probe_is_on_the_page_once_it_was_made(run):

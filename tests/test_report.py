@@ -9,7 +9,7 @@ import re
 import shlex
 
 import pytest
-from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell
+from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
@@ -46,12 +46,6 @@ def built(run):
     folder = run.workdir / 'report'
     folder.mkdir()
     return folder, page.build(run, folder)
-
-
-def row_of(table, first):
-    return {
-        c: cell for r in table.rows if r[0].text == first for c, cell in zip(table.columns, r, strict=True)
-    }
 
 
 def test_cells_show_what_they_hold():

@@ -610,3 +610,10 @@ def geometry_of(folder, cosine, digest='d'):
     records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
     write_json(folder / 'analyze' / 'geometry.json', records)
     return read_measures(m.run)
+
+
+def row_of(table, first):
+    """Column -> cell of the row that begins with a text."""
+    return {
+        c: cell for r in table.rows if r[0].text == first for c, cell in zip(table.columns, r, strict=True)
+    }

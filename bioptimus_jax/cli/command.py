@@ -19,6 +19,7 @@ from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES, keys
+from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.settled import require_settled
 from bioptimus_jax.pretrain.config import PAPER_PHASES
@@ -223,6 +224,12 @@ def column_flags() -> tuple[Flag, ...]:
         flag('--word_column', f'the column of the word {where}; default: found', '', metavar='COLUMN'),
         flag('--tag_column', 'the same for the column of the tag', '', metavar='COLUMN'),
     )
+
+
+def task_flag() -> Flag:
+    """`--task`."""
+    what = 'task of sets that are not public ones (default: %(default)s)'
+    return flag('--task', what, Finetune.task, choices=TASKS)
 
 
 def json_flag() -> Flag:

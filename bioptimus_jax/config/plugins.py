@@ -58,11 +58,11 @@ class Plugins(Variations):
     @property
     def added(self) -> Mapping[str, Extension]:
         """The names that plug-ins bring. Raises ConfigError where two bring one name."""
-        pairs = [] if self.closed else [(each.name, each) for each in holding(self.holds)]
-        return _each_once(pairs, self.own, self.package)
+        return self._listed()[1]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted([*self.own, *self.added]))
+        own, added = self._listed()
+        return iter(sorted([*own, *added]))
 
     def __contains__(self, name: object) -> bool:
         return any(name == known for known in self) or (self.optional and name == '')
@@ -72,26 +72,30 @@ class Plugins(Variations):
 
     def load(self, name: str) -> Any:
         """The object that the module of that name holds; imports it now. Raises ConfigError."""
-        if extension := self.added.get(name):
+        own, added = self._listed()
+        if extension := added.get(name):
             return extension.object(self.holds)
-        if name not in self.own:
+        if name not in own:
             raise NotInstalled('', name, ', '.join(self))
-        return getattr(importlib.import_module(self._module(name)), self.holds)
+        return getattr(importlib.import_module(f'{own[name]}.{name}'), self.holds)
 
     def file(self, name: str) -> Path:
         """The file of that name, which is not imported for it."""
-        if extension := self.added.get(name):
+        own, added = self._listed()
+        if extension := added.get(name):
             return extension.file
-        found = importlib.util.find_spec(self._module(name))
+        found = importlib.util.find_spec(f'{own.get(name, self.package)}.{name}')
         return Path(cast(str, cast(ModuleSpec, found).origin))
 
     def settings(self, name: str) -> type:
         """The record of settings that the object of that name declares as its own, `Settings`."""
         return cast(type, self.load(name).Settings)
 
-    def _module(self, name: str) -> str:
-        package = self._packages().get(name, self.package) if self.more else self.package
-        return f'{package}.{name}'
+    def _listed(self) -> tuple[dict[str, str], Mapping[str, Extension]]:
+        """The program's own names with their packages, and those of plug-ins: folders are read once for both."""
+        own = self._packages()
+        pairs = [] if self.closed else [(each.name, each) for each in holding(self.holds)]
+        return own, _each_once(pairs, own, self.package)
 
     def _packages(self) -> dict[str, str]:
         """Name of a module -> the package that has it."""

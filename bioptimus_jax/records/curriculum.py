@@ -45,7 +45,7 @@ class OfSetting(Record):
 
     def of(self, kind: str) -> Perplexity | None:
         """The perplexity at a kind of position, by the name of the key."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}.get(kind)
+        return vars(self).get(kind)
 
 
 @dataclasses.dataclass(frozen=True)

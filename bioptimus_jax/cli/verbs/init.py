@@ -22,9 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.cli.command import Command, Verb, count, described, flag, positive, switch
+from bioptimus_jax.cli.command import Command, Verb, count, described, flag, positive, switch, task_flag
 from bioptimus_jax.errors import ConfigError, InputError, printable
-from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.hosts.devices import DEVICES, device_named
 from bioptimus_jax.storage.files import atomic
 
@@ -150,12 +149,7 @@ VERB = Verb(
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
         flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
-        flag(
-            '--task',
-            'task of sets that are not public ones (default: %(default)s)',
-            Finetune.task,
-            choices=TASKS,
-        ),
+        task_flag(),
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
         ),

@@ -24,8 +24,8 @@ from bioptimus_jax.cli.command import (
     json_flag,
     needed,
     positive,
+    task_flag,
 )
-from bioptimus_jax.finetune.config import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
@@ -61,12 +61,7 @@ VERB = Verb(
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
         needed('--texts', 'files or globs, as config.corpus.inputs', 'GLOBS'),
         flag('--sets', 'folder of sets', metavar='FOLDER'),
-        flag(
-            '--task',
-            'task of sets that are not public ones (default: %(default)s)',
-            Finetune.task,
-            choices=TASKS,
-        ),
+        task_flag(),
         count('--size', "entries of a new vocabulary (default: as many as the source's)", 0),
         flag(
             '--pieces',
