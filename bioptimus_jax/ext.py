@@ -37,6 +37,7 @@ _HOMES = {
     'surgery.rows': 'unit',
     # Fine-tuning: a task, `TASK`; `MEASURES`, `FEATURES`, `TEXT_SETS`, `ENTITY_SETS`.
     'finetune.task': 'DEFAULT Encoded Task',
+    'records.finetune': 'Details Scores',
     'finetune.heads': 'Head',
     'finetune.batches': 'padded',
     'finetune.config': 'Finetune',

@@ -51,6 +51,8 @@ from bioptimus_jax.pretrain.units import Strategy as Strategy
 from bioptimus_jax.progress.tracker import Tracker as Tracker
 from bioptimus_jax.rebuild.originals import Builder as Builder
 from bioptimus_jax.rebuild.originals import Originals as Originals
+from bioptimus_jax.records.finetune import Details as Details
+from bioptimus_jax.records.finetune import Scores as Scores
 from bioptimus_jax.report.drawing import Figure as Figure
 from bioptimus_jax.report.drawing import curves as curves
 from bioptimus_jax.report.layout import Cell as Cell

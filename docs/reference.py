@@ -60,7 +60,19 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
-RECORDS = ('metrics', 'manifests', 'corpus', 'vocabulary', 'surgery', 'curriculum', 'analysis', 'runs')
+RECORDS = (
+    *(
+        'metrics',
+        'manifests',
+        'corpus',
+        'vocabulary',
+        'surgery',
+        'curriculum',
+        'finetune',
+        'analysis',
+        'runs',
+    ),
+)
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run
 

@@ -202,7 +202,7 @@ def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
 
 def test_what_the_first_scored_model_has_may_have_been_there_before(run):
     m = read_measures(run)
-    end_alone = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] == '0.4'])
+    end_alone = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r.model == '0.4'])
     table = spending.arms({'all': [m], 'end': [end_alone]}, f1=(80,))
     found = {r[1].text: r for r in table.rows if r[0].text == 'devel F1 on drugs, 80'}
     assert (found['all'][3].text, found['all'][3].value) == ('400', 400)

@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.units import Units, unpacked
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.records.finetune import KeptUnits
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.metrics import Metric
@@ -245,7 +246,8 @@ def test_a_correlation_is_bootstrapped_and_compared_by_the_same_code():
     task = SimpleNamespace(metric=metric)
     for counts_UxC in (b_1xUxC[0], np.arange(240).reshape(40, 6)):
         units = Units(Path('x'), 'pairs', 't', 'g', counts_UxC, task)
-        again = unpacked(json.loads(json.dumps(units.record())), Path('x'), task)
+        written = json.loads(json.dumps(units.record().json()))
+        again = unpacked(KeptUnits.read(written, 'x'), Path('x'), task)
         np.testing.assert_array_equal(again.counts_UxC, counts_UxC)
         assert again.counts_UxC.dtype == counts_UxC.dtype
 

@@ -11,6 +11,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build, cells
 from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.execute import execute
@@ -324,7 +325,7 @@ def test_test_never_chooses_and_learned_devel_neither(tmp_path):
     def cell(setting, devel, test, **more):
         place = {'model': 'a', 'dataset': 'topic', 'task': 'classes', 'setting': setting, 'seed': 0}
         of = {split: {'default': {'accuracy': x}} for split, x in (('devel', devel), ('test', test))}
-        return {**place, **of, 'best_epoch': 7, 'history': [], **more}
+        return FineTuning(**place, **of, best_epoch=7, **more)
 
     rows = [cell('x', 0.7, 0.9), cell('y', 0.8, 0.4), cell('both', 1.0, 0.95, learned_devel=True)]
     m = Measures(Run(tmp_path, Experiment(), quiet=True), finetuned=rows)

@@ -12,6 +12,8 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.pretrain.config import PAPER_PHASES
+from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
@@ -34,7 +36,7 @@ def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
     """A record of results.jsonl; test is a point worse than devel."""
     modes = {'default': 0.0, 'strict': -0.02, 'relaxed': 0.04}
     by_type = {kind: scores(f1 - 0.01 + 0.1 * at, 60 - 20 * at) for at, kind in enumerate(types)}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
         'setting': setting,
@@ -50,6 +52,7 @@ def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
         'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': f1 - 0.1 * (3 - e)} for e in (1, 2, 3)],
         'best_epoch': 3,
     }
+    return FineTuning.read(record, 'scores')
 
 
 def statistics_of(model, dataset, setting, failures=()):
@@ -58,6 +61,7 @@ def statistics_of(model, dataset, setting, failures=()):
         'model': model,
         'dataset': dataset,
         'setting': setting,
+        'devel': {'default': test},
         'test': {'default': test},
         'interval': [0.601, 0.7234],
         'unit': 'documents',
@@ -153,6 +157,7 @@ def write_scores(folder, models, datasets, own=()):
             'dataset': dataset,
             'setting': 'standard',
             'slices': SLICES | (OWN if model in own else {}),
+            'overlap': {},
         }
         for model, dataset in pairs
     ]
@@ -257,7 +262,7 @@ def finish(run):
         for dataset in ('ncbi-disease', 'drugs')
         for seed in (0, 1, 2)
     ]
-    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', plain(cells))
     write_scores(run.workdir / 'finetune', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
     cloze = [
         {
@@ -414,9 +419,10 @@ def ner_cell(model, dataset, seed, number):
 
     base = 0.6 + number / 20 + seed / 100
     modes = {'default': scores(base), 'strict': scores(base - 0.02), 'relaxed': scores(base + 0.04)}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
+        'setting': 'standard',
         'seed': seed,
         'devel': modes,
         'test': modes,
@@ -428,6 +434,7 @@ def ner_cell(model, dataset, seed, number):
         'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': base * e / 3} for e in (1, 2, 3)],
         'best_epoch': 3,
     }
+    return FineTuning.read(record, 'scores')
 
 
 SENTENCES = 200
@@ -470,7 +477,7 @@ def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
     test = score(gold, tagged)
     other = {'default': {'f1': devel if devel is not None else test['default']['f1']}}
     sizes = {'train': 50, 'devel': 20, 'test': SENTENCES}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
         'setting': setting,
@@ -480,6 +487,7 @@ def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
         'gold_in_file': SENTENCES,
         'sentences': sizes,
     }
+    return FineTuning.read(record, 'scores')
 
 
 def f1(right):
@@ -542,7 +550,7 @@ def make(
                 fine_tuned(folder, name, d, 'standard', tuning, *found_by(n, number))
                 for d, n in scores.items()
             ]
-    write_jsonl(folder / 'finetune' / 'results.jsonl', records)
+    write_jsonl(folder / 'finetune' / 'results.jsonl', plain(records))
     return folder
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,10 @@ class Outcome:
     test: list[Any]
     found: list[Any]
     best_epoch: int
-    history: list[dict[str, float]]
+    history: tuple[Mapping[str, float], ...]
     train_sentences_per_second: float
     predict_sentences_per_second: float
-    alignment: dict[str, int]
+    alignment: Mapping[str, int]
     train_sentences: int
     updates: int
     trained_parameters: int
@@ -105,7 +105,7 @@ def finetune(
         test=test,
         found=found,
         best_epoch=best.epoch,
-        history=history,
+        history=tuple(history),
         train_sentences_per_second=_rate(len(dataset.train) * len(history), training.seconds),
         predict_sentences_per_second=_rate(len(dataset.test), seconds_of_test),
         alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},

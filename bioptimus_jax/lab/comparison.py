@@ -147,9 +147,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
             {'corpus': 'corpus', 'vocab': 'vocabulary'},
             lambda stage, m: (m.content_of(stage) or NOT_RUN)[:DIGITS],
         ),
-        Column(
-            'models scored', lambda m: ', '.join(dict.fromkeys(r['model'] for r in m.finetuned)) or 'none'
-        ),
+        Column('models scored', lambda m: ', '.join(dict.fromkeys(r.model for r in m.finetuned)) or 'none'),
     ]
     note = 'Read from the manifests. Corpus and vocabulary: the first digits of their content.'
     if len(runs) > len(trained):

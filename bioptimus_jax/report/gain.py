@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import compare_both, compared, on_items, paired_set, verdict, winner_of
 from bioptimus_jax.model.config import SOURCE
@@ -144,7 +144,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
 
 def others(m: Measures) -> Table:
     """Predictions that were made elsewhere, in OUTSIDE of the run, beside its best model on devel."""
-    folders = sorted(p for p in (m.run.workdir / OUTSIDE_FILE).glob('*') if p.is_dir())
+    folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
     best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
@@ -169,7 +169,9 @@ def others(m: Measures) -> Table:
         f' {len(tested)} rows (Holm); predictions without a seed are paired with every seed. Other items: paired'
         ' bootstrap.'
     )
-    absent = f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE_FILE} --name=NAME` puts some beside this run.'
+    absent = (
+        f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'
+    )
     return Table.of(
         'Predictions made elsewhere', columns, rows, note=' '.join([note, *problems]), absent=absent
     )
@@ -206,7 +208,7 @@ def _verdicts(tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
 
 def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
-    records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
+    records = {r.seed: r for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
     return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 

@@ -14,13 +14,14 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.finetune import BASELINES, Details
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
@@ -152,11 +153,11 @@ class TextTask(Task):
             f'{dataset.name}: {shown} texts have several answers in one split{said}; the first in {first}'
         ]
 
-    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:
+    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> Details:
         """Test scores of two answers that read nothing: always the same, and drawn by the shares of training."""
         gold = [x.answers for x in dataset.test]
         same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
-        return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
+        return Details(majority=float(same[self.metric.name]), prior=self.prior(dataset))
 
     def alike(self, dataset: Texts, examples: Sequence[Text]) -> float:
         """The best score of the answers that training gives most often, and of each label alone: a rarer one may have
