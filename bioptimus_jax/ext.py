@@ -36,7 +36,7 @@ _HOMES = {
     'surgery.initialisations': 'Initialisation Inputs averaged_input',
     'surgery.rows': 'unit',
     # Fine-tuning: a task, `TASK`; `MEASURES`, `FEATURES`, `TEXT_SETS`, `ENTITY_SETS`.
-    'finetune.task': 'DEFAULT Encoded Task',
+    'finetune.task': 'DEFAULT Encoded Look Task',
     'records.finetune': 'Details Scores',
     'finetune.heads': 'Head',
     'finetune.batches': 'padded',

@@ -25,6 +25,7 @@ from bioptimus_jax.finetune.config import Finetune as Finetune
 from bioptimus_jax.finetune.heads import Head as Head
 from bioptimus_jax.finetune.task import DEFAULT as DEFAULT
 from bioptimus_jax.finetune.task import Encoded as Encoded
+from bioptimus_jax.finetune.task import Look as Look
 from bioptimus_jax.finetune.task import Task as Task
 from bioptimus_jax.finetune.texts.features import Features as Features
 from bioptimus_jax.model.architecture import Architecture as Architecture

@@ -61,17 +61,7 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 ```
 """
 RECORDS = (
-    *(
-        'metrics',
-        'manifests',
-        'corpus',
-        'vocabulary',
-        'surgery',
-        'curriculum',
-        'finetune',
-        'analysis',
-        'runs',
-    ),
+    'metrics manifests corpus vocabulary surgery curriculum sets finetune statistics analysis runs'.split()
 )
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run

@@ -501,7 +501,7 @@ def test_pubmedqa_is_split_as_its_authors_do(data, tmp_path, capsys):
     chosen = set_at(tmp_path / 'pubmedqa')
     task = task_for(chosen)
     dataset = task.read(chosen)
-    assert ', as published' in task.look(dataset, {}, 128)[2][0]
+    assert ', as published' in task.look(dataset, {}, 128).lines[0]
     assert task.detail(dataset, []).majority == pytest.approx(0.552)
 
 

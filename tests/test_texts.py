@@ -65,7 +65,7 @@ def test_public_sets_have_the_published_counts_and_majorities(name, data):
     task = task_for(chosen)
     dataset = task.read(chosen)
     assert tuple(len(getattr(dataset, split)) for split in ('train', 'devel', 'test')) == task.known.examples
-    lines = task.look(dataset, {}, 128)[2]
+    lines = task.look(dataset, {}, 128).lines
     assert ', as published' in lines[0]
     assert [line for line in lines if 'answers' in line] == UNCLEAR.get(name, [])
     given = collections.Counter(answer for text in dataset.test for answer in text.answers)
@@ -384,7 +384,7 @@ def test_names_of_examples_and_headers_are_no_texts(tmp_path, lines, message):
 def test_it_is_said_how_columns_are_read(tmp_path):
     def said(name, lines, task='classes'):
         chosen = set_at(written(tmp_path / name, lines), task)
-        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2])
+        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines)
 
     assert 'plain: column 1 is read as the text, column 2 as its label' in said('plain', FOUR)
     pair = [f'A {x}.\t{line}' for x, line in zip('abcd', FOUR, strict=True)]
@@ -397,7 +397,7 @@ def test_it_is_said_how_columns_are_read(tmp_path):
     assert 'header' not in said('rare', rare)
     (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')
     chosen = set_at(tmp_path / 'rare', 'classes')
-    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2]
+    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines
     assert (
         "rare: no other line of train than the first has the label 'maybe': a header is to be removed"
         in lines

@@ -102,9 +102,14 @@ def lint_record(name, **changes):
         'sentences': 1000,
         'words': 20_000,
         'mentions': 5000,
-        'repairs': {},
-        'mentions_in_file': 5000,
+        'mentions_not_strict': 0,
+        'mentions_by_type': {'X': 5000},
         'sentences_without_mention': 100,
+        'longest_sentence_words': 90,
+        'long_sentences': 0,
+        'mentions_in_file': 5000,
+        'mentions_left_out': 0,
+        'repairs': {},
     }
     pieces = {
         'words_without_piece': 2,
@@ -120,7 +125,11 @@ def lint_record(name, **changes):
         'blurb': '',
         'form': 'columns',
         'scheme': 'IOB2',
+        'columns': '',
         'types': ['X'],
+        'merged_types': [],
+        'cut': 'prose',
+        'cut_otherwise': 0,
         'unseen_labels': {},
         'splits': {s: dict(split) for s in ('train', 'devel', 'test')},
         'repeated': {

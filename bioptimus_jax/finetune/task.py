@@ -17,6 +17,7 @@ from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
 from bioptimus_jax.records.finetune import Details, ModelOnSet, ScoredCell, Scores
+from bioptimus_jax.records.sets import LabelsOfSet, LintedSet
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
@@ -37,6 +38,15 @@ class Usage:
     means: str
     code: str
     example: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What lint.json and labels.json have of a set, None and empty where nothing, and `lines` for a person."""
+
+    lint: LintedSet | None = None
+    labels: LabelsOfSet = dataclasses.field(default_factory=dict)
+    lines: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +160,9 @@ class Task(abc.ABC):
     def check(self, chosen: NamedSet, dataset: Any) -> None:  # noqa: B027
         """Raises InputError where a set must not be trained on, after `look` and before any training."""
 
-    def look(
-        self, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        """What lint.json and labels.json hold of a set, and lines that say what is worth knowing of it."""
-        return {}, {}, []
+    def look(self, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
+        """What is worth knowing of a set."""
+        return Look()
 
     def detail(self, dataset: Any, predicted: Sequence[Any]) -> Details:
         """What a record holds beside the metrics, from the answers on test. Raises InputError."""

@@ -77,6 +77,11 @@ class Record:
         return list(_read(_check(tuple[cls, ...]), values, where, remedy))  # type: ignore[valid-type]
 
     @classmethod
+    def read_by_name(cls, values: Any, where: str, remedy: str = REMEDY) -> dict[str, Self]:
+        """The records of a JSON object by their names. Raises InputError as `read` does."""
+        return dict(_read(_check(Mapping[str, cls]), values, where, remedy))  # type: ignore[valid-type]
+
+    @classmethod
     def read_lines(cls, path: Path, remedy: str = REMEDY) -> list[Self]:
         """The records of a file of JSON lines. Raises InputError with the number of the line, FileNotFoundError."""
         return [

@@ -24,6 +24,7 @@ from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.record import REMEDY, Record
+from bioptimus_jax.records.sets import LabelShares, LabelsOfSet, LintedSet
 from bioptimus_jax.records.statistics import (
     CrossedModel,
     ItemSlices,
@@ -104,8 +105,8 @@ class Measures:
     statistics: list[ModelStatistics] = _of('finetune', 'statistics.json', list, ModelStatistics)
     slices: list[SlicedModel] = _of('finetune', 'slices.json', list, SlicedModel)
     crossed: list[CrossedModel] = _of('finetune', 'crossed.json', list, CrossedModel)
-    lint: Rows = _of('finetune', 'lint.json', list)
-    labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
+    lint: list[LintedSet] = _of('finetune', 'lint.json', list, LintedSet)
+    labels: dict[str, LabelsOfSet] = dataclasses.field(default_factory=dict)
     search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
     curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
@@ -329,6 +330,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
+        labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(stage_metrics(run, 'surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
@@ -395,6 +397,11 @@ def _cells(folder: Path) -> list[FineTuning]:
         if isinstance(record, FineTuning) and (asked is None or asked.get(file.parent) == record.print):
             cells.append(record)
     return cells
+
+
+def _labels(path: Path) -> dict[str, LabelsOfSet]:
+    found = _read(path, dict)
+    return {name: LabelShares.read_by_name(of_set, f'{path}, {name}') for name, of_set in found.items()}
 
 
 def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
 from bioptimus_jax.finetune.summary import TokenStatistics
+from bioptimus_jax.records.sets import LabelShares
 from bioptimus_jax.records.statistics import MentionRates, MentionSlices
 from bioptimus_jax.scoring.resampling import percentile_interval, resampled
 from bioptimus_jax.sets.corpora import Dataset
@@ -158,11 +159,8 @@ def sliced_counts(
     return dict(counts)
 
 
-def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, dict[str, Any]]:
-    """`{split: {words, mentions, tags, types}}` as a JSON value (paper, Figure 6). Raises InputError.
-
-    `tags` are shares of words, O included; `types` shares of mentions. `splits`: the tags of every sentence.
-    """
+def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, LabelShares]:
+    """Split -> shares of labels (paper, Figure 6). `splits`: the tags of every sentence. Raises InputError."""
     result = {}
     for name, sentences in splits.items():
         tags: Counter[str] = Counter()
@@ -170,8 +168,9 @@ def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[st
         for sentence in sentences:
             tags.update(sentence)
             types.update(kind for kind, _, _ in spans(sentence))
-        shares = {'tags': _shares(tags), 'types': _shares(types)}
-        result[name] = {'words': tags.total(), 'mentions': types.total(), **shares}
+        result[name] = LabelShares(
+            words=tags.total(), mentions=types.total(), tags=_shares(tags), types=_shares(types)
+        )
     return result
 
 

@@ -22,7 +22,7 @@ from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import TokenStatistics
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
 from bioptimus_jax.records.finetune import Details, Scores
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
@@ -123,12 +123,10 @@ class Entities(Task):
         decoded = (decode(of_one, self.scheme(settings)) for of_one in tags)
         return [list(one.laid_out(of_one)) for one, of_one in zip(examples, decoded, strict=True)]
 
-    def look(
-        self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    def look(self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         found = lint.lint_dataset(dataset, tokenizers, max_pieces)
         tags = {split: [s.gold for s in getattr(dataset, split)] for split in SPLITS}
-        return found, label_distribution(tags), lint.lines(found)
+        return Look(found, label_distribution(tags), lint.lines(found))
 
     def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> Details:
         gold = [s.gold for s in dataset.test]

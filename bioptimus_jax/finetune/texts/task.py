@@ -14,7 +14,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
@@ -108,9 +108,7 @@ class TextTask(Task):
             tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers, settings.segment_ids
         )
 
-    def look(
-        self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    def look(self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
         name = dataset.name
         splits = [getattr(dataset, split) for split in SPLITS]
@@ -130,7 +128,7 @@ class TextTask(Task):
                 lines.append(
                     f'{name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}'
                 )
-        return {}, {}, lines
+        return Look(lines=lines)
 
     def _unclear(self, dataset: Texts) -> list[str]:
         """A line where texts stand in one split with several answers, as a dummy for each entity makes them alike."""
