@@ -60,9 +60,7 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
-RECORDS = (
-    'metrics manifests corpus vocabulary surgery curriculum sets finetune statistics analysis runs'.split()
-)
+RECORDS = 'metrics manifests corpus vocabulary surgery curriculum sets finetune statistics analysis runs probe'.split()
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run
 

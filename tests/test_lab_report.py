@@ -11,6 +11,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
 from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
+from bioptimus_jax.records.probe import HiddenToken, Probe, ProbedRows, RecoveredClass
 from bioptimus_jax.report import layout, page
 from bioptimus_jax.report.layout import missing
 from bioptimus_jax.report.measures import read_measures
@@ -37,14 +38,20 @@ def test_the_probe_is_on_the_page_once_it_was_made(run):
         'rank_dot': [30.0, 20, 40],
         'cosine': [0.5, 0.4, 0.6],
         'norm_ratio': [1.5, 1.4, 1.6],
-        'by_contexts': {'0': {'tokens': 3, 'rank': [99.0, 90, 100]}},
-        'by_pieces': {'2': {'tokens': 50, 'rank': [7.0, 6, 8]}},
+        'seconds': 1.0,
+        'map': None,
     }
-    variants = [
-        {'name': 'contextualized layers=1', 'rank': [6.0, 5, 8], **variant},
-        {'name': 'random_rows', 'rank': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
-    ]
-    probe = {'hidden': [{}] * 1000, 'contexts_per_token': 10, 'variants': variants}
+    other = {'cosine': (0.5, 0.4, 0.6), 'norm_ratio': (1.5, 1.4, 1.6)}
+    by_contexts = {'0': RecoveredClass(tokens=3, rank=(99.0, 90, 100), **other)}
+    by_pieces = {'2': RecoveredClass(tokens=50, rank=(7.0, 6, 8), **other)}
+    variant |= {'flags': '', 'by_pieces': by_pieces}
+    variants = (
+        ProbedRows(name='contextualized layers=1', rank=(6.0, 5, 8), **variant, by_contexts=by_contexts),
+        ProbedRows(name='random_rows', rank=(1500.0, 1400, 1600), **variant),
+    )
+    hidden = (HiddenToken('a', 1, 2, 3),) * 1000
+    counts = {'seed': 1, 'contexts_per_token': 10, 'source_tokens': 9, 'windows': 9, 'seconds': 1.0}
+    probe = Probe(source='x', **counts, likeness=None, variants=variants, hidden=hidden)
     table = probe_section.probe(dataclasses.replace(read_measures(run), probe=probe))
     best = row_of(table, 'contextualized layers=1')
     assert (best['median rank'].value, best['95 %'].text, best['norm ratio'].text) == (6, '5-8', '1.50')

@@ -91,10 +91,10 @@ def test_weights_make_one_spread_of_likeness_like_another():
     assert shares == pytest.approx([0, 0.25, 0.25, 0.25, 0.25])  # none of them is in the lowest fifth
     measured = {name: np.array([1.0, 2, 3, 4]) for name in recovery.MEASURES}
     summary = recovery.summary(measured, {}, 0, np.array([0.1, 0.1, 0.2, 0.6]))
-    assert (summary['rank'][0], summary['rank_weighted'][0]) == (2.5, 4)
+    assert (summary.rank[0], summary.rank_weighted[0]) == (2.5, 4)
     equal = recovery.summary(measured, {}, 0, np.full(4, 0.25))
-    assert equal['rank_weighted'][0] == 2  # half of the weight is reached here
-    assert 'rank_weighted' not in recovery.summary(measured, {}, 0)
+    assert equal.rank_weighted[0] == 2  # half of the weight is reached here
+    assert recovery.summary(measured, {}, 0).rank_weighted is None
 
 
 LETTERS_TOO = list(dict.fromkeys([*SPELLING, *WORDS[4:9], 'lymph', '##oma', 'kin', '##ase']))

@@ -23,6 +23,7 @@ from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, Order
 from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
+from bioptimus_jax.records.probe import Probe
 from bioptimus_jax.records.record import REMEDY, Record
 from bioptimus_jax.records.sets import LabelShares, LabelsOfSet, LintedSet
 from bioptimus_jax.records.statistics import (
@@ -99,7 +100,7 @@ class Measures:
     comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
     frequency: Frequency | None = _one('vocab', FREQUENCY, Frequency)
     entities: Entities | None = _one('analyze', 'entities.json', Entities)
-    probe: dict[str, Any] = dataclasses.field(default_factory=dict)
+    probe: Probe | None = None
     difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
     encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
     statistics: list[ModelStatistics] = _of('finetune', 'statistics.json', list, ModelStatistics)
@@ -328,7 +329,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         finetuned=_cells(folders['finetune']),
         tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
-        probe=_read(run.workdir / PROBE, dict, None, 'variants'),
+        probe=_read(run.workdir / PROBE, None, Probe),
         difficulty=_difficulty(run),
         labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(stage_metrics(run, 'surgery')),
