@@ -369,7 +369,7 @@ def _judged(told: Sequence[Forecast], share: float) -> str:
 
 
 def renewed(page: str, made: Iterable[Table]) -> str:
-    """A page with these tables below its text, but for those without rows: older records have no evaluations."""
+    """A page with these tables below its text, but for those without rows: some records have no evaluations."""
     written, _, _ = page.partition(TABLES)
     return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in made if table.rows)
 

@@ -197,7 +197,7 @@ class Measures:
 
     @property
     def held_out(self) -> dict[int, float]:
-        """Held-out losses by step, in nats a piece; some older records have the steps alone."""
+        """Held-out losses by step, in nats a piece; a record may have the steps alone."""
         return {e.step: e.frozen_loss for e in self.evaluations if e.frozen_loss is not None}
 
     def phase_end(self, phase: str) -> Evaluation | None:
