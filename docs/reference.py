@@ -60,7 +60,9 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
-RECORDS = 'metrics manifests corpus vocabulary surgery curriculum sets finetune statistics analysis runs probe'.split()
+RECORDS = """
+metrics manifests counts corpus vocabulary surgery curriculum sets finetune statistics analysis runs probe
+""".split()
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run
 
@@ -178,7 +180,7 @@ def _keys_of(kind: type[Record]) -> str:
         given = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         note = 'left out' if 'left_out' in field.metadata else 'may be missing' if given else ''
         note = 'all other keys' if 'others' in field.metadata else note
-        lines.append(f'| `{field.name}` | {shown} | {note} |')
+        lines.append(f'| `{field.metadata.get("key", field.name)}` | {shown} | {note} |')
     return '\n'.join(lines) + '\n'
 
 

@@ -27,6 +27,7 @@ from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.records.analysis import HiddenWords, Shape
+from bioptimus_jax.records.counts import ExportCounts
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.surgery import COPIED, TokenRow
@@ -61,7 +62,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     """
     e = run.config
     export = run.manifest('export') or Manifest()
-    exported_phases = export.counts.get('phases', ())
+    counts = ExportCounts.of(export)
+    exported_phases = counts.phases if counts else ()
     run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)

@@ -38,8 +38,8 @@ from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.counts import VocabCounts
 from bioptimus_jax.records.finetune import FineTuning, Trained
-from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import SettingSearch, SlicedModel
 from bioptimus_jax.run.folder import Run
@@ -279,7 +279,8 @@ def _summarise(
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
     own, known = own_models(run.config), TokenStatistics()
     if own:
-        words = (run.manifest('vocab') or Manifest()).counts['words_counted']
+        vocab = VocabCounts.of(run.manifest('vocab'))
+        words = vocab.words_counted if vocab else 0
         known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)

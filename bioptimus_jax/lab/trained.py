@@ -16,6 +16,7 @@ from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
+from bioptimus_jax.records.counts import SplitRows
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.storage.files import digest
@@ -206,7 +207,7 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
 def words_per_step(m: Measures) -> float:
     """Mean, of a whole batch; 0 where stage rows has not been run."""
     counts = m.rows_of()
-    return m.run.config.pretrain.batch_rows * counts['words'] / counts['rows'] if counts else 0.0
+    return m.run.config.pretrain.batch_rows * counts.words / counts.rows if counts else 0.0
 
 
 def _trained(m: Measures, model: str) -> Trained:
@@ -326,13 +327,13 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     return taken
 
 
-def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
-    if phase.duration_unit == 'words' or not total:
+def _words(phase: Phase, total: SplitRows | None, batch_rows: int) -> float:
+    if phase.duration_unit == 'words' or total is None:
         return phase.duration
-    per_row = total['words'] / total['rows']
+    per_row = total.words / total.rows
     if phase.duration_unit == 'steps':
         return phase.duration * batch_rows * per_row
-    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total['tokens']) * total['words']
+    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total.tokens) * total.words
 
 
 def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:

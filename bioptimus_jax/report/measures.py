@@ -19,6 +19,7 @@ from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
 from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
+from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
 from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
 from bioptimus_jax.records.manifests import Claim, Manifest
@@ -137,9 +138,10 @@ class Measures:
         """The digest of what a stage wrote."""
         return self.manifest_of(stage).content
 
-    def rows_of(self, split: str = 'train') -> dict[str, Any]:
-        """What stage rows counted of a split; {} where it has not been run."""
-        return self.manifest_of('rows').counts.get(split, {})
+    def rows_of(self, split: str = 'train') -> SplitRows | None:
+        """What stage rows counted of a split, `train` or `heldout`; None where it has not been run."""
+        counts = RowCountsOfSplits.of(self.manifest_of('rows'))
+        return {'train': counts.train, 'heldout': counts.heldout}[split] if counts else None
 
     @property
     def phases(self) -> list[str]:

@@ -21,6 +21,7 @@ from bioptimus_jax.model.tensors import has_head, own_architecture, read_archite
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.counts import SurgeryCounts
 from bioptimus_jax.records.surgery import COPIED, FittedBias
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
@@ -75,8 +76,8 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
     made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made.json())
-    counts = {**made.tokens, **made.encoded.json()}
-    return {'strategy': made.strategy, **counts, 'fallbacks': made.fallbacks}
+    counts = {**made.tokens, **vars(made.encoded)}
+    return SurgeryCounts(strategy=made.strategy, **counts, fallbacks=made.fallbacks).json()
 
 
 def _untouched(console: Console, source: Loaded) -> dict[str, np.ndarray]:
