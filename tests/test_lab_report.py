@@ -12,6 +12,7 @@ from bioptimus_jax.lab import arms, comparison, spending
 from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
 from bioptimus_jax.records.probe import HiddenToken, Probe, ProbedRows, RecoveredClass
+from bioptimus_jax.records.statistics import CrossedModel
 from bioptimus_jax.report import layout, page
 from bioptimus_jax.report.layout import missing
 from bioptimus_jax.report.measures import read_measures
@@ -121,8 +122,9 @@ def test_run_folders_have_no_live_page(run, capsys):
 
 
 def test_scores_on_other_sets_stand_beside_those_of_models_that_were_trained_on_them(run):
-    record = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
-    crossed = [{**record, 'drop': 0.25, 'drop_interval': [0.2, 0.3], 'types': ['Drug']}]
+    place = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
+    drop = {'in_corpus': 0.75, 'drop': 0.25, 'drop_interval': (0.2, 0.3)}
+    crossed = [CrossedModel(**place, types=('Drug',), seeds=1, interval=None, **drop)]
     shown = transfer.crossed(dataclasses.replace(read_measures(run), crossed=crossed)).markdown()
     assert 'half on all: Drug' in shown
     assert '50.00 (-25.00 [-30.00, -20.00])' in shown
@@ -134,10 +136,10 @@ def test_geometry_shows_every_phase_and_its_change(run):
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
     ]
-    cosine = m.geometry[0].words['embeddings']['cosine']
+    cosine = m.geometry[0].words.embeddings['cosine']
     shown = table.rows[0][list(table.columns).index('cosine')]
-    assert shown.value == cosine['value']
-    assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'
+    assert shown.value == cosine.value
+    assert shown.text == f'{cosine.value:.3f} [{cosine.low:.3f}, {cosine.high:.3f}]'
     assert 'mean last-layer state over 10 places in unmasked training text' in table.note
     assert 'several pieces' not in table.note
     changes = geometry.changes(m)

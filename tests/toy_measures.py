@@ -297,8 +297,11 @@ def finish(run):
             'norm_mean': 1.4,
             'norm_sd': 0.2,
             'cosine': 0.31,
+            'cosine_error': 0.01,
             'cosine_centred': 0.01,
+            'cosine_centred_error': 0.01,
             'top_component_share': 0.12,
+            'norm_quantiles': {},
         }
     }
     write_vocabulary(run)
@@ -356,7 +359,7 @@ def measured_words(shift):
     """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
     high = np.arange(40) % 2 == 1
     cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
-    vectors = {kind: of_words(cloud, high, seed=0) for kind in VECTOR_KINDS}
+    vectors = {kind: plain(of_words(cloud, high, seed=0)) for kind in VECTOR_KINDS}
     classes = {
         'low': {'median_count': 12.0, 'new': 0.9},
         'high': {'median_count': 3456.0, 'new': 0.25},
@@ -569,9 +572,13 @@ def found_by(given, number):
     return [mentions[number] if isinstance(mentions, tuple) else mentions, *devel]
 
 
+def alike(value):
+    """Every measure of words, each of this value."""
+    return dict.fromkeys(WORD_MEASURES, dict.fromkeys(('value', 'low', 'high'), value))
+
+
 def write_geometry(folder, cosine, model='p1'):
-    values = {x: {'value': cosine} for x in WORD_MEASURES}
-    record = {'digest': 'same', **{kind: values for kind in VECTOR_KINDS}}
+    record = {'digest': 'same', **{kind: alike(cosine) for kind in VECTOR_KINDS}}
     write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
     write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
@@ -621,8 +628,8 @@ def measured(folder, nats, mask='m', steps=ENDS):
 def geometry_of(folder, cosine, digest='d'):
     """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
     m = measured(folder, (3, 2, 1))
-    last = {kind: {x: {'value': cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
-    before = {kind: {x: {'value': 2 * cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
+    last = {kind: alike(cosine) for kind in VECTOR_KINDS}
+    before = {kind: alike(2 * cosine) for kind in VECTOR_KINDS}
     shapes = {'100': before, '300': last}
     records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
     write_json(folder / 'analyze' / 'geometry.json', records)

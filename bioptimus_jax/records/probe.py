@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
-from bioptimus_jax.records.record import Record, left_out
+from bioptimus_jax.records.record import Record, left_out, or_null
 from bioptimus_jax.records.surgery import FitSummary, FittedMap
 
 Median = tuple[float, ...]
@@ -52,8 +52,8 @@ class ProbedRows(RecoveredRows):
     FIRST: ClassVar[tuple[str, ...]] = ('name', 'flags', 'seconds', 'map')
     name: str
     flags: str
-    seconds: float
-    map: FittedMap | None
+    seconds: float | None = left_out()
+    map: FittedMap | None = or_null()
     fit: FitSummary | None = left_out()
 
 
@@ -84,7 +84,7 @@ class Probe(Record):
     contexts_per_token: int
     source_tokens: int
     windows: int
-    likeness: LikenessOfTokens | None
+    likeness: LikenessOfTokens | None = or_null()
     variants: tuple[ProbedRows, ...]
     hidden: tuple[HiddenToken, ...]
     seconds: float

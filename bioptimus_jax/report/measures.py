@@ -17,7 +17,7 @@ from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
-from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
@@ -92,7 +92,7 @@ class Measures:
     finetuned: list[FineTuning] = dataclasses.field(default_factory=list)
     cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
     geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
-    points: dict[str, Any] = _of('analyze', 'points.json', dict)
+    points: Points | None = _one('analyze', 'points.json', Points)
     frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)

@@ -54,7 +54,7 @@ def record_of(name: str, m: Measures) -> RunRecord:
         training=tuple(_spent(m)),
         kept_steps=m.kept_steps,
         encoded=(EncodedFlops(effort_at(m, 0).flops),) if m.encoded else (),
-        geometry=tuple(Shape(x.model, *map(_without_replicates, (x.rows, x.words))) for x in m.geometry),
+        geometry=tuple(Shape(x.model, x.rows, x.words.without_replicates()) for x in m.geometry),
         manifests={stage: KeptManifest.of(manifest) for stage, manifest in m.manifests.items()},
         statistics=tuple(m.statistics) or None,
         crossed=tuple(m.crossed) or None,
@@ -122,10 +122,3 @@ def _spent(m: Measures) -> list[Spent]:
     last = (next((r for r in reversed(m.spent) if r.step <= step), None) for step in steps)
     kept, names = {r.step: r for r in last if r}.values(), told(m)
     return [dataclasses.replace(r, told={n: r.told[n] for n in names if n in r.told}) for r in kept]
-
-
-def _without_replicates(value: Any) -> Any:
-    """Measures without the replicates of their intervals over words, which say nothing across runs."""
-    if isinstance(value, Mapping):
-        return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
-    return value

@@ -216,7 +216,7 @@ def write_sealed(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path, remedy: str = REMEDY) -> dict[str, Any] | None:
-    """The object of `write_sealed` without its seal, or None where there is no file; an older one may have no seal.
+    """The object of `write_sealed` without its seal, or None where there is no file; one made by hand may have no seal.
 
     Raises InputError for anything else.
     """
