@@ -71,7 +71,7 @@ One reader checks every key and its type; a file that is damaged is refused in o
 than the first has it as the key `version`.
 
 Keys stand in the order in which they are written. *Left out* keys are missing where nothing is known; others that may
-be missing are in files of older versions.
+be missing have a default.
 """
 CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
 MADE_FROM = {
