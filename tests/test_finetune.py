@@ -674,9 +674,9 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     e = experiment(sets, tiny_bert)
     run, _ = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
     merged, typed = read_measures(run).finetuned
-    assert (merged['dataset'], list(merged['test_by_type'])) == ('jnlpba', ['entity'])
-    assert (typed['dataset'], list(typed['test_by_type'])) == ('jnlpba-typed', ['Drug', 'Protein'])
-    assert merged['gold_scored'] == typed['gold_scored'] == merged['gold_in_file']
+    assert (merged.dataset, list(merged.test_by_type)) == ('jnlpba', ['entity'])
+    assert (typed.dataset, list(typed.test_by_type)) == ('jnlpba-typed', ['Drug', 'Protein'])
+    assert merged.gold_scored == typed.gold_scored == merged.gold_in_file
     tags = {
         name: {
             t

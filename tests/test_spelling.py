@@ -130,7 +130,7 @@ def test_the_spelled_map_is_a_ridge_regression_of_states_beside_predicted_rows(m
     scales = [np.sqrt(block.var(axis=0).mean()) for block in blocks]
     known = np.hstack([block / scale for block, scale in zip(blocks, scales, strict=True)])
     eigenvalues = np.linalg.eigvalsh(np.cov(known.T, bias=True) * len(known))
-    other = Ridge(one.map['ridge'] * eigenvalues.mean()).fit(known, rows_MxD)
+    other = Ridge(one.map.ridge * eigenvalues.mean()).fit(known, rows_MxD)
     inputs = material.inputs(settings, 0)
     new = np.hstack([inputs.sums / inputs.contexts[:, None] / scales[0], material.spelled.rows / scales[1]])
     np.testing.assert_allclose(one.rows, other.predict(new), rtol=1e-6)
