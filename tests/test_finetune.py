@@ -41,6 +41,7 @@ from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -749,7 +750,7 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     time = kept.stat().st_mtime_ns
     _ner(tmp_path, e, keep='all', crossed=True)
     assert kept.stat().st_mtime_ns == time
-    assert read_measures(run).crossed == [*found.values()]
+    assert plain(read_measures(run).crossed) == [*found.values()]
     changes = config.defaults()
     changes.finetune.update(crossed=True)
     with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):
