@@ -218,7 +218,7 @@ REFUSED = [
     ),
     (
         'own',
-        'text\tlabel\nthe dose\tnone',
+        'texts\tlabels\nthe dose\tnone',
         ':1: looks like a header; a set of your own has none, remove it',
     ),
     ('own', 'the dose\tother\tnone', ': has 2 texts a line, but '),
@@ -241,9 +241,9 @@ REFUSED = [
     ('ddi', 'D.d1.s0.p0\ta\tDDI-Int', ":1: 'DDI-Int' is not a label of ddi"),
     ('bioasq', '\n', 'dev.tsv: holds no example'),
     ('bioasq', '1\tq?\ta\tmaybe', ":1: 'maybe' is not a label of bioasq: yes, no"),
-    ('chemprot-scibert', 'a\tAGONIST', ':1: is not a JSON object with text, label ('),
-    ('chemprot-scibert', '{"text": "a"}', ":1: is not a JSON object with text, label (KeyError('label'))"),
-    ('chemprot-scibert', '[1]', ':1: is not a JSON object with text, label ('),
+    ('chemprot-scibert', 'a\tAGONIST', ':1: is not JSON (Expecting value); give a list, or one object'),
+    ('chemprot-scibert', '{"text": "a"}', ":1: has no 'label'; it has text"),
+    ('chemprot-scibert', '[1]', ':1: is not an object; records of JSON have "tokens" with "ner_tags"'),
     ('hoc-blue', '0_1\ta\t7_s1\r', ':1: is an example; the first line of hoc-blue is a header'),
     ('hoc-blue', 'h\r\n0_1\ta\t_s1\r', ":2: '_s1' names no document"),
     (

@@ -6,32 +6,37 @@ of BLURB's own scripts (Gu et al. 2021, section 4): entities of relations are wr
 
 import dataclasses
 import functools
-import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets import own, tabular
+from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.foreign.flat import texts_joined, without_role
+from bioptimus_jax.sets.foreign.forms import JSON, form_at, form_of_name, read_items, read_source
+from bioptimus_jax.sets.foreign.items import Item, Items, Keys, Source, shortened
 from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
-from bioptimus_jax.storage import tables
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'
 """The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
+FEW_LABELS, SHOWN_LABELS = 10, 5
+"""Labels that a message names: all of so many, and of more the first ones."""
+FOUND = 'found in its files'
+"""The source of the record of a set whose files say by themselves that texts have several labels."""
+NEEDED = '"text" (or two: "sentence1" and "sentence2") with "label"'
 Answers = Callable[[str, str], tuple[str | float, ...]]
 """What an answer column says, and where it stands."""
 
@@ -72,7 +77,8 @@ class Layout:
 
     `header`: the first line is none. `document`: what of a name says which document an example is from. `question`:
     the first text is never cut. `joined`: lines of one document are one example, their labels united (HoC); `apart`:
-    but each of them is read and classified alone. `keys`: a line is a JSON object, and these are its columns.
+    but each of them is read and classified alone. `keys`: a line is a record with names (JSON, CSV, a table), and these
+    are its columns.
     """
 
     texts: tuple[int, ...]
@@ -250,7 +256,7 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
         labels = known.labels if known else sorted({str(a) for x in train for a in x.answers})
         if len(labels) < 2:
             raise InputError(
-                f'{files["train"]}: has one label, {", ".join(labels)}; there is nothing to learn'
+                f'{files["train"]}: has one label, {some_labels(labels)}; there is nothing to learn'
             )
     later = {
         split: read_split(split, files.__getitem__, known, numbers, labels) for split in ('devel', 'test')
@@ -267,9 +273,9 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
 
 def _notes(files: Mapping[str, Path], numbers: bool) -> tuple[str, ...]:
     """How the files of one's own set were read, in words. Raises InputError where all of them have a header."""
-    if tables.is_table(files['train']):
-        return ()  # its columns have names
-    rows = {split: rows_of(file, None) for split, file in files.items()}
+    if form_at(files['train']):
+        return tuple(notes_of(read_items(files['train'])))
+    rows = {split: own_rows(file) for split, file in files.items()}
     if not numbers:
         own.refuse_same_header(rows)
     return tuple(own.notes(files, rows['train'], numbers))
@@ -314,7 +320,9 @@ def read_file(
     `labels`: all that an own set has; `layout`: if not that of the record. Raises InputError with file and line.
     """
     layout = layout or (known.layout if known else None)
-    rows = rows_of(path, layout)
+    if items := named_items(path, known, layout):
+        return _of_items(path, items, layout, known, numbers, labels)
+    rows = rows_of(path) if layout else own_rows(path)
     layout = layout or _own_layout(rows)
     answers = functools.partial(answers_of, known=known, numbers=numbers, labels=labels)
     _check_header(rows, layout, known, answers)
@@ -328,9 +336,10 @@ def read_file(
 
 def holds_texts(path: Path) -> bool:
     """Whether a file without a record holds texts with answers, and not words with tags: as most of its lines do, or by
-    the columns of a table."""
-    if tables.is_table(path):
-        return not tabular.has_tokens(path)
+    the names of what it holds."""
+    if form_at(path):
+        items = read_items(path).items
+        return bool(items) and items[0].mentions is None and items[0].tags is None
     rows = _tabbed(path)
     # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
     if words_and_blanks(rows):
@@ -340,9 +349,13 @@ def holds_texts(path: Path) -> bool:
 
 
 def holds_prose(path: Path) -> bool:
-    """Whether most lines of such a file have a column of several words; of a table the same as above."""
-    if tables.is_table(path):
-        return holds_texts(path)
+    """Whether most lines of such a file have a column of several words; of named records, whether they have answers."""
+    if form_at(path):
+        try:
+            items = read_items(path).items
+        except InputError:
+            return False
+        return bool(items) and bool(items[0].texts) and items[0].answers is not None and items[0].tags is None
     rows = _tabbed(path)
     return not words_and_blanks(rows) and 2 * sum(map(_has_words, rows)) > len(rows)
 
@@ -356,37 +369,82 @@ def _has_words(columns: Sequence[str]) -> bool:
     return max(len(x.split()) for x in columns) > 1
 
 
-def rows_of(path: Path, layout: Layout | None) -> list[ColumnLine]:
-    """The lines of a file that are not blank, in columns. Raises InputError for what should be JSON and is not."""
-    if tables.is_table(path):
-        if layout:
-            raise InputError(f'{path}: a public set is read from its own files; rename the folder')
-        return tabular.read_rows(path)
+def rows_of(path: Path) -> list[ColumnLine]:
+    """The lines of a file that are not blank, in columns."""
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
     rows = [(f'{path}:{number}', number, line.rstrip('\r')) for number, line in lines if line.strip()]
-    keys = layout.keys if layout else ()
-    plain = None if layout else unquoted([line for *_, line in rows])
-    if plain:
-        return [(where, number, columns) for (where, number, _), columns in zip(rows, plain, strict=True)]
-    return [
-        (where, number, _values(where, line, keys) if keys else line.split('\t'))
-        for where, number, line in rows
-    ]
+    return [(where, number, line.split('\t')) for where, number, line in rows]
 
 
-def _values(where: str, line: str, keys: Sequence[str]) -> list[str]:
-    try:
-        found = json.loads(line)
-        return [' '.join(_plain(found[key]).split()) for key in keys]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f'{where}: is not a JSON object with {", ".join(keys)} ({error!r:.60})') from error
+def own_rows(path: Path) -> list[ColumnLine]:
+    """The same of one's own set, without the quotation marks around fields where the whole file is quoted."""
+    rows = rows_of(path)
+    plain = unquoted(['\t'.join(columns) for *_, columns in rows])
+    return [(*row[:2], columns) for row, columns in zip(rows, plain, strict=True)] if plain else rows
 
 
-def _plain(value: Any) -> str:
-    """A value of JSON as a column holds it; of a list what is in it, with commas."""
-    if value is None or isinstance(value, dict):
-        raise TypeError(f'{value!r} is neither text nor a number')
-    return ','.join(map(str, value)) if isinstance(value, list) else str(value)
+def named_items(path: Path, known: Published | None, layout: Layout | None) -> Items | None:
+    """The records of a file whose keys or columns have names; None for lines of columns. Raises InputError."""
+    if layout and layout.keys:
+        keys = [layout.keys[at] for at in layout.texts]
+        named = Keys(
+            tuple(keys), layout.keys[layout.answer], '' if layout.name is None else layout.keys[layout.name]
+        )
+        return read_items(path, named) if form_at(path) else read_source(Source(str(path), path), JSON, named)
+    if known and known.source != FOUND:
+        if form_of_name(path):
+            raise InputError(f'{path}: a public set is read from its own files; rename the folder')
+        return None
+    return read_items(path) if form_at(path) else None
+
+
+def _of_items(
+    path: Path,
+    found: Items,
+    layout: Layout | None,
+    known: Published | None,
+    numbers: bool,
+    labels: Sequence[str],
+) -> tuple[Text, ...]:
+    """The examples of named records. Raises InputError with the record."""
+    if not found.items:
+        left = ''.join(f'; {what}: {count:,}' for what, count in found.repairs.items())
+        raise InputError(f'{path}: holds no example{left}{of_devel(path)}')
+    documents: dict[str, int] = {}
+    examples = []
+    for item in map(texts_joined, found.items):
+        if item.answers is None or not 1 <= len(item.texts) <= 2:
+            raise without_role(item, NEEDED)
+        if not all(item.texts):
+            raise InputError(f'{item.place}: a text is empty')
+        document = _document(item.place, item.name, layout, documents)
+        given = answers_of_item(item, known, numbers, labels)
+        examples.append(Text(item.texts, given, document, line=item.line))
+    return tuple(examples)
+
+
+def answers_of_item(
+    item: Item, known: Published | None, numbers: bool, labels: Sequence[str] = ()
+) -> tuple[str | float, ...]:
+    """What a record says of its texts. Raises InputError for several answers where a text has one."""
+    given = item.answers or ()
+    if known and known.several and item.listed:
+        said = [one for answer in given for one in answers_of_one(item.place, answer, known)]
+        return tuple(label for label in known.labels if label in said)
+    if len(given) > 1:
+        raise InputError(
+            f'{item.place}: has {len(given)} answers, {", ".join(given)!r:.40}, but a text of this set has one; give '
+            'several to texts of train too, or say "several" in set.json'
+        )
+    return answers_of(item.place, given[0].strip() if given else '', known, numbers, labels)
+
+
+def notes_of(found: Items) -> list[str]:
+    """How a file of named records was read, in words."""
+    said = ', '.join(
+        f'{role} from {key!r}' for role, key in found.taken.items() if role in ('text', 'answer')
+    )
+    return [f'read as {found.form}: {said}', *(f'{what}: {count:,}' for what, count in found.repairs.items())]
 
 
 def _check_header(
@@ -423,13 +481,18 @@ def _example(
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):
         raise InputError(f'{where}: a text is empty')
-    document = 0
-    if layout.document and layout.name is not None:
-        found = re.match(layout.document, columns[layout.name])
-        if not found:
-            raise InputError(f'{where}: {columns[layout.name]!r} names no document')
-        document = documents.setdefault(found[0], len(documents))
-    return Text(texts, answers(where, given), document, line=number)
+    name = '' if layout.name is None else columns[layout.name]
+    return Text(texts, answers(where, given), _document(where, name, layout, documents), line=number)
+
+
+def _document(where: str, name: str, layout: Layout | None, documents: dict[str, int]) -> int:
+    """The number of the document that the name of an example says; 0 where names say none."""
+    if not layout or not layout.document or layout.name is None:
+        return 0
+    found = re.match(layout.document, name)
+    if not found:
+        raise InputError(f'{where}: {name!r} names no document')
+    return documents.setdefault(found[0], len(documents))
 
 
 def answers_of(
@@ -454,16 +517,28 @@ def answers_of(
             raise InputError(f'{where}: has no label')
         if labels and given not in labels:
             raise InputError(
-                f'{where}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
+                f'{where}: has the label {given!r:.60}, which train does not have; known: {some_labels(labels)}'
             )
         return (given,)
     parts = [part.strip() for part in given.split(',')] if known.several else [given]
-    said = [known.spelled.get(part, part) for part in parts]
-    unknown = [label for label in said if label and label not in known.labels]
-    if unknown or not (any(said) or known.several):
-        wrong, known_labels = unknown[0] if unknown else given, ', '.join(known.labels)
-        raise InputError(f'{where}: {wrong!r} is not a label of {known.name}: {known_labels}')
+    said = [label for part in parts for label in answers_of_one(where, part, known)]
     return tuple(label for label in known.labels if label in said)
+
+
+def answers_of_one(where: str, given: str, known: Published) -> tuple[str, ...]:
+    """The label that a part of an answer means; none where it is empty and a text may have any number of them."""
+    label = known.spelled.get(given, given)
+    if label not in known.labels and (label or not known.several):
+        shown = some_labels(known.labels)
+        raise InputError(f'{where}: {(label or given)!r:.60} is not a label of {known.name}: {shown}')
+    return (label,) if label else ()
+
+
+def some_labels(labels: Sequence[str]) -> str:
+    """Labels for a message: all of a few; of many five, and how many there are."""
+    if len(labels) <= FEW_LABELS:
+        return shortened(labels, FEW_LABELS)
+    return f'{shortened(labels[:SHOWN_LABELS])} ...; {len(labels):,} different labels; is this the column?'
 
 
 def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:
