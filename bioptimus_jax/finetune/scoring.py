@@ -177,6 +177,7 @@ def score(
     gold = gold_at(path, task, columns)
     if not predictions.exists():
         raise InputError(f'{predictions}: no such file or folder of predictions')
+    refuse_unread(predictions)
     asked = Submission(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
     examples = gold.task.predicted(gold.examples, answers)

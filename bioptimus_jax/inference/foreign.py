@@ -12,6 +12,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.corpora import ENDINGS
 from bioptimus_jax.sets.cutting import bare_text
+from bioptimus_jax.sets.folders import COLUMNS
 from bioptimus_jax.sets.foreign.refused import MARKUP, READ
 from bioptimus_jax.sets.roles import ENOUGH
 from bioptimus_jax.sets.sentences import plain_name
@@ -20,6 +21,8 @@ from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
 PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
+OF_WORDS = tuple(end for end in COLUMNS if end not in ('.tsv', '.txt'))
+"""Endings of files that hold nothing but words with tags."""
 TYPED = re.compile(r'[BIMELSUW]-\S+')
 FEW = 3
 SPACES = re.compile(r'[ \t]+')
@@ -40,7 +43,8 @@ def documents(path: Path | None, place: str, content: str) -> list[NamedText] | 
         return list(_pubtator(place, lines))
     if name.endswith('.ann') or (len(filled) > 1 and all(map(STANDOFF.fullmatch, filled))):
         raise InputError(f'{place}: holds annotations of BRAT; give the .txt beside it')
-    if tagged := _tagged(lines):
+    tagged = _tagged(lines)
+    if tagged or name.endswith(OF_WORDS):
         if path is None:
             raise InputError(
                 f'{place}:{tagged}: holds a word with its tag in each line, as CoNLL has it; give it as a file'

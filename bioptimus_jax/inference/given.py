@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.inference.foreign import documents
-from bioptimus_jax.progress.console import complain, numbered
+from bioptimus_jax.progress.console import complain, numbered, shortened
 from bioptimus_jax.sets.corpora import ENDINGS
 from bioptimus_jax.sets.cutting import bare_text
 from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.foreign.forms import TABLE, form_of_name, form_of_text, read_items, read_source
-from bioptimus_jax.sets.foreign.items import Item, Source, shortened
+from bioptimus_jax.sets.foreign.items import Item, Source
 from bioptimus_jax.sets.foreign.names import FILE as LABELS
 from bioptimus_jax.sets.foreign.names import INFOS
 from bioptimus_jax.sets.foreign.refused import READ, refuse_packed, refuse_unread
@@ -21,7 +21,7 @@ from bioptimus_jax.sets.sentences import GZIP_BEGINS, bytes_of, decoded, plain_n
 from bioptimus_jax.sets.tags import is_tag
 from bioptimus_jax.storage import tables
 
-READ_ENDINGS = tuple(end for endings in ENDINGS.values() for end in endings)
+READ_ENDINGS = (*(end for endings in ENDINGS.values() for end in endings), *tables.READERS)
 """Endings of the files that are read in a folder."""
 BESIDE = ('.ann', '.a1', '.a2', '.md5')
 NO_TEXTS = (*INFOS, FILE, tables.STATE, tables.SPLITS)

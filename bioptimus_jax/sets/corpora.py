@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, shortened
 from bioptimus_jax.sets import blurb, described, published, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split, rebuilt
 from bioptimus_jax.sets.columns import first_lines, read_columns
@@ -40,11 +40,10 @@ from bioptimus_jax.sets.foreign import splits as foreign
 from bioptimus_jax.sets.foreign import tabular
 from bioptimus_jax.sets.foreign.forms import CSV, JSON, TABLE, XML, form_at
 from bioptimus_jax.sets.foreign.forms import FORMS as FOREIGN
-from bioptimus_jax.sets.foreign.items import shortened
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
-from bioptimus_jax.sets.sentences import NAMES, SPLITS, Sentence, SplitReading
+from bioptimus_jax.sets.sentences import GZIPPED, NAMES, SPLITS, Sentence, SplitReading
 from bioptimus_jax.sets.standoff import is_pubtator, read_brat, read_pubtator
 from bioptimus_jax.sets.tags import (
     OUTSIDE,
@@ -108,8 +107,13 @@ BY_NAMES = (*RECORDS, DOCUMENTS)
 """The same, and folders of such files."""
 OF_TEXTS = ('columns', JSON, CSV, TABLE)
 """Forms that texts with answers may be in."""
+BIOC = {XML: ('.bioc.xml', '.BioC.xml', '.BioC.XML'), JSON: ('.bioc.json', '.BioC.json', '.BioC.JSON')}
+"""How BioC's files also end."""
 ENDINGS = {
-    form: tuple(itertools.chain(*((end, f'{end}.gz') for end in FORMS[form].endings))) for form in FORMS
+    form: tuple(
+        itertools.chain(*((end, f'{end}{GZIPPED}') for end in (*FORMS[form].endings, *BIOC.get(form, ()))))
+    )
+    for form in FORMS
 }
 """Form -> endings of a file that is a split in it."""
 Chooser = TypeVar('Chooser', bound=ChoosesSets)

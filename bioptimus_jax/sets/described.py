@@ -11,6 +11,7 @@ from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
@@ -177,7 +178,7 @@ def _columns(file: Path, values: Mapping[str, Any], split: Callable[[str], Path]
     for path in others:
         if headers[path] != headers[train]:
             raise InputError(
-                f'{path}:1: has the header {", ".join(headers[path])}, but {train} has {", ".join(headers[train])}'
+                f'{path}:1: has the header {shortened(headers[path])}, but {train} has {shortened(headers[train])}'
             )
     return {column: at for at, column in enumerate(headers[train])}
 
@@ -187,7 +188,7 @@ def _place(file: Path, key: str, column: Any, places: Mapping[str, int]) -> int:
         return column - 1
     if column not in places:
         there = (
-            f'there are {", ".join(places)}{meant(column, places)}'
+            f'there are {shortened(places, 12, 16)}{meant(column, places)}'
             if places
             else 'without a header give its number'
         )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
 from bioptimus_jax.sets.roles import Columns
@@ -150,7 +151,7 @@ def holding(folder: Path) -> str:
 def _texts_alone(folder: Path, file: Path, why: str) -> InputError:
     """What is wrong with a folder of .txt that are neither marked by files beside them nor words with tags."""
     beside = sorted({p.suffix for p in folder.iterdir() if p.is_file() and p.suffix not in ('', '.txt')})
-    others = f', only {", ".join(beside)}' if beside else ''
+    others = f', only {shortened(beside)}' if beside else ''
     line = why.removeprefix(f'{file}:').partition(';')[0]
     return InputError(
         f'{file}: neither a text of BRAT, since no text here has a .ann or .a1 beside it{others}, nor a word and its '

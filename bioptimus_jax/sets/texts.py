@@ -14,12 +14,12 @@ from pathlib import Path
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, some_labels
 from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.flat import texts_joined, without_role
 from bioptimus_jax.sets.foreign.forms import JSON, form_at, form_of_name, read_items, read_source
-from bioptimus_jax.sets.foreign.items import Item, Items, Keys, Source, shortened
+from bioptimus_jax.sets.foreign.items import Item, Items, Keys, Source
 from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
@@ -32,8 +32,6 @@ FOLD = '-fold'
 """The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
-FEW_LABELS, SHOWN_LABELS = 10, 5
-"""Labels that a message names: all of so many, and of more the first ones."""
 FOUND = 'found in its files'
 """The source of the record of a set whose files say by themselves that texts have several labels."""
 NEEDED = '"text" (or two: "sentence1" and "sentence2") with "label"'
@@ -532,13 +530,6 @@ def answers_of_one(where: str, given: str, known: Published) -> tuple[str, ...]:
         shown = some_labels(known.labels)
         raise InputError(f'{where}: {(label or given)!r:.60} is not a label of {known.name}: {shown}')
     return (label,) if label else ()
-
-
-def some_labels(labels: Sequence[str]) -> str:
-    """Labels for a message: all of a few; of many five, and how many there are."""
-    if len(labels) <= FEW_LABELS:
-        return shortened(labels, FEW_LABELS)
-    return f'{shortened(labels[:SHOWN_LABELS])} ...; {len(labels):,} different labels; is this the column?'
 
 
 def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities.files import PREDICTIONS, read_predictions
 from bioptimus_jax.finetune.outside import Item, Submission, first_difference, from_difference, said_of
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, shortened
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.characters import Marked
 from bioptimus_jax.sets.corpora import BY_NAMES, form_of, read_iob2
 from bioptimus_jax.sets.folders import MARKS
 from bioptimus_jax.sets.foreign.flat import without_role
-from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items, shortened
+from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
 from bioptimus_jax.sets.foreign.splits import items_at
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import (
@@ -274,8 +274,8 @@ def _strange_types(asked: Submission, found: Sequence[Tags]) -> list[str]:
     strange = sorted(set(theirs) - set(ours))
     if strange and ours and set(strange) == set(theirs):
         raise InputError(
-            f'{asked.file}: has entities of the types {shortened(strange)}, but {asked.gold_file} of '
-            f'{shortened(sorted(ours))}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
+            f'{asked.file}: has entities of the types {shortened(strange, 3, 20)}, but {asked.gold_file} of '
+            f'{shortened(sorted(ours), 3, 20)}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
         )
     return [
         f'predicted entities of the type {kind}, which the test set does not have, count as wrong: {theirs[kind]:,}; '

@@ -8,11 +8,12 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.outside import Item, Submission, said_of
+from bioptimus_jax.progress.console import some_labels
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.foreign.flat import without_role
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
-from bioptimus_jax.sets.texts import Published, Text, some_labels
+from bioptimus_jax.sets.texts import Published, Text
 
 SHOWN = 5
 """Labels that a note names."""

@@ -20,7 +20,7 @@ from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import MANY, numbered, some_labels
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
@@ -121,7 +121,13 @@ class TextTask(Task):
             lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
-            lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
+            # Of many the most frequent ones are shown.
+            ranked = (
+                sorted(dataset.labels, key=lambda x: -given[x])
+                if len(dataset.labels) > MANY
+                else dataset.labels
+            )
+            lines.append(f'{name}: labels of train: {some_labels(f"{x} {given[x]:,}" for x in ranked)}')
         lines += [f'{name}: {note}' for note in dataset.notes] + self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)

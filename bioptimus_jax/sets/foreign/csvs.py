@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
-from bioptimus_jax.sets.foreign.items import Context, Item, shortened
+from bioptimus_jax.sets.foreign.items import Context, Item
 from bioptimus_jax.sets.prepared import TAGS, TOKENS
 from bioptimus_jax.sets.quoting import unquoted
 
@@ -63,7 +64,7 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
             place, names, iter([*([(entry[0], [*entry[1].values()])] if entry else ()), *rows])
         )
     elif known.isdisjoint(flat.KNOWN) and not (context.keys.texts or context.keys.answer):
-        raise InputError(f'{place}:{number}: names the columns {shortened(names)}; {_needed()}')
+        raise InputError(f'{place}:{number}: names the columns {shortened(names, 3, 20)}; {_needed()}')
     for line, entry_of in entries:
         if entry_of:
             where = f'{place}:{line}'
@@ -73,8 +74,8 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
 
 def _needed() -> str:
     return (
-        'its first line has to name them: "text" and "label", two texts as "sentence1" and "sentence2", or "token", '
-        '"tag" and "sentence_id"; name others in set.json'
+        'its first line has to name them: "text" and "label", "sentence1", "sentence2" and "label", or "token", "tag" '
+        'and "sentence_id"; name others in set.json'
     )
 
 

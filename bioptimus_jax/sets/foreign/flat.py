@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.foreign.items import Context, Item, shortened
+from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.sets.foreign.items import Context, Item
 from bioptimus_jax.sets.foreign.offsets import MarkedPlace, placed
 from bioptimus_jax.sets.prepared import TAGS, TOKENS
 

@@ -10,8 +10,6 @@ from typing import Any
 from bioptimus_jax.sets.characters import Mention
 from bioptimus_jax.sets.sentences import text_of
 
-SHOWN = 5
-"""Names that a message lists."""
 JSON_ENDINGS, XML_ENDINGS, CSV_ENDINGS = ('.json', '.jsonl', '.ndjson'), ('.xml',), ('.csv',)
 TEXT_ENDINGS = (*JSON_ENDINGS, *XML_ENDINGS, *CSV_ENDINGS)
 """Endings of the names of foreign files, but for tables."""
@@ -102,10 +100,3 @@ class Source:
     def text(self) -> str:
         """The text of it, without a byte-order mark."""
         return (text_of(self.path) if self.path else self.given).removeprefix('\ufeff')
-
-
-def shortened(names: Any, shown: int = SHOWN) -> str:
-    """The first names of a list, each cut to 40 letters, and how many more there are."""
-    every = [str(name) for name in names]
-    said = ', '.join(name if len(name) <= 40 else f'{name[:37]}...' for name in every[:shown])
-    return f'{said} and {len(every) - shown:,} more' if len(every) > shown else said

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
-from bioptimus_jax.sets.foreign.items import Context, Dialect, Item, shortened
+from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 
 NOT_ANNOTATED = 'tasks of Label Studio that nobody has annotated, or all have skipped, left out'
 SEVERAL = 'tasks of Label Studio with annotations of several people, of which one is read'

@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
-from bioptimus_jax.sets.foreign.items import Context, Item, Keys, Source, shortened
+from bioptimus_jax.sets.foreign.items import Context, Item, Keys, Source
 from bioptimus_jax.sets.sentences import NAMES
 from bioptimus_jax.storage import tables
 
