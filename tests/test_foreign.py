@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 from collections import Counter
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
@@ -25,9 +26,12 @@ from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, set_at, split_files
-from bioptimus_jax.sets.foreign.forms import read_items
+from bioptimus_jax.sets.foreign.forms import FORMS, read_items
+from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
+from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.storage import tables
 
 # A mention that ends within a word, one in another, one of two types, one over two sentences; letters that are several
 # bytes, and one that is two units of UTF-16.
@@ -766,3 +770,20 @@ def test_originals_of_a_public_set_point_to_rebuild(tmp_path, data, capsys):
     ):
         chosen_sets(Finetune(folder=str(data / 'blurb'), datasets=('pubmedqa',)))
     assert cli.main(['rebuild', '--set=pubmedqa', f'--from={folder}', f'--to={tmp_path}']) == 0
+
+
+def test_the_page_of_forms_names_each_of_them_and_folders_that_are_no_sets_are_said(tmp_path):
+    page = (Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'forms.md').read_text('utf-8')
+    named = [
+        *FORMS,
+        *(dialect.name for dialect in DIALECTS),
+        *TEXT_ENDINGS,
+        *tables.READERS,
+        'doccano',
+        'predict',
+    ]
+    assert [name for name in named if name not in page] == []
+    files = {'a/train.tsv': CONLL.encode(), 'raw/x.pdf': b'%PDF', 'pubmedqa/ori_pqal.json': b'{}'}
+    found, raw = look_through(put(tmp_path, files), {}).left_out
+    assert raw == 'raw: left out, as it has no training split; it holds x.pdf'
+    assert '; if these are its originals, `bioptimus rebuild --set=pubmedqa --from=' in found

@@ -274,8 +274,9 @@ def _strange_types(asked: Submission, found: Sequence[Tags]) -> list[str]:
     strange = sorted(set(theirs) - set(ours))
     if strange and ours and set(strange) == set(theirs):
         raise InputError(
-            f'{asked.file}: has entities of the types {shortened(strange, 3, 20)}, but {asked.gold_file} of '
-            f'{shortened(sorted(ours), 3, 20)}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
+            f'{asked.file}: has entities of the types {shortened(strange, 2, 20)}, but {asked.gold_file} of '
+            f'{shortened(sorted(ours), 2, 20)}; give them the names of the test set, as '
+            f'--types={strange[0]}={min(ours)}'
         )
     return [
         f'predicted entities of the type {kind}, which the test set does not have, count as wrong: {theirs[kind]:,}; '

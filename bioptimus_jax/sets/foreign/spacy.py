@@ -10,6 +10,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.foreign import flat
 from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 
+GROUPS = 'spans of spaCy in groups (doc.spans), which are not read; entities are (doc.ents)'
 HOLDS = 0.5
 """A label of "cats" with at least this number holds."""
 
@@ -24,6 +25,9 @@ def _is_one(value: Any) -> bool:
 def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
     given = {'text': value[0], **value[1]} if isinstance(value, list) else dict(value)
     given.pop('tokens', None)
+    if isinstance(groups := given.get('spans'), dict):
+        context.repairs[GROUPS] += sum(len(group) for group in groups.values() if isinstance(group, list))
+        del given['spans']
     if isinstance(given.get('cats'), dict) and given['cats']:
         if not all(isinstance(sure, int | float) for sure in given['cats'].values()):
             raise InputError(f'{where}: "cats" has to give each label a number')
