@@ -17,6 +17,7 @@ from toy_tables import TEXT as STRING
 from toy_tables import each, label, parquet, put, save_splits
 
 from bioptimus_jax.cli import main as cli
+from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.look import look_through
@@ -279,6 +280,24 @@ BY_CHARACTERS = {
             }
         ),
     ),
+    'BigBio': (
+        '{}.parquet',
+        parquet(
+            {
+                'document_id': [n for n, *_ in DOCUMENTS],
+                'passages': [
+                    [{'text': [t[:7]], 'offsets': [[0, 7]]}, {'text': [t[8:]], 'offsets': [[8, len(t)]]}]
+                    if t[7] == ' '
+                    else [{'text': [t], 'offsets': [[0, len(t)]]}]
+                    for _, t, _ in DOCUMENTS
+                ],
+                'entities': [
+                    [{'type': k, 'text': [t[a:b]], 'offsets': [[a, b]], 'normalized': []} for k, a, b in f]
+                    for _, t, f in DOCUMENTS
+                ],
+            }
+        ),
+    ),
     'JSON lines, compressed': (
         '{}.jsonl.gz',
         gzip.compress(
@@ -359,6 +378,11 @@ def shown(sentences):
     )
 
 
+def said_in(folder):
+    """What the audit of a corpus looks for, with full stops as in text."""
+    return [text.replace(' .', '.') for text in searched_texts(folder, 'test')]
+
+
 @pytest.mark.parametrize('form', BY_CHARACTERS)
 def test_mentions_by_characters_are_those_that_were_written(tmp_path, form):
     pattern, content = BY_CHARACTERS[form]
@@ -381,6 +405,7 @@ def test_mentions_by_characters_are_those_that_were_written(tmp_path, form):
     file = split_files(folder, 'test')[0]
     found = score(folder, file, 'entities', {}).measures()
     assert found['default']['f1'] == pytest.approx(2 * 7 / (7 + 8))  # the nested one is predicted, and wrong
+    assert 'AntiERα drugs treat breast cancer.' in [s.replace('Anti ERα', 'AntiERα') for s in said_in(folder)]
     answered = [one.texts[0].replace('\n', ' ') for one in read_given([str(file)], [], False)]
     assert answered == [text for _, text, _ in DOCUMENTS]
 
@@ -469,9 +494,27 @@ def test_texts_with_answers_are_those_that_were_written(tmp_path, form):
     assert not look_through(folder, {}, 'classes').errors
     file = split_files(folder, 'test')[0]
     assert score(folder, file, 'classes', {}).measures()['default']['accuracy'] == 1
+    assert 'Aspirin, "twice"' in said_in(folder)
     assert [' '.join(one.texts[0].split()) for one in read_given([str(file)], [], True)] == [
         t for (t,), _ in wanted
     ]
+
+
+def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
+    """A rejected label is none, and another key is named in set.json."""
+    rows = [
+        {'text': t, 'label': 'POS', 'answer': said}
+        for t, said in (('a', 'accept'), ('b', 'reject'), ('c', 'ignore'))
+    ]
+    put(tmp_path, {'x.jsonl': lines(*rows).encode()})
+    found = read_items(tmp_path / 'x.jsonl')
+    assert [(item.texts, item.answers) for item in found.items] == [(('a',), ('POS',))]
+    assert found.repairs == {'texts that were rejected or ignored in Prodigy, left out': 2}
+    least = laid_out(
+        tmp_path / 'least', {'{}.json': json.dumps([{'text': 'a', 'id': 1, 'sentiment': 'good'}])}
+    )
+    with pytest.raises(InputError, match=r'it has text, id, sentiment; name other keys in set\.json'):
+        texts_in(least)
 
 
 def test_pairs_numbers_and_several_labels(tmp_path):

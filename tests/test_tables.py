@@ -174,7 +174,7 @@ WRONG = {
     'columns': (
         {'words_of': WORDS, 'ner_tags': NUMBERS},
         None,
-        r'row 1: needs "tokens" with "ner_tags", or "text" with "entities"; it has ner_tags$',
+        r'row 1: needs "tokens" with "ner_tags", or "text" with "entities"; it has ner_tags; name',
     ),
     'no names': (
         {'tokens': WORDS, 'ner_tags': NUMBERS},

@@ -412,7 +412,7 @@ def _of_items(
     examples = []
     for item in map(texts_joined, found.items):
         if item.answers is None or not 1 <= len(item.texts) <= 2:
-            raise without_role(item, NEEDED)
+            raise without_role(item, NEEDED, 'name other keys in set.json')
         if not all(item.texts):
             raise InputError(f'{item.place}: a text is empty')
         document = _document(item.place, item.name, layout, documents)

@@ -229,9 +229,11 @@ def _answers(where: str, entry: Mapping[str, Any], key: Any, context: Context) -
     return tuple(named(where, one, names) for one in given if one != '' or not isinstance(value, list))
 
 
-def without_role(item: Item, needed: str) -> InputError:
-    """What is wrong with a record that lacks what is needed, in words."""
-    return InputError(f'{item.place}: needs {needed}; it has {shortened(item.keys) or "nothing"}')
+def without_role(item: Item, needed: str, remedy: str = '') -> InputError:
+    """What is wrong with a record that lacks what is needed, in words, and what to do."""
+    return InputError(
+        f'{item.place}: needs {needed}; it has {shortened(item.keys, 6, 20) or "nothing"}{remedy and f"; {remedy}"}'
+    )
 
 
 def renamed(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:

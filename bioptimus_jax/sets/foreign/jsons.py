@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.foreign import bioc, flat, label_studio, prodigy, spacy
+from bioptimus_jax.sets.foreign import bigbio, bioc, flat, label_studio, prodigy, spacy
 from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 
 OWN = 'answers of bioptimus predict'
 DIALECTS: tuple[Dialect, ...] = (
+    bigbio.DIALECT,
     bioc.DIALECT,
     label_studio.DIALECT,
     prodigy.DIALECT,
@@ -62,12 +63,17 @@ def values_of(place: str, text: str) -> Iterator[tuple[int, Any]]:
         yield line, value
 
 
+def dialect_of(value: Any) -> Dialect | None:
+    """The form that a value is recognised as; None for one that is read by its keys."""
+    return next((one for one in DIALECTS if one.is_one(value)), None)
+
+
 def items_of(place: str, text: str, context: Context) -> tuple[str, list[Item]]:
     """The name of the form, and the items. Raises InputError with the line."""
     found: list[Item] = []
     form = ''
     for where, line, value in _records(place, text):
-        dialect = next((one for one in DIALECTS if one.is_one(value)), None)
+        dialect = dialect_of(value)
         if dialect is None and not isinstance(value, dict):
             raise InputError(f'{where}: is not an object; records of JSON have {flat.READ}')
         form = form or (dialect.name if dialect else _flat_name(value))
@@ -93,11 +99,7 @@ def _records(place: str, text: str) -> Iterator[tuple[str, int, Any]]:
 
 
 def _is_plain(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and flat.KNOWN.isdisjoint(value)
-        and not any(one.is_one(value) for one in DIALECTS)
-    )
+    return isinstance(value, dict) and flat.KNOWN.isdisjoint(value) and dialect_of(value) is None
 
 
 def _flat_name(value: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ MARKS = ('_task_hash', '_input_hash', '_view_id')
 def _is_one(value: Any) -> bool:
     return isinstance(value, dict) and (
         any(mark in value for mark in MARKS)
-        or (value.get('answer') in SAID and not {'spans', 'accept', 'options'}.isdisjoint(value))
+        or (value.get('answer') in SAID and not {'spans', 'accept', 'options', 'label'}.isdisjoint(value))
     )
 
 

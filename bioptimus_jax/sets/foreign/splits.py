@@ -82,7 +82,7 @@ def split_of(path: Path, found: Items) -> SplitReading:
         return dataclasses.replace(made, form=found.form)
     for item in found.items:
         if item.words is None or item.tags is None:
-            raise without_role(item, NEEDED)
+            raise without_role(item, NEEDED, 'name other keys with word_column and tag_column')
     tagged = gathered_sentences(path, ((one.place, one.words or (), one.tags or ()) for one in found.items))
     said = ', '.join(
         f'{role} from {found.taken[role]!r}' for role in ('words', 'tags') if role in found.taken

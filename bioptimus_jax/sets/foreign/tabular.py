@@ -6,6 +6,7 @@ A row is a record with keys, as an object of JSON is one. Numbers become the nam
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 
@@ -13,12 +14,15 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
 from bioptimus_jax.sets.foreign.items import Context, Item, Keys, Source
+from bioptimus_jax.sets.foreign.jsons import dialect_of
 from bioptimus_jax.sets.sentences import NAMES
 from bioptimus_jax.storage import tables
 
 DATA = 'data'
 """The folder of a data set of the hub that holds its Parquet files, mostly."""
 FORM = 'table'
+MORE = ('passages', 'ents', 'cats')
+"""Columns that a form of its own has."""
 
 
 def candidates(folder: Path, split: str) -> list[Path]:
@@ -45,14 +49,20 @@ def table_items(source: Source, context: Context) -> tuple[str, list[Item]]:
             for batch, _ in batches(columns):
                 for row in batch.to_pylist():
                     number += 1
-                    items.append(flat.item_of(f'{path}: row {number}', len(items) + 1, row, context))
+                    where, dialect = f'{path}: row {number}', dialect_of(row)
+                    read = dialect.read if dialect else _flat
+                    items += read(where, len(items) + 1, row, context)
     return FORM, items
+
+
+def _flat(where: str, line: int, row: Any, context: Context) -> Iterator[Item]:
+    yield flat.item_of(where, line, row, context)
 
 
 def _columns(path: Path, schema: pyarrow.Schema, keys: Keys) -> list[str]:
     """The columns that may be read. Raises InputError without one."""
     asked = {name.lower() for name in (*keys.texts, keys.answer, keys.name, keys.word, keys.tag)}
-    found = [name for name in schema.names if name.strip().lower() in flat.KNOWN | asked]
+    found = [name for name in schema.names if name.strip().lower() in (*flat.KNOWN, *MORE, *asked)]
     if not found:
         raise InputError(
             f'{path}: needs columns such as {flat.READ}; it has {shortened(schema.names) or "none"}; rename them, or '
