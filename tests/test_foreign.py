@@ -743,7 +743,7 @@ def test_what_is_wrong_with_a_foreign_file_is_one_line_for_every_verb(tmp_path, 
 
 @pytest.mark.parametrize('name', ['x.spacy', 'x.xlsx', 'x.pkl', 'x.yaml', 'x.zip', 'x.tsv.bz2', 'x.xmi'])
 def test_every_refused_form_names_what_is_read(tmp_path, name):
-    """As an input of predict, as the gold standard and as predictions of score."""
+    """Inputs of predict, gold standards and predictions of score."""
     put(tmp_path, {name: b'PK\x03\x04' if 'x.x' in name else b'x'})
     gold = laid_out(tmp_path / 'set', BY_WORDS['CoNLL, compressed'])
     for refused in (

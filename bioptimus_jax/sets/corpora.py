@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import numbered, shortened
-from bioptimus_jax.sets import blurb, described, published, texts
+from bioptimus_jax.sets import blurb, described, labelled, published, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split, rebuilt
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
@@ -273,7 +273,7 @@ def _read(form: str, source: Path, split: str, columns: Columns) -> SplitReading
     try:
         return FORMS[form].read(source, split, columns)
     except InputError as error:
-        if form not in OF_TEXTS or not texts.holds_prose(source):
+        if form not in OF_TEXTS or not labelled.holds_prose(source):
             raise
         what = str(error).partition('; if the line is a header')[0]
         raise InputError(
@@ -464,7 +464,7 @@ def file_of_texts(folder: Path, split: str) -> Path:
 def texts_file(folder: Path, split: str) -> Path | None:
     """The file of a split that holds texts with answers, and not words with tags. Raises InputError."""
     form, source = split_source(folder, split)
-    return source if form in OF_TEXTS and texts.holds_texts(source) else None
+    return source if form in OF_TEXTS and labelled.holds_texts(source) else None
 
 
 def set_files(folder: Path) -> list[Path]:

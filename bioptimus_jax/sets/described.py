@@ -16,8 +16,9 @@ from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import Keys
+from bioptimus_jax.sets.labelled import rows_of
 from bioptimus_jax.sets.sentences import SPLITS, text_of
-from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published, rows_of
+from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published
 
 FILE = 'set.json'
 KEYS: Mapping[str, Any] = {

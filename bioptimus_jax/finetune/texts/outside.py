@@ -9,7 +9,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.outside import Item, Submission, said_of
 from bioptimus_jax.progress.console import some_labels
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.foreign.flat import without_role
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
@@ -64,7 +64,7 @@ def _strange_labels(asked: Submission, answers: Sequence[Sequence[str]]) -> list
 
 
 def _in_columns(asked: Submission, known: Published | None, numbers: bool) -> list[Item]:
-    read: Sequence[Text] = texts.read_file(asked.file, known, numbers)
+    read: Sequence[Text] = labelled.read_file(asked.file, known, numbers)
     return [Item(text.words, text.answers, text.line) for text in read]
 
 
@@ -75,7 +75,7 @@ def _named(asked: Submission, known: Published | None) -> Items | None:
         return None
     found = read_items(asked.file, PREDICTED_KEYS)
     if known and known.layout.keys and any(item.answers is None for item in found.items):
-        return texts.named_items(asked.file, known, known.layout)
+        return labelled.named_items(asked.file, known, known.layout)
     return found
 
 
@@ -88,9 +88,9 @@ def _of_records(found: Items, known: Published | None, numbers: bool) -> list[It
             raise InputError(f'{one.place}: has {len(one.answers)} answers, but a text of this set has one')
         read: list[tuple[Any, ...]]
         if known and known.several and one.listed:
-            read = [texts.answers_of_one(one.place, answer, known) for answer in one.answers]
+            read = [labelled.answers_of_one(one.place, answer, known) for answer in one.answers]
         else:
-            read = [texts.answers_of(one.place, answer, known, numbers) for answer in one.answers]
+            read = [labelled.answers_of(one.place, answer, known, numbers) for answer in one.answers]
         answers = dict.fromkeys(answer for answers in read for answer in answers)
         words = tuple(text.strip() for text in one.texts)
         items.append(Item(words or None, tuple(answers), one.line))

@@ -22,7 +22,7 @@ from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.progress.console import MANY, numbered, some_labels
 from bioptimus_jax.scoring.metrics import Metric
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
 from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.sentences import SPLITS
@@ -75,10 +75,10 @@ class TextTask(Task):
 
     def read(self, chosen: NamedSet) -> Texts:
         files = {split: file_of_texts(chosen.folder, split) for split in SPLITS}
-        return texts.read_texts(chosen.name, files, self.numbers, self.known)
+        return labelled.read_texts(chosen.name, files, self.numbers, self.known)
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
-        return texts.read_file(file, self.known, self.numbers), None
+        return labelled.read_file(file, self.known, self.numbers), None
 
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
@@ -121,7 +121,6 @@ class TextTask(Task):
             lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
-            # Of many the most frequent ones are shown.
             ranked = (
                 sorted(dataset.labels, key=lambda x: -given[x])
                 if len(dataset.labels) > MANY
