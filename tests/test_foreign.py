@@ -788,6 +788,12 @@ def test_no_line_is_longer_than_300_letters(tmp_path):
         'entities',
         {},
     )
+    same = laid_out(tmp_path / 'same', {'{}.tsv': '\n'.join(rows * 2)})
+    looked = look_through(same, {}, 'classes')
+    assert not looked.errors
+    every = [line for of_one in looked.lines for line in of_one]
+    assert max(map(len, every)) <= 300
+    assert any(line.endswith('500 different labels; is this the column?') for line in every)
     for name, read in sets.items():
         with pytest.raises(InputError) as raised:
             read()

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,9 @@ from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
 from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
+
+LINE = 200
+"""Letters of labels in a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +125,7 @@ class TextTask(Task):
             lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
-            ranked = (
-                sorted(dataset.labels, key=lambda x: -given[x])
-                if len(dataset.labels) > MANY
-                else dataset.labels
-            )
-            lines.append(f'{name}: labels of train: {some_labels(f"{x} {given[x]:,}" for x in ranked)}')
+            lines += _labels(name, dataset.labels, given)
         lines += [f'{name}: {note}' for note in dataset.notes] + self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
@@ -183,6 +182,17 @@ class TextTask(Task):
     @abc.abstractmethod
     def prior(self, dataset: Texts) -> float:
         """The score of answers that are drawn by their shares in training, of their expected counts."""
+
+
+def _labels(name: str, labels: Sequence[str], given: Mapping[Any, int]) -> list[str]:
+    """Lines of the labels of train with their counts: all of some, of many the most frequent."""
+    if len(labels) > MANY:
+        ranked = sorted(labels, key=lambda label: -given[label])
+        return [f'{name}: labels of train: {some_labels(ranked)}']
+    # A label with its count stays in one line.
+    shown = ', '.join(f'{label} {given[label]:,}'.replace(' ', '\0') for label in labels)
+    wrapped = textwrap.wrap(shown, LINE, break_on_hyphens=False, break_long_words=False)
+    return [f'{name}: labels of train: {line}'.replace('\0', ' ') for line in wrapped]
 
 
 def _repeated(dataset: Texts) -> list[str]:
