@@ -86,14 +86,19 @@ def items_of(place: str, text: str, context: Context) -> tuple[str, list[Item]]:
 
 
 def _records(place: str, text: str) -> Iterator[tuple[str, int, Any]]:
-    for line, value in values_of(place, text):
-        inside = (
-            next((value[k] for k in LISTS if isinstance(value.get(k), list)), None)
+    """Every record with its place, which counts records where several stand in one line, and its line."""
+    before = 0
+    for number, (line, value) in enumerate(values_of(place, text), 1):
+        where = f'{place}:{line}' if line != before else f'{place}:{line}, record {number}'
+        before = line
+        lists = (
+            (value[key] for key in LISTS if isinstance(value.get(key), list))
             if _is_plain(value)
-            else None
+            else iter(())
         )
+        inside = next(lists, None)
         if inside is None:
-            yield f'{place}:{line}', line, value
+            yield where, line, value
         else:
             yield from ((f'{place}: record {n}', n, one) for n, one in enumerate(inside, 1))
 
