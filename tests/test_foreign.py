@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -26,7 +27,7 @@ from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT
-from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, set_at, split_files
+from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set_at, split_files
 from bioptimus_jax.sets.foreign.forms import FORMS, read_items
 from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
@@ -818,6 +819,54 @@ def test_originals_of_a_public_set_point_to_rebuild(tmp_path, data, capsys):
     ):
         chosen_sets(Finetune(folder=str(data / 'blurb'), datasets=('pubmedqa',)))
     assert cli.main(['rebuild', '--set=pubmedqa', f'--from={folder}', f'--to={tmp_path}']) == 0
+
+
+KEYS = (
+    'text tokens words ner_tags label labels entities spans ents answers predicted passages documents offset offsets '
+    'annotations locations length data result value choices type start end accept answer _task_hash cats relations'
+).split()
+SCRAPS = [
+    'a b',
+    'O',
+    'B-X',
+    '',
+    None,
+    1,
+    0,
+    -1,
+    -100,
+    2.5,
+    True,
+    'é😀',
+    [0, 1, 'D'],
+    [0, 1],
+    'accept',
+    'labels',
+]
+
+
+def test_any_json_is_read_or_is_an_error_of_one_line(tmp_path):
+    drawn = random.Random(0)
+
+    def value(depth=0):
+        kind = drawn.random()
+        if depth > 4 or kind < 0.35:
+            return drawn.choice(SCRAPS)
+        if kind < 0.6:
+            return [value(depth + 1) for _ in range(drawn.randint(0, 3))]
+        return {drawn.choice(KEYS): value(depth + 1) for _ in range(drawn.randint(0, 5))}
+
+    file, refused = tmp_path / 'x.json', 0
+    for _ in range(400):
+        file.write_text(json.dumps([value() for _ in range(2)] if drawn.random() < 0.5 else value()))
+        try:
+            read_items(file)
+            read_iob2(file)
+        except InputError as error:
+            refused += 1
+            assert str(file) in str(error)  # noqa: PT017
+            assert len(str(error)) - len(str(file)) < 300  # noqa: PT017
+    assert 0 < refused < 400
 
 
 def test_the_page_of_forms_names_each_of_them_and_folders_that_are_no_sets_are_said(tmp_path):

@@ -96,8 +96,8 @@ def read_given(
     pairs = [one for one in found if len(one.texts) == 2]
     if pairs and all(one.texts[1].strip() in labels for one in pairs):
         raise InputError(
-            f'{pairs[0].place}: has the label {pairs[0].texts[1].strip()!r} in place of a second text; give the texts '
-            'alone'
+            f'{pairs[0].place}: has the label {pairs[0].texts[1].strip()!r:.60} in place of a second text; give the '
+            'texts alone'
         )
     return list(_named_apart(found))
 

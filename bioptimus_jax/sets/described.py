@@ -74,7 +74,7 @@ def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | No
     if values['task'] == CLASSES and 'labels' not in values:
         values['labels'] = _labels(values, split('train'))
     if wrong := set(values.get('uncounted', ())).difference(values.get('labels', ())):
-        raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r} is not among labels')
+        raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r:.60} is not among labels')
     return values
 
 
@@ -161,7 +161,7 @@ def _values(file: Path) -> dict[str, Any]:
     for label in (*values.get('labels', ()), *values.get('uncounted', ())):
         if not isinstance(label, str) or not label or (values.get('several') and SEPARATOR in label):
             raise InputError(
-                f'{file}: labels: {label!r} is no label; with several, it has no {SEPARATOR!r} in it'
+                f'{file}: labels: {label!r:.60} is no label; with several, it has no {SEPARATOR!r} in it'
             )
     return values
 

@@ -277,7 +277,7 @@ def _document(where: str, name: str, layout: Layout | None, documents: dict[str,
         return 0
     found = re.match(layout.document, name)
     if not found:
-        raise InputError(f'{where}: {name!r} names no document')
+        raise InputError(f'{where}: {name!r:.60} names no document')
     return documents.setdefault(found[0], len(documents))
 
 
@@ -296,7 +296,7 @@ def answers_of(
             value = math.nan
         # NaN is below nothing: so it is refused as well.
         if not abs(value) < LARGEST_NUMBER:
-            raise InputError(f'{where}: {given!r} is not a number')
+            raise InputError(f'{where}: {given!r:.60} is not a number')
         return (value,)
     if not known:
         if not given:

@@ -142,7 +142,7 @@ def _tagged(asked: Submission, found: Items) -> list[Item]:
             raise without_role(one, '"entities" with "text", or "predicted" tags with "words"')
         wrong = next((tag for tag in one.tags if not is_tag(tag)), None)
         if wrong is not None:
-            raise InputError(f'{one.place}: unknown tag {wrong!r}; tags are O, B-TYPE, I-TYPE ...')
+            raise InputError(f'{one.place}: unknown tag {wrong!r:.60}; tags are O, B-TYPE, I-TYPE ...')
         if len(one.words) != len(one.tags):
             count = numbered(len(one.words), 'word')
             raise InputError(

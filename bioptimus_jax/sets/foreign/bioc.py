@@ -99,7 +99,7 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
         if not isinstance(document, dict) or not isinstance(document.get('passages'), list):
             raise InputError(f'{place}: has no passages, as each document of BioC has')
         parts = [part for passage in document['passages'] for part in _json_parts(place, passage, context)]
-        context.repairs[OTHERS] += len(document.get('relations') or ())
+        context.repairs[OTHERS] += len(_listed(document, 'relations'))
         yield _item(place, number if len(held) > 1 else line, str(document.get('id') or ''), parts, context)
 
 
@@ -107,9 +107,9 @@ def _json_parts(where: str, passage: Any, context: Context) -> list[Part]:
     """The parts of a passage of JSON, as of XML."""
     if not isinstance(passage, dict):
         raise InputError(f'{where}: a passage is not an object')
-    inside = [one for one in passage.get('sentences') or () if isinstance(one, dict)]
+    inside = [one for one in _listed(passage, 'sentences') if isinstance(one, dict)]
     marked = []
-    for annotation in [a for one in (passage, *inside) for a in one.get('annotations') or ()]:
+    for annotation in [a for one in (passage, *inside) for a in _listed(one, 'annotations')]:
         try:
             places = [
                 (_number(where, at['offset']), _number(where, at['length'])) for at in annotation['locations']
@@ -123,6 +123,10 @@ def _json_parts(where: str, passage: Any, context: Context) -> list[Part]:
         for one in ([passage] if passage.get('text') or not inside else inside)
     ]
     return _apart(texts, marked)
+
+
+def _listed(one: dict[str, Any], key: str) -> list[Any]:
+    return one[key] if isinstance(one.get(key), list) else []
 
 
 def _number(where: str, given: Any) -> int:

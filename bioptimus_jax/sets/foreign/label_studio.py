@@ -79,7 +79,7 @@ def _marked(where: str, result: Sequence[Mapping[str, Any]], context: Context) -
             answers, answered = [*answers, value.get(kind)], True
         elif kind.endswith('labels'):
             raise InputError(
-                f'{where}: has regions of the type {kind!r}; read are those of text (labels, hypertextlabels)'
+                f'{where}: has regions of the type {kind!r:.60}; read are those of text (labels, hypertextlabels)'
             )
         else:
             context.repairs[OTHERS] += 1

@@ -33,7 +33,7 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
             raise InputError(f'{where}: "accept" is not a list of options')
         given['labels'] = value['accept']
         given.pop('label', None)
-    elif value.get('relations'):
+    elif isinstance(value.get('relations'), list):
         context.repairs['annotations that are not mentions'] += len(value['relations'])
     yield flat.item_of(where, line, given, context)
 
