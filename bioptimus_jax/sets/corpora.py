@@ -5,9 +5,10 @@ Scoring and the audit of a corpus read them here, and so see the same texts.
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll, .conllu, .bio, .iob or .iob2 (columns.py); NAME.pubtator or NAME.PubTator.txt (standoff.py); folders NAME of
 BRAT's .txt and .ann, of BioNLP's .txt, .a1 and .a2, or of files of columns (folders.py); a TFDS folder with these
-splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
-their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1 for gad-1. Types stay
-apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
+splits (prepared.py); or JSON, CSV, BioC and tables (foreign/). Text files may be compressed with gzip. Notes of i2b2
+are in the folders of their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1
+for gad-1. Types stay apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise:
+NAME-typed, NAME-merged.
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ Kaggle), or blank lines stand between sentences.
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
@@ -51,19 +51,24 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
         raise InputError(
             f'{place}:{number}: names no columns, or one of them twice ({shortened(names)}); {_needed()}'
         )
-    known = {name.lower() for name in names}
-    word = context.keys.word or next((name for name in WORDS if name in known), '')
-    tag = context.keys.tag or next((name for name in WORD_TAGS if name in known), '')
+    known = {name.lower(): name for name in names}
+    for asked in filter(None, (context.keys.word, context.keys.tag)):
+        if asked.lower() not in known:
+            raise InputError(f'{place}:{number}: has no column {asked!r}; it has {shortened(names)}')
+    word, tag = (
+        known.get(asked.lower()) or next((known[name] for name in usual if name in known), '')
+        for asked, usual in ((context.keys.word, WORDS), (context.keys.tag, WORD_TAGS))
+    )
     entries = _entries(place, names, rows)
-    if word and tag and not known.intersection(('text', *flat.ENTITIES)):
+    if word and tag and known.keys().isdisjoint(('text', *flat.ENTITIES)):
         entry = next(((n, one) for n, one in entries if one), None)
-        if entry and not _of(entry[1], word).startswith('['):
+        if entry and not entry[1][word].startswith('['):
             yield from _sentences(place, names, word, tag, entry, entries, context)
             return
         entries = _entries(
             place, names, iter([*([(entry[0], [*entry[1].values()])] if entry else ()), *rows])
         )
-    elif known.isdisjoint(flat.KNOWN) and not (context.keys.texts or context.keys.answer):
+    elif known.keys().isdisjoint(flat.KNOWN) and not (context.keys.texts or context.keys.answer):
         raise InputError(f'{place}:{number}: names the columns {shortened(names, 3, 20)}; {_needed()}')
     for line, entry_of in entries:
         if entry_of:
@@ -81,9 +86,7 @@ def _needed() -> str:
 
 def _quoted(place: str, text: str, mark: str) -> Iterator[Row]:
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader(
-        text.splitlines(keepends=True) if '\r' in text else _lines(text), delimiter=mark, strict=True
-    )
+    reader = csv.reader(_lines(text), delimiter=mark, strict=True)
     line = 1
     while True:
         try:
@@ -149,10 +152,6 @@ def _value(where: str, name: str, cell: str, context: Context) -> Any:
         return cell
 
 
-def _of(entry: Mapping[str, str], name: str) -> str:
-    return next((cell for key, cell in entry.items() if key.lower() == name.lower()), '')
-
-
 def _sentences(
     place: str,
     names: Sequence[str],
@@ -163,9 +162,7 @@ def _sentences(
     context: Context,
 ) -> Iterator[Item]:
     """Sentences of rows that are words. Raises InputError where nothing says where one ends."""
-    number = next(
-        (name for name in names if name.lower() in SENTENCES and name.lower() != word.lower()), None
-    )
+    number = next((name for name in names if name.lower() in SENTENCES and name != word), None)
     context.taken |= {'words': word, 'tags': tag} | ({'sentences': number} if number else {})
     groups: list[list[tuple[int, dict[str, str]]]] = [[]]
     blank, current = False, None
@@ -184,5 +181,5 @@ def _sentences(
         )
     for group in filter(None, groups):
         line = group[0][0]
-        words, tags = ([_of(entry, name).strip() for _, entry in group] for name in (word, tag))
+        words, tags = ([entry[name].strip() for _, entry in group] for name in (word, tag))
         yield Item(f'{place}:{line}', line, words=tuple(words), tags=tuple(tags), keys=tuple(names))
