@@ -399,7 +399,7 @@ def test_a_tfds_folder_that_names_code(tmp_path, refused, monkeypatch):
     [
         (
             'train.xml',
-            '<!DOCTYPE collection [<!ENTITY a SYSTEM "file:///etc/passwd">]><collection>&a;</collection>',
+            '<!DOCTYPE collection [<!ENTITY a SYSTEM "secret.txt">]><collection>&a;</collection>',
             None,
         ),
         ('train.jsonl', '[' * 100_000, 'is not JSON (too deep)'),
