@@ -40,7 +40,7 @@ _HOMES = {
     'records.finetune': 'Details Scores',
     'finetune.heads': 'Head',
     'finetune.batches': 'padded',
-    'finetune.config': 'Finetune',
+    'finetune.config': 'PAPER_FINETUNING Finetune',
     'finetune.texts.features': 'Features',
     'scoring.metrics': 'Answers Metric divided',
     'sets.corpora': 'NamedSet split_files',

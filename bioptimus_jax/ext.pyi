@@ -21,6 +21,7 @@ from bioptimus_jax.experiment.schema import Experiment as Experiment
 from bioptimus_jax.experiment.trial import Trial as Trial
 from bioptimus_jax.experiment.trial import attention_flaw as attention_flaw
 from bioptimus_jax.finetune.batches import padded as padded
+from bioptimus_jax.finetune.config import PAPER_FINETUNING as PAPER_FINETUNING
 from bioptimus_jax.finetune.config import Finetune as Finetune
 from bioptimus_jax.finetune.heads import Head as Head
 from bioptimus_jax.finetune.task import DEFAULT as DEFAULT

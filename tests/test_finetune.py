@@ -545,11 +545,12 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     assert (counts['cells'], counts['kept']) == (4, 0)
     out = capsys.readouterr().out
     name = name_of(str(tiny_bert))
-    last = out[out.rindex('devel F1, seeds done') :].splitlines()
+    last = out[out.rindex('one, F1 ') :].splitlines()
+    assert last[0].split() == ['one,', 'F1', 'test', '95', '%', 'interval', 'devel', 'seeds']
     assert last[1].split()[0] == name
     assert last[2].startswith(f'{name}, frozen')
-    assert last[1].endswith('2/2')
-    assert last[2].endswith('2/2')
+    assert last[1].endswith(' 2')
+    assert re.search(r' \d+\.\d\d to \d+\.\d\d  ', last[2])
     assert 'train 120 sentences' in out.replace('  ', ' ')
     assert len(read_json(folder / name / 'one' / 'frozen' / 'seed-1' / 'scores.json')['history']) == 1
     made = read_json(folder / 'statistics.json')

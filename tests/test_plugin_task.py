@@ -111,7 +111,8 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     out = capsys.readouterr().out
     assert re.search(r'a/topic/standard/seed-0 epoch 6/6: loss [\d.]+, devel accuracy [\d.]+\n', out)
     assert re.search(r'finetune: b/topic/standard/seed-1: test accuracy [\d.]+\n', out)
-    assert 'devel F1, accuracy, seeds done' in out
+    assert re.search(r'^topic, accuracy +test +95 % interval +devel +seeds$', out, re.M)
+    assert re.search(r'^finetune: use it for topic: bioptimus predict \S+/seed-\d/model --text=', out, re.M)
 
     # Scores: what the predictions say, counted here by hand, and as good as it can be learned.
     records = read_jsonl(folder / 'results.jsonl')

@@ -17,7 +17,8 @@ from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.report import drawing, gain, layout, live, page
+from bioptimus_jax.report import drawing, gain, layout, live, page, use
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
@@ -334,6 +335,34 @@ def test_what_the_page_says_makes_it_again(tmp_path, capsys):
 def test_the_page_begins_with_large_numbers(built):
     text = (built[0] / 'index.html').read_text()
     assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
+
+
+def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):
+    run = fabricate(tmp_path / 'demo')
+    m = read_measures(run)
+    assert use.use(m).model.endswith('export/0.4') == (run.workdir / 'export/0.4/config.json').is_file()
+    write_json(run.workdir / 'export' / '0.4' / 'config.json', {})
+    best = gain.best_on_devel(m, m.datasets[0], m.models)
+    write_json(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model' / 'config.json', {})
+    found = use.use(m)
+    assert found.model == f'{run.workdir}/export/0.4'
+    assert f"AutoModelForMaskedLM.from_pretrained('{run.workdir}/export/0.4')" in found.code
+    assert len(found.code.splitlines()) == 4
+    [command] = found.commands
+    assert command.startswith(f'bioptimus predict {run.workdir}/finetune/{best}/{m.datasets[0]}/')
+    assert command.endswith(f" --text='...'  # {m.datasets[0]}")
+    assert any('config.finetune.keep=best' in step for step in found.next)
+    text = page.Made.of(m).page()
+    assert text.index('class="verdict') < text.index('class="use"') < text.index('<nav')
+    assert html.escape(found.code, quote=True).replace('&#x27;', '&#39;') in text
+    alone = dataclasses.replace(m, finetuned=[])
+    assert use.use(alone).next[0].startswith('Score the model: name sets in config.finetune.folder')
+    one_seed = dataclasses.replace(
+        m, finetuned=[r for r in m.finetuned if r.seed == 0 and r.model != 'source']
+    )
+    said = use.use(one_seed).next
+    assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
+    assert said[1].endswith('--config.finetune.seeds=0,1,2')
 
 
 def test_figures_follow_the_page_s_colours(built):

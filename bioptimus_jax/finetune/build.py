@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune import search
+from bioptimus_jax.finetune import recommended, search
 from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, finished_rung, place, run_cells
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, Finetune, HasFinetune, own_models
 from bioptimus_jax.finetune.crossed import cross
+from bioptimus_jax.finetune.ending import ending
 from bioptimus_jax.finetune.finished import RESULTS
 from bioptimus_jax.finetune.grams import in_corpus
 from bioptimus_jax.finetune.loading import check_positions
@@ -25,7 +26,6 @@ from bioptimus_jax.finetune.summary import (
     grouped,
     kept_cells,
     result_line,
-    state,
     statistics_of,
     token_statistics,
 )
@@ -37,11 +37,11 @@ from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.counts import VocabCounts
 from bioptimus_jax.records.finetune import FineTuning, Trained
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.records.statistics import SettingSearch, SlicedModel
+from bioptimus_jax.records.statistics import ModelStatistics, SettingSearch, SlicedModel
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import claim_cells
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
@@ -94,9 +94,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
-    for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
-        # Raises for too few examples.
-        as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings)
+    cells = _completed(run.console, cells, datasets)
     run.console.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in models.items()}
     run.console.check_stop()
@@ -120,14 +118,23 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
         (folder / search.FILE).unlink(missing_ok=True)
     results = [record.result(task_of(record).reported).json() for record in ordered]
     write_jsonl(folder / RESULTS, results)
-    failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
+    groups = grouped(cells, records)
+    made = _summarise(run, folder, groups, datasets, tokenizers)
+    for line in ending(groups, made):
+        run.console.say(line)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
     content = digest(
         [[r[key] for key in ('model', 'dataset', 'setting', 'seed', 'devel', 'test')] for r in results]
     )
     sums = {key: sum(r.get(key, 0) for r in results) for key in summed}
-    return {'cells': len(cells), 'kept': done, 'failed': failed, **sums, 'content': content}
+    return {
+        'cells': len(cells),
+        'kept': done,
+        'failed': sum(len(one.failures) for one in made),
+        **sums,
+        'content': content,
+    }
 
 
 def check(run: Run[HasFinetune]) -> None:
@@ -265,8 +272,6 @@ def _train(
         run.console.say(f'finetune: {result_line(cell.name, record)}')
         progress.update(1)
         run.saved()
-        if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
-            run.console.say(state(cells, records))
 
 
 def _summarise(
@@ -275,8 +280,8 @@ def _summarise(
     groups: Sequence[Group],
     datasets: Sets,
     tokenizers: Mapping[str, Any],
-) -> int:
-    """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
+) -> list[ModelStatistics]:
+    """Write statistics.json and slices.json; gives the former, and says which cells failed."""
     own, known = own_models(run.config), TokenStatistics()
     if own:
         vocab = VocabCounts.of(run.manifest('vocab'))
@@ -303,7 +308,7 @@ def _summarise(
         run.console.check_stop()
     write_json(folder / 'statistics.json', plain(made))
     write_json(folder / 'slices.json', plain(sliced))
-    return sum(len(record.failures) for record in made)
+    return made
 
 
 def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
@@ -351,6 +356,26 @@ def _cells(
     return cells
 
 
+def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[Cell]:
+    """The cells with numbers for the keys that follow model and set. Raises ConfigError for too few examples."""
+    learned = {
+        place: len(as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings).train)
+        for place, cell in {(cell.dataset, cell.setting): cell for cell in cells}.items()
+    }
+    widths = {cell.model_folder: recommended.width_of(cell.model_folder) for cell in cells}
+    found, said = [], dict[str, None]()
+    for cell in cells:
+        if recommended.open_keys(cell.settings):
+            size = widths[cell.model_folder], learned[cell.dataset, cell.setting]
+            where = cell.name.rpartition('/')[0]
+            said[f'finetune: {where}: {recommended.words(cell.settings, *size)}'] = None
+            cell = dataclasses.replace(cell, settings=recommended.completed(cell.settings, *size))
+        found.append(cell)
+    for line in said:
+        console.say(line)
+    return found
+
+
 def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     """The settings of a set. Raises ConfigError for those that it cannot be learned with."""
     of_set = corpora.settings_on(settings, dataset.name)
@@ -362,4 +387,5 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 
 def deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
-    return {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    return found | ({'recommended': recommended.VERSION} if recommended.open_keys(settings) else {})

@@ -71,6 +71,10 @@ def write_card(
         eval_results=[scored(task, name, 100 * score_of(record, 'test'), 1)],
         **known,
     )
+    remarks = [
+        *task.remarks(record),
+        *([f'on devel {record.sameness}: do not use it'] if record.sameness else []),
+    ]
     text = CARD.format(
         data=data.to_yaml(),
         of_set=getattr(published.record_of(name), 'licence', '') or 'not on record',
@@ -81,7 +85,7 @@ def write_card(
         labels=', '.join(f'`{label}`' for label in labels),
         settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
         scores='\n'.join(rows),
-        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in task.remarks(record)),
+        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in remarks),
         epoch=EPOCHS[settings.learn_devel].format(record.best_epoch),
         code=CODE.format(means=usage.means, code=usage.code) if usage else '',
         **{name: getattr(record, name) for name in ('model', 'dataset', 'setting', 'seed')},

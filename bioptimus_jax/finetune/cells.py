@@ -85,6 +85,9 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             print(printable(f'finetune: {cell.name} {shown}'), flush=True)
         tell_peak()
 
+    def warn(message: str) -> None:
+        print(printable(f'finetune: {cell.name}: WARNING: {message}'), flush=True)
+
     try:
         outcome = finetune(
             task,
@@ -95,6 +98,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             threads=cell.threads,
             on_epoch=on_epoch,
             check=check,
+            warn=warn,
             save=keep if cell.keep and not cell.until else None,
             until=cell.until,
         )
@@ -125,6 +129,9 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         print=cell.fingerprint,
     )
     if cell.keep:
+        if record.sameness:
+            reads = task.reads(dataset, cell.settings)
+            dataclasses.replace(reads, remark=record.sameness).write(cell.target / MODEL)
         write_card(cell.target / MODEL, cell.model_folder, task, dataset, cell.settings, record)
     else:  # one of other settings may be there
         remove_folder(cell.target / MODEL)

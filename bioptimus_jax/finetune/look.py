@@ -35,8 +35,7 @@ class Looked:
     @property
     def lines(self) -> list[Sequence[str]]:
         """Lines about each set, on sets that do not compare, and on folders that are none."""
-        own = [found.lines for found in self.sets.values()]
-        return [*own, *filter(None, [self.clashes, self.left_out])]
+        return [*(found.lines for found in self.sets.values()), *filter(None, [self.clashes, self.left_out])]
 
     def json(self) -> dict[str, Any]:
         """What lint.json has of each set, with `labels` as labels.json, and all lines."""
@@ -48,8 +47,8 @@ class Looked:
             }
             for name, found in self.sets.items()
         }
-        said = {n: list(getattr(self, n)) for n in ('clashes', 'left_out', 'errors')}
-        return {'sets': sets, **said}
+        rest = {name: list(getattr(self, name)) for name in ('clashes', 'left_out', 'errors')}
+        return {'sets': sets, **rest}
 
 
 def look_through(

@@ -137,7 +137,7 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
                     f'config.finetune.setting.{name}: learns devel of {dataset}, so it cannot be chosen on it; try it '
                     'in another run, with the setting that this one chooses'
                 )
-            if one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
+            if one.epochs and one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
                 raise ConfigError(
                     f'config.finetune.halving: {settings.halving}, but setting {name!r} of {dataset} has '
                     f'{numbered(one.epochs, "epoch")}, too few for its rungs'

@@ -2,16 +2,14 @@
 
 import dataclasses
 import itertools
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
-from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import failures, summary
-from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
+from bioptimus_jax.finetune.task import Task, score_of, task_of
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, Together
 from bioptimus_jax.records.surgery import TokenRow
@@ -57,28 +55,14 @@ def result_line(name: str, record: FineTuning) -> str:
     task = task_of(record)
     first, *others = (f'{key} {100 * record.test[key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
+    warning = [f'WARNING: on devel {record.sameness}'] if record.sameness else []
     return '; '.join(
-        [f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}', *task.remarks(record)]
+        [
+            f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}',
+            *task.remarks(record),
+            *warning,
+        ]
     )
-
-
-def state(cells: Sequence[Cell], records: Mapping[str, FineTuning]) -> str:
-    """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
-    sets = {cell.dataset.name: task_for(cell.dataset) for cell in cells}
-    labels = dict.fromkeys(task.metric.label for task in sets.values())
-    rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
-    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
-        row = [model if setting == STANDARD else f'{model}, {setting}']
-        for name in sets:
-            own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
-            done = [score_of(records[c.name], 'devel') for c in own if c.name in records]
-            row.append(
-                f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
-            )
-        rows.append(row)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return '\n'.join('  '.join(cells) for cells in aligned)
 
 
 def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> ModelStatistics:

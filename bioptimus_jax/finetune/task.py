@@ -31,6 +31,10 @@ DEFAULT = 'default'
 """Name, in records, of the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
 
 
+SAME = 0.9
+"""Share of answers that may be one and the same before it is said."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Usage:
     """Lines of Python for a model card that give a model's answers to `example`; `means`: to what, in words."""
@@ -144,6 +148,15 @@ class Task(abc.ABC):
     def mentions(self, answers: Sequence[Any]) -> Sequence[Span]:
         """Where answers lie in the words, for tasks that find something there."""
         return ()
+
+    def sameness(self, gold: Sequence[Sequence[Any]], answers: Sequence[Sequence[Any]]) -> str:
+        """What is said of answers that are one and the same nearly everywhere, and not so in the gold; '' of others."""
+        ((most, count),) = Counter(map(tuple, answers)).most_common(1) or [((), 0)]
+        share, true = count / max(len(answers), 1), sum(tuple(g) == most for g in gold) / max(len(gold), 1)
+        # A set may well be lopsided: then nearly all has to be said alike to be too much.
+        if share <= max(SAME, (1 + true) / 2):
+            return ''
+        return f'{share:.0%} of its answers are {", ".join(map(str, most)) or "no label at all"}'
 
     def stratum(self, example: Any) -> Hashable:
         """Which examples are alike where a choice of them is stratified: those with the same answers in any order."""

@@ -110,8 +110,8 @@ class FineTuning(ScoredCell):
     `learned_devel`: devel was learned, so its scores choose nothing. `devel_alike`: the best score on devel of one
     answer for everything. `sentences`: split -> examples. `history`: epoch, its mean loss, the score on devel.
     `alignment`: oddities of windows. `first_loss`: before any update; `chance_loss`: what the shares of the answers
-    alone would give. `print`: digest of all that decides it. From `alignment` on only scores.json has a key, `units`
-    only the record of a run.
+    alone would give. `sameness`: what is said where the answers to devel are all alike. `print`: digest of all that
+    decides it. From `alignment` on only scores.json has a key, `units` only the record of a run.
     """
 
     FIRST: ClassVar[tuple[str, ...]] = (
@@ -138,7 +138,7 @@ class FineTuning(ScoredCell):
             'trained_parameters',
             'first_loss',
         ),
-        *('chance_loss', 'print', 'files'),
+        *('chance_loss', 'sameness', 'print', 'files'),
     )
     learned_devel: bool | None = left_out()
     devel: Scores
@@ -156,6 +156,7 @@ class FineTuning(ScoredCell):
     trained_parameters: int | None = left_out()
     first_loss: float | None = left_out()
     chance_loss: float | None = left_out()
+    sameness: str | None = left_out()
     print: str | None = left_out()
 
     @property

@@ -9,13 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import compare_both, compared, on_items, paired_set, verdict, winner_of
+from bioptimus_jax.finetune.verdict import (
+    ModelComparison,
+    compare_both,
+    compared,
+    on_items,
+    paired_set,
+    verdict,
+    winner_of,
+)
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.cells import cell_folder
-from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
 from bioptimus_jax.scoring.comparison import Comparison
 from bioptimus_jax.scoring.student import NO_RESIDUAL, ONE_SEED, OTHER_SEEDS, bracketed
+from bioptimus_jax.storage.files import shown_path
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
@@ -73,8 +82,20 @@ def overall(m: Measures) -> Verdict | None:
         )
         word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
         more = f' {UNTESTED[effect.untested]}{more}'
-    sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
+    sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
+
+
+def _by_set(both: ModelComparison) -> str:
+    """The difference on every set, where there are several."""
+    if len(both.of_sets) < 2:
+        return ''
+    said = []
+    for one, of_set in zip(both.found, both.of_sets, strict=True):
+        effect = one.over_trainings
+        word = 'not tested' if effect.p is None else VERDICTS[winner_of(effect)]
+        said.append(f'{of_set.pairing.dataset} {effect.observed:+.2f} ({word})')
+    return f' By set: {", ".join(said)}.'
 
 
 def _finished(m: Measures, model: str) -> str:

@@ -108,6 +108,11 @@ class Entities(Task):
     def mentions(self, answers: Sequence[str]) -> Sequence[Span]:
         return spans(answers)
 
+    def sameness(self, gold: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> str:
+        """What is said where nothing at all is found, though there is something."""
+        found, there = (any(self.mentions(one) for one in side) for side in (answers, gold))
+        return 'it finds nothing' if there and not found else ''
+
     def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
         return encode(example.tags, self.scheme(settings))
 
