@@ -188,7 +188,7 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ('changes', 'expected'),
     [
-        (('--source=nowhere',), "no folder 'nowhere'; if it is a hub id, set --revision"),
+        (('--source=nowhere',), 'nowhere: no such folder here, and no whole copy in the cache'),
         (('--texts=*.nothing',), '*.nothing: no such file'),
         (('--texts=hf://datasets/a/b/*.parquet',), 'looking into texts needs local files'),
         (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),

@@ -127,7 +127,8 @@ def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageStat
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
     # The claim keeps what was begun before: entries that are left out for once must not come back as others.
     begun = found.begun.settings if found.begun else {}
-    claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
+    origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]} or None
+    claim = dataclasses.replace(wanted, config={**begun, **wanted.settings}, origins=origins)
     write_json(folder / manifests.STARTED, claim.json())
     run.saved(now=True)
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
@@ -141,7 +142,6 @@ def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageStat
             f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
         )
     sums = {name: entry.sha256 for name, entry in files.items()}
-    origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]}
     seconds = round(time.monotonic() - started, 1)
     manifest = Manifest(
         stage=stage.name,
@@ -153,7 +153,7 @@ def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageStat
         metrics=metrics,
         versions=manifests.versions(),
         computed=run.computed_on or None,
-        origins=origins or None,
+        origins=origins,
         seconds=seconds,
     )
     manifests.write_manifest(folder, manifest)

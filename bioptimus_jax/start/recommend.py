@@ -13,6 +13,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind, present
+from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
@@ -50,7 +51,6 @@ class UserWishes:
     source: str
     texts: tuple[str, ...]
     hours: float
-    revision: str = ''
     sets: str = ''
     task: str = Finetune.task
     device: str = ''
@@ -84,7 +84,7 @@ class Machine:
 
 def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
-    folder = folder_of(asked.source, asked.revision)
+    folder = folder_of(asked.source)
     if asked.vocabulary not in ('', *VOCABULARIES):
         raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
     if asked.sets:
@@ -102,9 +102,9 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     return base, [*_data(asked, shape, texts), *computed, *said]
 
 
-def folder_of(source: str, revision: str) -> Path:
+def folder_of(source: str) -> Path:
     """The folder of the source; a hub id is downloaded. Raises ConfigError, InputError."""
-    if folder := source_folder(Source(source, revision), ('--source', '--revision')):
+    if folder := source_folder(Source(source), '--source'):
         return folder
     raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
 
@@ -123,9 +123,9 @@ def based_on(
 
 def _data(asked: UserWishes, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
-    yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
-    if asked.revision:
-        yield Choice(f'config.source.revision = {asked.revision!r}', '')
+    yield Choice(
+        f'config.source.path = {at_commit(asked.source)!r}', f'{shape.title}, {shape.layers} x {shape.hidden}'
+    )
     counted = 'words' if texts.counted else 'words, by the size of the files'
     yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
     if asked.sets:

@@ -25,7 +25,10 @@ from typing import Any
 from bioptimus_jax.cli.command import Command, Verb, count, described, flag, positive, switch, task_flag
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.hosts.devices import DEVICES, device_named
+from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.storage.files import atomic
+
+SOURCE = 'model (Hugging Face folder, or hub id as bert-base-uncased or OWNER/NAME@REVISION)'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +55,7 @@ def _folder(given: str) -> str:
 
 
 def _source(given: str) -> str:
-    if not Path(given).is_dir():
-        raise InputError(f'{given}: no such folder; for a hub model give --source and --revision')
+    model_folder(given, '--source')
     return given
 
 
@@ -62,7 +64,7 @@ def _device(given: str) -> str:
 
 
 QUESTIONS = (
-    Question('source', 'Hugging Face folder of the model to adapt', _source, needed=True),
+    Question('source', f'{SOURCE} to adapt', _source, needed=True),
     Question('texts', 'Texts of the domain, files or globs with spaces between', _texts, needed=True),
     Question('sets', 'Folder of sets to score on, which stay out of the texts (empty: none)', _folder),
     Question('device', f'Where it will train: {", ".join(DEVICES)} (empty: here)', _device),
@@ -85,7 +87,6 @@ def _call(command: Command) -> None:
         options.source,
         local_texts(options.texts),
         options.hours,
-        options.revision,
         options.sets,
         options.task,
         options.device,
@@ -145,8 +146,7 @@ VERB = Verb(
     *described(__doc__),
     (
         flag('file', 'file for the config (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'),
-        flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
-        flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
+        flag('--source', f'{SOURCE} to adapt', metavar='MODEL'),
         flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
         task_flag(),
