@@ -515,7 +515,7 @@ def call(capsys, *arguments):
 
 def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)  # nothing is read, so nothing need be there
-    code, text, _ = call(capsys, '--config=bioptimus')
+    code, text, _ = call(capsys, '--config=bioptimus', '--device=all')
     assert code == 0
     assert all(text.count(f'\n{name} ') == 2 for name in DEVICES)
     assert 'cost' not in text
@@ -526,6 +526,33 @@ def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     assert hours == pytest.approx(device_hours / 4, abs=0.05)
     assert cost == pytest.approx(device_hours * 2.5, rel=0.002)
     assert 'a100-40' not in text
+
+
+def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (4e11, 'float32', 1024))
+    monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
+    file = tmp_path / 'texts.jsonl'
+    file.write_text(
+        ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
+    )
+    given = ['--config=small', f'--config.corpus.inputs={file}', '--config.corpus.max_words=0']
+    for device in ([], ['--device=CPU']):
+        code, text, error = call(capsys, *given, *device, '--devices=2')
+        assert (code, error) == (0, '')
+        assert '2 x cpu: 0.40 TFLOP/s in float32, 1,024 square and memory at 20 GB/s, measured now' in text
+        assert '\n1,000 words (counted) in the texts at hand\n' in text
+        assert '1,000 words in the corpus' in text
+        [row] = [
+            line.split() for line in text.split('Time on 2 devices')[1].splitlines() if line[:4] == 'cpu '
+        ]
+        assert row[1:3] == ['0.2', '10']  # a half each
+    assert '\nl4 ' in call(capsys, *given, '--device=l4,4090')[1]
+    assert 'Time on 1 device\n' in call(capsys, *given, '--device=l4,4090')[1]
+    told = call(capsys, *given, '--words=5000', '--device=t4')[1]
+    assert '5,000 words in the corpus' in told
+    assert 'texts at hand' not in told
 
 
 def test_the_document_has_what_the_tables_have(capsys):
@@ -561,7 +588,10 @@ def test_what_does_not_fit_is_told_how_it_would(capsys):
 @pytest.mark.parametrize(
     ('arguments', 'expected'),
     [
-        (['--config=bioptimus', '--device=abacus'], 'no such device; known: a100-40, a100-80, h100, h200'),
+        (
+            ['--config=bioptimus', '--device=abacus'],
+            'no such device; known: cpu, t4, l4, a10, a10g, rtx-4090, a100-40',
+        ),
         (['--config=bioptimus', '--config.corpus.max_words=0'], 'phase 0.1 lasts epochs: say how many words'),
         (['--config=finetune'], 'config.stages: has no pretrain'),
         (['--config=bioptimus', '--devices=0'], "--devices: '0': must be a whole number, at least 1"),
@@ -592,6 +622,13 @@ def test_the_length_of_the_corpus_from_the_command_line(capsys, paper):
         ('NVIDIA H200', 989e12),
         ('TPU v5 lite', 197e12),
         ('TPU v5', 459e12),
+        ('TPU v6 lite', 918e12),
+        ('NVIDIA A10', 125e12),  # no A100, and an A10G is another one
+        ('NVIDIA A10G', 70e12),
+        ('NVIDIA L4', 121e12),
+        ('NVIDIA L40S', None),
+        ('Tesla T4', 8.1e12),
+        ('NVIDIA GeForce RTX 4090', 165e12),
         ('cpu', None),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
         (('--source=nowhere',), 'nowhere: no such folder here, and no whole copy in the cache'),
         (('--texts=*.nothing',), '*.nothing: no such file'),
         (('--texts=hf://datasets/a/b/*.parquet',), 'looking into texts needs local files'),
-        (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),
+        (('--device=a1000',), '--device=a1000: no such device; known: cpu, t4, l4'),
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),

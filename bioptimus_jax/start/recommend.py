@@ -12,7 +12,6 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind, present
 from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
@@ -22,7 +21,7 @@ from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned_architecture
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.doctor import product_rate
+from bioptimus_jax.start.machine import Machine, machine
 from bioptimus_jax.start.texts import TextSample, look_into
 from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
@@ -36,8 +35,6 @@ MOST_PASSES = 34
 TRAINING = 0.8
 """Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
-USABLE = 0.9
-"""Share of a device's memory that jax takes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,18 +67,6 @@ class Choice:
         return self.line + f'  # {self.why}' * bool(self.why)
 
 
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """Devices of one kind, and FLOP/s that training reaches on all of them together."""
-
-    here: Present
-    rate: float
-
-    @property
-    def name(self) -> str:
-        return f'{self.here.count} x {self.here.kind}'
-
-
 def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
     folder = folder_of(asked.source)
@@ -96,8 +81,8 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
             f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
             'change the phases in the file afterwards'
         )
-    texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
-    computed = _computed(asked, loaded, shape, subwords, texts, machine)
+    texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
+    computed = _computed(asked, loaded, shape, subwords, texts, on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, shape, texts), *computed, *said]
 
@@ -231,19 +216,6 @@ def _pieces(asked: UserWishes, loaded: Any, machine: Machine) -> float:
     # FLOPs of a piece do not depend on the length of the corpus, so any length will do.
     [phase] = make_plan(experiment, Assumptions(words=1e9)).phases
     return asked.hours * 3600 * TRAINING * machine.rate / phase.flops_per_piece
-
-
-def _machine(name: str, count: int) -> Machine:
-    if name:
-        device = device_named(name)
-        here = Present(
-            device.platform, device.name, count or 1, count or 1, int(device.memory_bytes * USABLE)
-        )
-        return Machine(here, device.peak_flops * MFU * here.count)
-    here = present()
-    here = dataclasses.replace(here, count=count or here.count)
-    peak = peak_of_kind(here.kind) or product_rate(here.platform)[0]
-    return Machine(here, peak * MFU * here.count)
 
 
 def _rounded(number: float) -> int:

@@ -60,14 +60,14 @@ def _source(given: str) -> str:
 
 
 def _device(given: str) -> str:
-    return device_named(given).name if given else given
+    return device_named(given).name if given and given.lower() != 'cpu' else given.lower()
 
 
 QUESTIONS = (
     Question('source', f'{SOURCE} to adapt', _source, needed=True),
     Question('texts', 'Texts of the domain, files or globs with spaces between', _texts, needed=True),
     Question('sets', 'Folder of sets to score on, which stay out of the texts (empty: none)', _folder),
-    Question('device', f'Where it will train: {", ".join(DEVICES)} (empty: here)', _device),
+    Question('device', f'Where it will train: cpu, {", ".join(DEVICES)} (empty: here)', _device),
     Question('hours', 'Hours that it may take', positive, needed=True),
 )
 
@@ -151,7 +151,10 @@ VERB = Verb(
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
         task_flag(),
         flag(
-            '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
+            '--device',
+            f'cpu of this machine, or {", ".join(DEVICES)} (default: what is here)',
+            type=_device,
+            metavar='NAME',
         ),
         count('--devices', 'number of devices (default: all that are here, or 1)', 0),
         flag('--hours', 'hours that the run may take', None, type=positive, metavar='N'),

@@ -125,9 +125,14 @@ def configuration(place: str) -> Path | None:
 
 @functools.cache
 def _configuration(wanted: HubModel) -> Path | None:
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
 
+    file = try_to_load_from_cache(wanted.name, 'config.json', revision=wanted.revision)
+    if isinstance(file, str):
+        return Path(file).parent
     try:
+        # Asked first, as a download is tried again and again, with a warning each, where there is no network.
+        HfApi().model_info(wanted.name, revision=wanted.revision, timeout=SECONDS)
         return Path(hf_hub_download(wanted.name, 'config.json', revision=wanted.revision)).parent
     except Exception:  # as above: a plan is made without
         return None
