@@ -45,6 +45,7 @@ from bioptimus_jax.rows.build import FIRSTS, LABELS
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -533,6 +534,8 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
 ):
     monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (4e11, 'float32', 1024))
     monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
+    speeds = Speeds(train=1e9, forward=1e9, torch=1e9, measured=True)
+    monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_: speeds)
     file = tmp_path / 'texts.jsonl'
     file.write_text(
         ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
@@ -544,6 +547,9 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
         assert '2 x cpu: 0.40 TFLOP/s in float32, 1,024 square and memory at 20 GB/s, measured now' in text
         assert '\n1,000 words (counted) in the texts at hand\n' in text
         assert '1,000 words in the corpus' in text
+        stages = text.split('Stages on this machine')[1]
+        assert '1 GFLOP/s in training' in stages
+        assert all(f'\n{name} ' in stages for name in ('start', 'surgery', 'pretrain', 'report', 'all'))
         [row] = [
             line.split() for line in text.split('Time on 2 devices')[1].splitlines() if line[:4] == 'cpu '
         ]

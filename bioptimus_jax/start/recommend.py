@@ -18,12 +18,22 @@ from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
-from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned_architecture
+from bioptimus_jax.pretrain.plan import (
+    PIECES_PER_WORD_OF_SOURCE,
+    Assumptions,
+    fill_of,
+    make_plan,
+    planned_architecture,
+)
+from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.machine import Machine, machine
+from bioptimus_jax.start.budget import budget, minutes
+from bioptimus_jax.start.hours import Costs, lengths_of_sets
+from bioptimus_jax.start.machine import CPU, Machine, machine
+from bioptimus_jax.start.speeds import speeds_of
 from bioptimus_jax.start.texts import TextSample, look_into
-from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
+from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, Way, decide, plans, text_per_flop, ways
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -33,8 +43,10 @@ SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
 """Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
-"""Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
+"""Share of the hours for pre-training where the other stages, which have the rest, cannot be measured."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
+FEWEST = 2
+"""Steps that there are in any case."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +147,8 @@ def _computed(
         yield Choice(
             f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
         )
-    vocabulary, each, line = _vocabulary(asked, loaded, subwords, texts, machine)
+    vocabulary, way, line = _vocabulary(asked, loaded, subwords, texts, machine)
+    each, new = way.pieces_per_word, way.new
     yield line
     loaded.vocab.kind = VOCABULARIES[vocabulary]
     if vocabulary == KEEP:
@@ -146,13 +159,18 @@ def _computed(
         on_tpu = 'fine-tune the exports on a GPU or CPU'
         why = on_tpu if asked.sets else 'add sets (--sets) to score the gain'
         yield Choice(f'config.stages = {loaded.stages!r}', why)
-    yield from _length(asked, loaded, texts.words * each, machine)
+    if asked.sets and 'finetune' in loaded.stages:
+        loaded.finetune.update(folder=asked.sets, task=asked.task)
+    limit = _within_hours(asked, loaded, shape, texts, new, machine)
+    if limit:
+        yield from (Choice(*line) for line in limit.lines)
+    yield from _length(asked, loaded, texts.words * each, machine, limit)
 
 
 def _vocabulary(
     asked: UserWishes, loaded: Any, subwords: Subwords, texts: TextSample, machine: Machine
-) -> tuple[str, float, Choice]:
-    """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
+) -> tuple[str, Way, Choice]:
+    """What is done with the source's vocabulary, what that does to texts, and the line that says so."""
     size = max(len(subwords.tokens), SMALLEST)
     found = ways(subwords, texts.sample, size)
     text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
@@ -163,15 +181,76 @@ def _vocabulary(
         del own['size']
     listed = ', '.join(f'{key}={value!r}' for key, value in {'kind': VOCABULARIES[chosen], **own}.items())
     line = Choice(f'config.vocab.update({listed})', f'{chosen}: {why}')
-    return chosen, found[chosen].pieces_per_word, line
+    return chosen, found[chosen], line
 
 
-def _length(asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words."""
+
+    lines: tuple[tuple[str, str], ...]
+    pieces: float
+    said: str
+
+
+def _within_hours(
+    asked: UserWishes,
+    loaded: Any,
+    shape: Architecture,
+    texts: TextSample,
+    new: float,
+    machine: Machine,
+) -> Limit | None:
+    """What fits the hours of this machine's CPU, where all stages can be measured; None elsewhere."""
+    if machine.device.platform != CPU:
+        return None
+    rows, runtime = loaded.rows, loaded.runtime
+    speeds = speeds_of(machine, shape, FEWEST_ROWS, rows.row_pieces, runtime.torch_threads)
+    lengths = lengths_of_sets(Experiment.from_config(loaded, paths=False), PIECES_PER_WORD_OF_SOURCE)
+
+    def costs(wanted: Any) -> Costs:
+        tried = wanted.copy_and_resolve_references()
+        pieces = (
+            asked.hours * 3600 * TRAINING * speeds.train / training_flops_per_token(shape, rows.row_pieces, 0)
+        )
+        tried.phase[PHASE].update(duration=float(max(pieces, 1)), duration_unit='tokens')
+        tried.pretrain.update(batch_rows=_rows(pieces, tried, machine.count), micro_batches=1)
+        experiment = Experiment.from_config(tried, paths=False)
+        return Costs(
+            experiment,
+            make_plan(experiment, Assumptions(words=texts.words)),
+            speeds,
+            texts.words,
+            new,
+            lengths,
+        )
+
+    fits = budget(loaded, asked.hours, costs)
+    [phase] = costs(loaded).plan.phases
+    in_batch = FEWEST_ROWS * rows.row_pieces * fill_of(rows)
+    pieces = max(fits.steps * speeds.train * fill_of(rows) / phase.flops_per_piece, FEWEST * in_batch)
+    said = f'{minutes(fits.steps)} of {asked.hours:g} h on {machine.name}, {minutes(fits.beside)} for the other stages'
+    if fits.too_few:
+        said += ': more than the hours, as no less will do'
+    return Limit(fits.lines, pieces, said)
+
+
+def _rows(pieces: float, loaded: Any, count: int) -> int:
+    """Rows of a batch: fewer where there would be too few steps, and so many for every device."""
+    rows, in_row = loaded.pretrain.batch_rows, loaded.rows.row_pieces * fill_of(loaded.rows)
+    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
+        rows //= 2
+    return -(-rows // count) * count
+
+
+def _length(
+    asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine, limit: Limit | None
+) -> Iterator[Choice]:
     """How long, in which batches, how fast."""
-    affordable = _pieces(asked, loaded, machine)
+    affordable = limit.pieces if limit else _pieces(asked, loaded, machine)
     pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
     passes = pieces / corpus_pieces
-    rate = f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
+    rate = limit.said if limit else f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
     enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
     yield Choice(
         f"config.phase['{PHASE}'].update(duration={float(pieces):g}, duration_unit='tokens')",
@@ -181,11 +260,8 @@ def _length(asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machi
     if loaded.model.dropout and passes <= 1:
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
-    rows, count = loaded.pretrain.batch_rows, machine.here.count
-    in_row = loaded.rows.row_pieces * fill_of(loaded.rows)
-    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
-        rows //= 2
-    rows = -(-rows // count) * count
+    count, in_row = machine.count, loaded.rows.row_pieces * fill_of(loaded.rows)
+    rows = _rows(pieces, loaded, count)
     loaded.pretrain.update(batch_rows=rows, micro_batches=1)
     experiment = Experiment.from_config(loaded, paths=False)
     planned, _ = planned_architecture(experiment)

@@ -33,6 +33,7 @@ from bioptimus_jax.hosts.devices import DEVICES, MFU
 def _call(command: Command) -> None:
     from bioptimus_jax.pretrain import plan  # imports jax
     from bioptimus_jax.report import estimate
+    from bioptimus_jax.start.hours import stages_table
     from bioptimus_jax.start.machine import machine
     from bioptimus_jax.start.texts import words_at_hand
 
@@ -46,6 +47,8 @@ def _call(command: Command) -> None:
     names = list(DEVICES) if options.device == 'all' else options.device.split(',')
     machines = [machine(name, options.devices) for name in names]
     tables = estimate.tables(planned, [one.device for one in machines], machines[0].count)
+    if machines[0].measured and planned.words and len(machines) == 1:
+        tables['stages'] = stages_table(experiment, planned, machines[0])
     notes = [f'{one.name}: {one.measured}' for one in machines if one.measured]
     if found and not options.words:
         notes.append(f'{found.said()} in the texts at hand')
