@@ -1,6 +1,5 @@
 """The corpus stage as a whole: many files, any number of workers, cut-off work, and what takes all files to tell."""
 
-import dataclasses
 import gzip
 import hashlib
 import importlib.metadata
@@ -567,7 +566,7 @@ def test_newest_versions_by_the_book(records):
     made = [Record(str(key), '', version, reason, revised=on) for key, version, on, _, reason in records]
     for number, record in enumerate(made):
         if records[number][3]:
-            made[number] = dataclasses.replace(record, reason='deletion')
+            made[number] = record._replace(reason='deletion')
     reasons = np.array([CODE[record.reason] for record in made], np.uint8)
     identities = Identities.of(made)
     resolve._keep_newest(reasons, identities)

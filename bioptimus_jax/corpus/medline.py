@@ -51,6 +51,7 @@ DATES_OF_ARTICLES = ('Journal/JournalIssue/PubDate', 'ArticleDate')
 BEFORE_PUBLICATION = ('received', 'revised', 'accepted')
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
+CLOSED = ('].', ']', ').', ')')
 
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
@@ -63,22 +64,23 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     for number, element in enumerate(elements(path, settings, advance, tags, WRAPPERS), 1):
         if isinstance(element, BadRecord):
             yield Record('', reason='bad_record', note=f'record {number} {element}')
-            continue
-        yield from _records(element, number, settings, too_new)
+        elif element.tag in DELETIONS:
+            yield from _deletions(element, number)
+        else:
+            yield _record(element, number, settings, too_new)
 
 
-def _records(
-    element: etree._Element, number: int, settings: Corpus, too_new: Date | None
-) -> Iterator[Record]:
-    if element.tag in DELETIONS:
-        for child in element.iterchildren('PMID'):
-            try:
-                pmid, version = _identity(child)
-            except BadRecord as error:
-                yield Record('', reason='bad_record', note=f'record {number}, a deletion, {error}')
-            else:
-                yield Record(pmid, version=version, reason='deletion')
-        return
+def _deletions(element: etree._Element, number: int) -> Iterator[Record]:
+    for child in element.iterchildren('PMID'):
+        try:
+            pmid, version = _identity(child)
+        except BadRecord as error:
+            yield Record('', reason='bad_record', note=f'record {number}, a deletion, {error}')
+        else:
+            yield Record(pmid, version=version, reason='deletion')
+
+
+def _record(element: etree._Element, number: int, settings: Corpus, too_new: Date | None) -> Record:
     pmid, version = '', 1
     try:
         citation = element
@@ -89,10 +91,10 @@ def _records(
         own = _children(citation)
         pmid, version = _identity(own.get('PMID'))
         version = version or 1
-        yield _citation(pmid, version, citation, own, settings, too_new)
+        return _citation(pmid, version, citation, own, settings, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
-        yield Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
+        return Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
 
 
 def _identity(element: etree._Element | None) -> tuple[str, int]:
@@ -140,8 +142,10 @@ def _citation(
 
 def _revised(date: etree._Element | None) -> int:
     """The day on which the record was revised, as 20240131; 0 where it says none."""
+    if date is None:
+        return 0
     try:
-        year, month, day = [int(part.text or '') for part in date] if date is not None else (0, 0, 0)
+        year, month, day = [int(part.text or '') for part in date]
     except ValueError:
         return 0
     return min(max(10_000 * year + 100 * month + day, 0), 99_999_999)
@@ -149,9 +153,9 @@ def _revised(date: etree._Element | None) -> int:
 
 def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
     """The first of KINDS that the record is of by its types of publication and its bonds to others, or empty."""
-    found = [KIND_OF_TYPE.get((one.text or '').lower()) for one in types] if types is not None else []
+    found = {KIND_OF_TYPE.get((one.text or '').lower()) for one in types} if types is not None else set()
     if bonds is not None:
-        found += [KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds]
+        found |= {KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds}
     return next((kind for kind in SPECIAL_ARTICLES if kind in found), '') if any(found) else ''
 
 
@@ -161,7 +165,7 @@ def _title(element: etree._Element | None, brackets: str) -> str:
 
 def title_of(text: str) -> str:
     """The title without the brackets of a translated one and indexers' notes; '' where there is none."""
-    if text.endswith(('].', ']', ').', ')')):
+    if text.endswith(CLOSED):
         text = BEHIND_TITLE.sub('', TRANSLATED.sub('', text))
     text = _without_corrected(text)
     bare = text.removesuffix('.')

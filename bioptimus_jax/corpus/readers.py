@@ -173,7 +173,7 @@ def read_file(
                 f'{path}: {record.note}; correct it, or leave such records out with --config.corpus.on_bad_record=skip'
             )
         if record.kind and record.kind in settings.leave_out and not record.reason:
-            record = dataclasses.replace(record, text='', reason=record.kind)
+            record = record._replace(text='', reason=record.kind)
         yield record
 
 

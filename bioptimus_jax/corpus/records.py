@@ -1,9 +1,10 @@
 """What the readers of all formats give."""
 
-import dataclasses
 import hashlib
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
 SURROGATE = re.compile('[\ud800-\udfff]')
@@ -11,8 +12,7 @@ SURROGATE = re.compile('[\ud800-\udfff]')
 MADE_ID = 'text-'
 
 
-@dataclasses.dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What a file says: a document, or why it is none.
 
     `version` counts the versions of a PubMed record or an article from 1, and is 0 where a format knows none; `revised`
@@ -30,7 +30,7 @@ class Record:
     note: str = ''
     revised: int = 0
     kind: str = ''
-    not_read: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    not_read: Mapping[str, int] = MappingProxyType({})
 
 
 class BadRecord(Exception):

@@ -13,7 +13,17 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, column_flags, described, flag, json_flag, needed, several
+from bioptimus_jax.cli.command import (
+    USE,
+    Command,
+    Verb,
+    column_flags,
+    described,
+    flag,
+    json_flag,
+    needed,
+    several,
+)
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.hosts.remote.models import model_folder
@@ -58,4 +68,5 @@ VERB = Verb(
         json_flag(),
     ),
     _call,
+    group=USE,
 )

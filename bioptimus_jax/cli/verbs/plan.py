@@ -16,6 +16,7 @@ examples:
 import dataclasses
 
 from bioptimus_jax.cli.command import (
+    BEFORE,
     Command,
     Verb,
     config_flag,
@@ -121,4 +122,5 @@ VERB = Verb(
     ),
     _call,
     KEYS,
+    group=BEFORE,
 )

@@ -15,6 +15,7 @@ examples:
 """
 
 from bioptimus_jax.cli.command import (
+    BEFORE,
     Command,
     Verb,
     as_documents,
@@ -80,4 +81,5 @@ VERB = Verb(
     ),
     _call,
     ('corpus',),
+    group=BEFORE,
 )
