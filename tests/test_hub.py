@@ -1,5 +1,6 @@
 """The hub, by its own client against a stand-in: inputs of one commit, and what is pushed when, and only when, told."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -13,14 +14,19 @@ from toy_commands import call
 from toy_sets import DRUGS, OTHER, save_encoder
 from toy_tables import TEXT, each, label, parquet, put
 
+from bioptimus_jax.api.objects import as_folder, tokenizer_place
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import card
 from bioptimus_jax.hosts.remote import models
+from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
+from bioptimus_jax.inference.model import model_at
 from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.surgery.config import Surgery
+from bioptimus_jax.tokenizer.config import Vocab
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
 CONFIG = """
@@ -341,6 +347,29 @@ def test_a_copy_in_the_cache_needs_no_network(tmp_path, monkeypatch):
         assert named_model(run, entry, 'here') == (name, snapshot)
     assert models.at_commit('bert-base-uncased') == f'bert-base-uncased@{commit}'
     assert models.configuration('bert-base-uncased') == snapshot
+    assert (
+        as_folder(tmp_path / 'x', 'bert-base-uncased', None)
+        == tokenizer_place('bert-base-uncased')
+        == snapshot
+    )
+    assert model_at('bert-base-uncased') == snapshot  # of `predict`, here and in `bioptimus`
+    given = {
+        'vocab': Vocab(kind='file', file='bert-base-uncased'),
+        'surgery': Surgery(donor='bert-base-uncased'),
+    }
+    said = []
+    pinned = with_pinned_models(
+        dataclasses.replace(run, **given),
+        ('vocab', 'surgery'),
+        {},
+        lambda *one: said.append(one),
+        said.append,
+    )
+    assert pinned.vocab.file == str(snapshot)
+    assert pinned.surgery.donor == f'bert-base-uncased@{commit}'
+    address = f'hf://bert-base-uncased@{commit}'
+    assert said == [('vocab.file', address), ('surgery.donor', address)]
+    assert recorded([address, 'hf://datasets/a/b@' + commit]) == {'bert-base-uncased': commit}
     assert named_model(run, '0.1@25', 'here') == ('0.1@25', None)
     with pytest.raises(ConfigError, match=r"'0\.2' is not a phase \(0\.1\), .*did you mean"):
         named_model(run, '0.2', 'here')
