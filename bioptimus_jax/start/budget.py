@@ -70,7 +70,7 @@ LEANER: tuple[Leaner | LeftOut, ...] = (
     LeftOut('finetune', 'fine-tuning'),
     LeftOut('analyze', 'analysis'),
 )
-"""In this order, each only if it saves enough, until training has its share."""
+"""What is made leaner until training has its share, in this order, and each only if it saves enough."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,7 +27,7 @@ COPIED = 2**27
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """So many devices of one kind. `measured`: in a sentence, what a device that no table has was found to do here."""
+    """A number of devices of one kind. `measured`: what a device that no table has was found to do here, in a sentence."""
 
     device: Device
     count: int
@@ -51,7 +51,7 @@ class Machine:
 
 
 def machine(name: str, count: int = 0) -> Machine:
-    """So many devices of that name, by default one; without a name those of this machine, by default all.
+    """The devices of that name, by default one of them; without a name those of this machine, by default all.
 
     Raises ConfigError.
     """
