@@ -9,10 +9,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+from safetensors.numpy import load_file, save_file
 from toy_attention import skip_unless_lowered
 from toy_commands import document
 from toy_compiler import known_options, options
 from toy_measures import manifest
+from toy_sets import save_encoder
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError
@@ -556,7 +558,14 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
         assert row[1:3] == ['0.2', '10']  # a half each
     assert '\nl4 ' in call(capsys, *given, '--device=l4,4090')[1]
     assert 'Time on 1 device\n' in call(capsys, *given, '--device=l4,4090')[1]
+    bare = save_encoder(tmp_path / 'bare')
+    file = bare / 'model.safetensors'
+    kept = {n: tensor for n, tensor in load_file(file).items() if not n.startswith('cls.')}
+    save_file(kept, file)
+    told = call(capsys, *given, f'--config.source.path={bare}', '--device=t4')[1]
+    assert '\nno masked-LM head in the source: one starts at random' in told
     told = call(capsys, *given, '--words=5000', '--device=t4')[1]
+    assert 'no masked-LM head' not in told
     assert '5,000 words in the corpus' in told
     assert 'texts at hand' not in told
 

@@ -38,7 +38,7 @@ WORDS_PER_SECOND = {'corpus': 120_000, 'vocab': 60_000, 'contexts': 60_000, 'row
 WRITTEN = 200e6
 """Bytes of a checkpoint that are written in a second, checksums included."""
 WORDS_PER_SENTENCE, WINDOW = 22, 64
-"""Of running text; pieces of the windows that words in context are read in."""
+"""Words of a sentence of running text; pieces of the windows that words in context are read in."""
 FROZEN_SETTINGS = 2
 """Masks beside those of the phases that are evaluated: of tokens and of words."""
 PADDING = 1.4

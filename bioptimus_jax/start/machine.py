@@ -27,7 +27,7 @@ COPIED = 2**27
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """A number of devices of one kind. `measured`: what a device that no table has was found to do here, in a sentence."""
+    """A number of devices of one kind. `measured`: what one that no table has was found to do here, in a sentence."""
 
     device: Device
     count: int

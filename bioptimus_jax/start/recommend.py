@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
-from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.model.tensors import head_note, read_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.pretrain.plan import (
     PIECES_PER_WORD_OF_SOURCE,
@@ -96,7 +96,7 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
     computed = _computed(asked, loaded, shape, subwords, texts, on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
-    return base, [*_data(asked, shape, texts), *computed, *said]
+    return base, [*_data(asked, folder, shape, texts), *computed, *said]
 
 
 def folder_of(source: str) -> Path:
@@ -118,11 +118,11 @@ def based_on(
     return base, loaded
 
 
-def _data(asked: UserWishes, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
+def _data(asked: UserWishes, folder: Path, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
-    yield Choice(
-        f'config.source.path = {at_commit(asked.source)!r}', f'{shape.title}, {shape.layers} x {shape.hidden}'
-    )
+    shaped = f'{shape.title}, {shape.layers} x {shape.hidden}'
+    said = '; '.join(filter(None, [shaped, head_note(folder)]))
+    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', said)
     counted = 'words' if texts.counted else 'words, by the size of the files'
     yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
     if asked.sets:

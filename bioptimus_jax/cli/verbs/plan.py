@@ -32,6 +32,8 @@ from bioptimus_jax.hosts.devices import DEVICES, MFU
 
 
 def _call(command: Command) -> None:
+    from bioptimus_jax.hosts.remote.models import configuration
+    from bioptimus_jax.model.tensors import head_note
     from bioptimus_jax.pretrain import plan  # imports jax
     from bioptimus_jax.report import estimate
     from bioptimus_jax.start.hours import stages_table
@@ -45,12 +47,15 @@ def _call(command: Command) -> None:
         told['words'] = min(found.words, experiment.corpus.max_words or found.words)
         told['input_words'] = options.input_words or found.words
     planned = plan.make_plan(experiment, plan.Assumptions(**told))
+    source = configuration(experiment.source.path) if experiment.source.path else None
+    said = [head_note(source)] if source else []
     names = list(DEVICES) if options.device == 'all' else options.device.split(',')
     machines = [machine(name, options.devices) for name in names]
     tables = estimate.tables(planned, [one.device for one in machines], machines[0].count)
     if machines[0].measured and planned.words and len(machines) == 1:
         tables['stages'] = stages_table(experiment, planned, machines[0])
-    notes = [f'{one.name}: {one.measured}' for one in machines if one.measured]
+    notes = [*filter(None, said)]
+    notes += [f'{one.name}: {one.measured}' for one in machines if one.measured]
     if found and not options.words:
         notes.append(f'{found.said()} in the texts at hand')
     command.answer(
