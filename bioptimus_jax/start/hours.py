@@ -26,8 +26,8 @@ CONSTANT = {
     'contexts': 2.0,
     'surgery': 3.0,
     'rows': 2.0,
-    'pretrain': 6.0,
-    'export': 8.0,
+    'pretrain': 12.0,
+    'export': 20.0,
     'finetune': 8.0,
     'analyze': 8.0,
     'report': 5.0,
@@ -45,6 +45,8 @@ PADDING = 1.4
 """Pieces of a batch of sentences with those that fill the shorter ones, for each piece."""
 SENTENCE = 40
 """Pieces that one attends to in it."""
+PROGRAMS = 1.5
+"""Seconds of compiling a step and what evaluates, for each second of the step's forward and backward pass alone."""
 OF_A_CELL = 6.0
 """Seconds of a fine-tuning beside its steps."""
 
@@ -115,7 +117,7 @@ class Costs:
         checkpoints = 3 + self.plan.steps / settings.checkpoint_every_steps
         size = 12 * sum(self.plan.parameters.values())
         written = checkpoints * size / WRITTEN * self.speeds.slowness
-        return self._constant('pretrain') + self.speeds.compiling * layers + written
+        return self._constant('pretrain') + PROGRAMS * self.speeds.compiling * layers + written
 
     def evaluations(self) -> float:
         """Seconds of the evaluations on held-out rows within and between the phases."""
