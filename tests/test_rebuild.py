@@ -16,7 +16,7 @@ from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.rebuild.builders import chemprot, ddi, gad, hoc, pubmedqa
 from bioptimus_jax.rebuild.originals import Originals
 from bioptimus_jax.rebuild.rebuild import written
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.blurb import record_of
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.inputs import INPUTS, MARKER, NamedPlace, mentions_in, searchable
@@ -473,11 +473,11 @@ def test_the_public_files_come_out_byte_for_byte(name, data, tmp_path, capsys):
 def test_ddi_with_markers_has_the_examples_of_the_public_set(data, tmp_path):
     """The same answers and documents; every mention is found, and without markers the text is the original one."""
     made = ddi.make(Originals(data / 'tasks' / 'DDI'), 1)
-    read = [texts.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
+    read = [labelled.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
     for form in ('markers', 'original'):
         known = texts.published(f'DDI-{form}')
         (tmp_path / form).write_bytes(written(ddi.BUILDER, made, 'test', INPUTS[form]))
-        read.append(texts.read_file(tmp_path / form, known, False))
+        read.append(labelled.read_file(tmp_path / form, known, False))
     for public, marked, original in zip(*read, strict=True):
         assert public.answers == marked.answers == original.answers
         assert public.document == marked.document == original.document

@@ -345,7 +345,7 @@ WHOLE = [
         ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is not JSON (Expecting value)'),
         ('p.json', '[\n1]', ':2: is not an object'),
         ('p.json', '[' * 100_000, ':1: is not JSON (too deep)'),
-        ('p.jsonl', line(words=['a'], tags=['O']), ":1: has no 'entities' or 'answers' or 'predicted'"),
+        ('p.jsonl', line(words=['a'], answer='O'), ':1: needs "entities" with "text", or "predicted" tags with'),
         ('p.jsonl', line(text='a zol-mi', entities=[[0, 9, 'x']]), ":1: the entity [0, 9, 'x'] is not within"),
         ('p.jsonl', line(text='a', entities=[[0, True, 'x']]), ":1: the entity [0, True, 'x'] is not [start"),
         ('p.jsonl', line(text='a zolmi', entities=[]), ":1: 'azolmi' differs from sentence 1 (GOLD:1), 'azol-m'"),
@@ -394,8 +394,8 @@ def test_answers_to_texts_in_columns_and_json(topics, tmp_path):
         ),
         ('p.tsv', 'a dose\tdrug\na house\tdrug\n', ":2: 'a house' differs from text 2 (GOLD:2), 'a mouse'"),
         ('p.jsonl', line(answers=['drug', 'other']), ':1: has 2 answers, but a text of this set has one'),
-        ('p.jsonl', line(answers='drug'), ":1: 'answers' is not a list"),
-        ('p.jsonl', line(answers=[1]), ':1: its answers are [1], not texts that are labels'),
+        ('p.jsonl', line(answers=[['drug']]), ':1: needs "answers" or "label"; it has answers'),
+        ('p.jsonl', line(answers=[1]), ":1: '1' is not a label of the set; they are drug, other"),
     ],
 )
 def test_answers_that_cannot_be_scored_are_named(name, content, said, topics, tmp_path):

@@ -34,7 +34,7 @@ from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.resampling import bootstrap
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text, Texts
@@ -218,7 +218,7 @@ REFUSED = [
     ),
     (
         'own',
-        'text\tlabel\nthe dose\tnone',
+        'texts\tlabels\nthe dose\tnone',
         ':1: looks like a header; a set of your own has none, remove it',
     ),
     ('own', 'the dose\tother\tnone', ': has 2 texts a line, but '),
@@ -241,9 +241,9 @@ REFUSED = [
     ('ddi', 'D.d1.s0.p0\ta\tDDI-Int', ":1: 'DDI-Int' is not a label of ddi"),
     ('bioasq', '\n', 'dev.tsv: holds no example'),
     ('bioasq', '1\tq?\ta\tmaybe', ":1: 'maybe' is not a label of bioasq: yes, no"),
-    ('chemprot-scibert', 'a\tAGONIST', ':1: is not a JSON object with text, label ('),
-    ('chemprot-scibert', '{"text": "a"}', ":1: is not a JSON object with text, label (KeyError('label'))"),
-    ('chemprot-scibert', '[1]', ':1: is not a JSON object with text, label ('),
+    ('chemprot-scibert', 'a\tAGONIST', ':1: is not JSON (Expecting value); give a list, or one object'),
+    ('chemprot-scibert', '{"text": "a"}', ":1: has no 'label'; it has text"),
+    ('chemprot-scibert', '[1]', ':1: is not an object; records of JSON have "tokens" with "ner_tags"'),
     ('hoc-blue', '0_1\ta\t7_s1\r', ':1: is an example; the first line of hoc-blue is a header'),
     ('hoc-blue', 'h\r\n0_1\ta\t_s1\r', ":2: '_s1' names no document"),
     (
@@ -443,18 +443,18 @@ def test_quoted_fields_are_read_without_their_quotation_marks_and_it_is_said(tmp
 
 def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
     folder = written(tmp_path / 'own', ['"It hurts."\tyes', 'It does not.\tno', '"No."\tno'])
-    assert texts.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
+    assert labelled.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
     content = as_pandas([('one line', 'no'), ('two\nlines "here"', 'yes'), ('one line', 'no')])
     (folder / 'test.tsv').write_text(content)
     with pytest.raises(
         InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'
     ):
-        texts.read_file(folder / 'test.tsv', None, False)
+        labelled.read_file(folder / 'test.tsv', None, False)
     (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
     with pytest.raises(
         InputError, match=r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on'
     ):
-        texts.read_file(folder / 'test.tsv', None, False)
+        labelled.read_file(folder / 'test.tsv', None, False)
 
 
 def test_no_public_file_is_quoted(data):
@@ -464,7 +464,7 @@ def test_no_public_file_is_quoted(data):
             assert unquoted(lines) is None, file
     for name, count in (('bioasq', 192), ('chemprot', 208), ('hoc', 142)):
         content = (data / 'blurb' / name / 'train.tsv').read_text('utf-8')
-        read = texts.read_file(data / 'blurb' / name / 'train.tsv', texts.published(name), False)
+        read = labelled.read_file(data / 'blurb' / name / 'train.tsv', texts.published(name), False)
         assert content.count('"') == sum(text.count('"') for x in read for text in x.words) == count
 
 

@@ -9,8 +9,9 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.sets import published
-from bioptimus_jax.sets.advice import no_set_in
+from bioptimus_jax.sets.advice import no_set_in, rebuilt
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
+from bioptimus_jax.sets.folders import holding
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import write_json
@@ -21,17 +22,22 @@ from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 class Looked:
     """What lint.json has of each set, by its name, with `labels` as labels.json and `lines` for a person.
 
-    `clashes`: lines on sets that do not compare; `errors`: of sets that cannot be read.
+    `clashes`: lines on sets that do not compare; `errors`: of sets that cannot be read; `left_out`: of folders beside
+    sets that are none.
     """
 
     sets: Mapping[str, Mapping[str, Any]]
     clashes: Sequence[str]
     errors: Sequence[str]
+    left_out: Sequence[str] = ()
 
     @property
     def lines(self) -> list[Sequence[str]]:
-        """Lines about each set, and on sets that do not compare."""
-        return [*(found['lines'] for found in self.sets.values()), *filter(None, [self.clashes])]
+        """Lines about each set, on sets that do not compare, and on folders that are none."""
+        return [
+            *(found['lines'] for found in self.sets.values()),
+            *filter(None, [self.clashes, self.left_out]),
+        ]
 
 
 def look_through(
@@ -57,7 +63,18 @@ def look_through(
             found[chosen.name] = {**record, 'labels': labels, 'lines': lines}
         except InputError as error:
             errors.append(str(error))
-    return Looked(found, published.clashes(one.name for one in every), errors)
+    return Looked(found, published.clashes(one.name for one in every), errors, _left_out(folder, sets))
+
+
+def _left_out(root: Path, sets: Sequence[Path]) -> list[str]:
+    """A line for each folder with files, beside sets, that is none."""
+    read = {place for one in sets for place in (one, one.parent)}
+    others = [p for p in sorted(root.iterdir()) if p.is_dir() and p not in read and root not in sets]
+    return [
+        f'{p.name}: left out, as it has no training split; it {holding(p)}{rebuilt(p)}'
+        for p in others
+        if not p.name.startswith('.') and any(p.iterdir())
+    ]
 
 
 def keep_looks(

@@ -14,8 +14,9 @@ from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.scoring.student import bracketed
-from bioptimus_jax.sets.advice import refuse_unread
+from bioptimus_jax.sets.advice import no_set_in, rebuilt
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
+from bioptimus_jax.sets.foreign.refused import refuse_unread
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
 from bioptimus_jax.storage.files import absolute, read_json, sha256, write_sealed
@@ -152,6 +153,8 @@ def gold_at(path: Path, task: str, columns: Columns = FOUND) -> Gold:
     if not path.exists():
         raise InputError(f'{path}: no such file or folder; give a set or its test file')
     inside, place = path.is_dir() and has_a_split(path), absolute(path)
+    if path.is_dir() and not inside and rebuilt(place):
+        raise no_set_in(path)
     plain, folder = place.name.partition('.')[0], path if inside else place.parent
     if not inside and plain not in NAMES['test']:
         folder /= plain
@@ -174,6 +177,7 @@ def score(
     gold = gold_at(path, task, columns)
     if not predictions.exists():
         raise InputError(f'{predictions}: no such file or folder of predictions')
+    refuse_unread(predictions)
     asked = Submission(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
     examples = gold.task.predicted(gold.examples, answers)

@@ -7,7 +7,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.hosts.workers import ranges
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, shortened, some_labels
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.cutting import count_cut_otherwise
@@ -69,7 +69,7 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     name, splits = record['dataset'], record['splits']
     mixed = '' if record['form'] == 'columns' else f'{record["form"]}, '
     kinds = record['merged_types'] or record['types']
-    types = ', '.join(kinds[:8]) + (' ...' if len(kinds) > 8 else '')
+    types = shortened(kinds, 8)
     types += ' as one type' if record['merged_types'] else ''
     text = [f'{name}: {mixed}{record["scheme"]}; {types}']
     for split, found in splits.items():
@@ -106,7 +106,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
             f'{record["cut"]}), so a kept model gets a second score for its bare text'
         )
     if record['unseen_labels']:
-        counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
+        counted = some_labels(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
         said.append(f'not in train, cannot be learned from it: {counted}')
     again = [
         f'{where} {found["sentences"]:,} ({found["mentions"]:,})'
