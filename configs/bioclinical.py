@@ -6,7 +6,7 @@ Data:     BIOPTIMUS_DATA names the folder with pubmed/, pmc/ and ner/, and clini
           notes, with the same vocabulary and width. Make it first, from notes that you have the licence for:
           bioptimus run --config=bioclinical:notes --workdir=$BIOPTIMUS_DATA/clinical
 Source:   ModernBERT-base, in its last stable checkpoint if you have one: see configs/modernbert.py.
-Command:  bioptimus run --config=bioclinical --workdir=DIR --config.source.revision=REVISION
+Command:  bioptimus run --config=bioclinical --workdir=DIR --config.source.path=ID@REVISION
 Options:  bioclinical        the model
           bioclinical:notes  corpus, vocabulary and rows of mimic/NOTEEVENTS.csv.gz, for `clinical`
 Plan:     `bioptimus plan --config=bioclinical --words=5e10`, an estimate: 348,713 steps, 168 billion pieces, 223 EFLOP.
@@ -14,7 +14,7 @@ Time:     179 device-hours on an H200 at 35 % of peak. Not run by us at this siz
 Memory:   7.2 GiB on each of eight devices, one row of 8,192 at once.
 
 Line by line:
-  continues from the last stable checkpoint               stated; config.source.revision
+  continues from the last stable checkpoint               stated; config.source.path
   constant 3e-4 without warm-up, then 1 - sqrt            stated; falls `constant` and `sqrt`, warmup_fraction 0
   30 % masked, then 15 %                                  stated; rate
   160 billion tokens, three times all texts               stated; duration of `stable`

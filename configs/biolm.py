@@ -32,10 +32,8 @@ from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 
 LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
 SOURCES = {
-    'continued': dict(path='FacebookAI/roberta-base', revision='e2da8e2f811d1448a5b465c236feacd80ffbac7b'),
-    'large_continued': dict(
-        path='FacebookAI/roberta-large', revision='722cf37b1afa9454edce342e7895e588b6ff1d59'
-    ),
+    'continued': 'FacebookAI/roberta-base@e2da8e2f811d1448a5b465c236feacd80ffbac7b',
+    'large_continued': 'FacebookAI/roberta-large@722cf37b1afa9454edce342e7895e588b6ff1d59',
 }
 INPUTS = {
     'abstracts': ('pubmed/*/*.xml.gz',),
@@ -73,7 +71,7 @@ def get_config(argument: str = '') -> ConfigDict:
     if large:
         config.model.update(LARGE)
     if not own:
-        config.source.update(SOURCES[f'{size}continued'])
+        config.source.path = SOURCES[f'{size}continued']
         config.vocab.kind = 'source'
         config.surgery.strategy = 'copy'
     else:

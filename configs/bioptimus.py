@@ -40,7 +40,7 @@ def get_config(argument: str = '') -> ConfigDict:
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)
-    config.source.update(path='bert-base-uncased', revision='86b5e0934494bd15c9632b12f734a8a67f723594')
+    config.source.path = 'bert-base-uncased@86b5e0934494bd15c9632b12f734a8a67f723594'
     config.corpus.update(
         inputs=(f'{data}/pubmed/*/*.xml.gz',),  # baseline, then updatefiles
         published_before='2023-01-01',

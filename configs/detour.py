@@ -4,7 +4,7 @@ Paper:    Touchent and de la Clergerie (2026), A Causal Language Modeling Detour
           (arXiv 2605.12438); no code was released. We know it from its abstract and an excerpt.
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/bioptimus.py.
 Source:   ModernBERT-base, in its last stable checkpoint if you have one: see configs/modernbert.py.
-Command:  bioptimus run --config=detour --workdir=DIR --config.source.revision=REVISION
+Command:  bioptimus run --config=detour --workdir=DIR --config.source.path=ID@REVISION
 Options:  detour         causal, then masked
           detour:masked  the control: the same steps, masked throughout, at the rates of the second phase
 Plan:     `bioptimus plan --config=detour --words=4e9`, an estimate. Not run by us at this size.

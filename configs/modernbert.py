@@ -8,7 +8,7 @@ Source:   A checkpoint from before the decay: after the learning rate has fallen
           pieces), `ext*` (documents of 8,192 pieces), `decay*` (too late). Take the last `ext*`. The main revision of
           ModernBERT and BioClinical ModernBERT is from after the decay: set config.pretrain.warmup_fraction=0.06 with
           these.
-Command:  bioptimus run --config=modernbert --workdir=DIR --config.source.revision=REVISION
+Command:  bioptimus run --config=modernbert --workdir=DIR --config.source.path=ID@REVISION
 Options:  modernbert          the source's vocabulary, and what a new one of the domain adds to it (append)
           modernbert:replace  a vocabulary of the domain, as large as the source's; shared rows are copied
           modernbert:keep     the source's vocabulary and rows, as in the papers

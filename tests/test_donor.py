@@ -308,7 +308,7 @@ def test_a_large_corpus_is_read_in_part(tmp_path, monkeypatch):
     ('changes', 'error', 'message'),
     [
         ({'donor': '/no/where'}, InputError, r'config\.surgery\.donor must name'),
-        ({'donor': 'some/model'}, ConfigError, r'set config\.surgery\.donor_revision'),
+        ({'donor': 'some/model'}, InputError, r'some/model: no such folder here, and no whole copy in the'),
         ({'anchors': 300}, ConfigError, r'config\.surgery\.anchors: 300, but vectors of the corpus have 300'),
         ({'donor': '{known}', 'anchors': 24}, ConfigError, r'anchors: 24, but .* 24 dim.*set it below 24'),
         (

@@ -366,7 +366,7 @@ def test_a_card_is_not_made_from_a_damaged_record_of_phases(tmp_path, lost, dama
 
 
 def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
-    run = recorded(tmp_path / 'run', 'google-bert/bert-base-uncased', **{'source.revision': 'main'})
+    run = recorded(tmp_path / 'run', f'google-bert/bert-base-uncased@{"0" * 40}')
     text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
     data = ModelCard(text).data.to_dict()
     assert data['base_model'] == 'google-bert/bert-base-uncased'

@@ -1,5 +1,6 @@
 """The hub, by its own client against a stand-in: inputs of one commit, and what is pushed when, and only when, told."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -13,10 +14,19 @@ from toy_commands import call
 from toy_sets import DRUGS, OTHER, save_encoder
 from toy_tables import TEXT, each, label, parquet, put
 
+from bioptimus_jax.api.objects import as_folder, tokenizer_place
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import card
+from bioptimus_jax.hosts.remote import models
+from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
+from bioptimus_jax.inference.model import model_at
+from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.surgery.config import Surgery
+from bioptimus_jax.tokenizer.config import Vocab
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
 CONFIG = """
@@ -38,11 +48,13 @@ def hub(monkeypatch, tmp_path):
         for name, value in {
             'ENDPOINT': serving.endpoint,
             'HF_HUB_OFFLINE': False,
+            'HF_HUB_CACHE': str(tmp_path / 'cache'),
             'HF_HUB_DISABLE_XET': True,
             'HUGGINGFACE_CO_URL_TEMPLATE': serving.endpoint + '/{repo_id}/resolve/{revision}/{filename}',
         }.items():
             monkeypatch.setattr(huggingface_hub.constants, name, value)
         monkeypatch.setenv('HF_TOKEN', 'told-by-nobody')
+        models.downloaded.cache_clear()
         (tmp_path / 'c.py').write_text(CONFIG)
         yield serving
     huggingface_hub.utils.enable_progress_bars()
@@ -235,6 +247,147 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].startswith(f'push: {hub.endpoint}/lab/other (commit '), done.stderr
     refusals(model, hub, capsys)
+
+
+def in_files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+OTHER_FORMS = ('tf_model.h5', 'flax_model.msgpack', 'onnx/model.onnx', 'openvino/a.bin', 'pytorch_model.bin')
+"""Copies of weights that nobody here reads; of the last one only where there is no safetensors."""
+
+
+def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys):
+    """What is needed is fetched once; the commit is on record; a run goes on with it, and says so."""
+    name, files = 'lab/tiny', in_files(save_encoder(tmp_path / 'tiny'))
+    first = hub.commit('models', name, {**files, **dict.fromkeys(OTHER_FORMS, b'x'), 'README.md': b'1'})
+    (tmp_path / 'texts.jsonl').write_text(''.join(f'{{"text": "{t}"}}\n' for t in texts(8)['text']))
+    keys = {
+        'corpus.inputs': tmp_path / 'texts.jsonl',
+        'source.path': name,
+        'vocab.kind': 'source',
+        'finetune.models': f'0.1,{name},other={name}@{first}',
+    }
+    run = tmp_path / 'run'
+    made = [f'--workdir={run}', *flags(tmp_path, **keys)]
+    shown(capsys, 'corpus', *made)
+    assert fetched(hub) == []  # the corpus has no model
+    shown(capsys, 'vocab', *made)
+    assert sorted(fetched(hub)) == sorted([*files, 'README.md'])
+    address = {'source.path': [f'hf://{name}@{first}']}
+    assert read_json(run / 'vocab' / 'manifest.json')['origins'] == address
+    changed = {'README.md': b'2', 'tokenizer.json': files['tokenizer.json'] + b'\n'}
+    second = hub.commit('models', name, changed)
+    models.downloaded.cache_clear()  # as in another process
+    _, out = shown(capsys, 'contexts', *made)
+    assert f'source.path: {name} has moved on the hub, to {second}; this run stays with {first}' in out
+    assert read_json(run / 'contexts' / 'manifest.json')['origins'] == address
+    _, out = shown(capsys, 'vocab', *made)
+    assert 'vocab: up to date' in out
+    assert f'source.path: hf://{name}@{first}\n' in out
+    # Somebody who asks for the other one gets it: another model.
+    code, line = call(capsys, 'vocab', *made, f'--config.source.path={name}@{second}')
+    assert (code, 'belongs to another configuration or other inputs (inputs.' in line) == (USAGE, True), line
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        (
+            'lab/none',
+            'lab/none: no such folder here, and no such model on the hub, or HF_TOKEN may not see it',
+        ),
+        ('lab/tiny@v9', 'lab/tiny@v9: no such revision; give a branch, a tag or a commit of it'),
+        ('lab/gated', 'lab/gated: access is refused; accept its terms on its page'),
+        ('lab/onnx', 'lab/onnx: the model on the hub has no config.json, or no weights as safetensors'),
+        (
+            './tiny',
+            'tiny: no such folder; give the folder of a model, or of a run that kept one, or a hub id',
+        ),
+        (
+            'lab/away@dev',
+            'lab/away@dev: no such folder here, and no whole copy in the cache, and the hub is out of reach (no '
+            'answer; check the network and HF_ENDPOINT); on a machine with a network run `hf download lab/away '
+            '--revision dev --local-dir away`, bring that folder here and give its path',
+        ),
+        (
+            'offline',
+            'offline: no such folder here, and no whole copy in the cache, and the hub is out of reach (HF_HUB_OFFLINE '
+            'is set); on a machine with a network run `hf download offline --local-dir offline`, bring',
+        ),
+    ],
+)
+def test_a_model_that_the_hub_does_not_give_is_one_line(given, message, hub, tmp_path, capsys, monkeypatch):
+    for name in ('lab/tiny', 'lab/gated', 'lab/onnx'):
+        hub.commit('models', name, {'config.json': b'{}', 'onnx/model.onnx': b''})
+    hub.gated = ('lab/gated',)
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', given == 'offline')
+    if 'away' in given:
+        monkeypatch.setattr(huggingface_hub.constants, 'ENDPOINT', 'http://127.0.0.1:9')
+    code, line = call(capsys, 'predict', given, '--text=A text.')
+    assert (code, line.count('\n')) == (BAD_INPUT, 0), line
+    assert message in line, line
+
+
+def test_a_copy_in_the_cache_needs_no_network(tmp_path, monkeypatch):
+    """A snapshot is used if it is whole; a folder of that name goes first; a phase is no model of the hub."""
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_CACHE', str(tmp_path / 'cache'))
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', True)
+    monkeypatch.chdir(tmp_path)
+    commit, stored = 'a' * 40, tmp_path / 'cache' / 'models--bert-base-uncased'
+    snapshot = save_encoder(stored / 'snapshots' / commit)
+    (stored / 'refs').mkdir()
+    (stored / 'refs' / 'main').write_text(commit)
+    run = Experiment(phases=('0.1',))
+    for entry, name in {
+        'bert-base-uncased': 'bert-base-uncased',
+        f'b=bert-base-uncased@{commit}': 'b',
+    }.items():
+        models.downloaded.cache_clear()
+        assert named_model(run, entry, 'here') == (name, snapshot)
+    assert models.at_commit('bert-base-uncased') == f'bert-base-uncased@{commit}'
+    assert models.configuration('bert-base-uncased') == snapshot
+    assert (
+        as_folder(tmp_path / 'x', 'bert-base-uncased', None)
+        == tokenizer_place('bert-base-uncased')
+        == snapshot
+    )
+    assert model_at('bert-base-uncased') == snapshot  # of `predict`, here and in `bioptimus`
+    given = {
+        'vocab': Vocab(kind='file', file='bert-base-uncased'),
+        'surgery': Surgery(donor='bert-base-uncased'),
+    }
+    said = []
+    pinned = with_pinned_models(
+        dataclasses.replace(run, **given),
+        ('vocab', 'surgery'),
+        {},
+        lambda *one: said.append(one),
+        said.append,
+    )
+    assert pinned.vocab.file == str(snapshot)
+    assert pinned.surgery.donor == f'bert-base-uncased@{commit}'
+    address = f'hf://bert-base-uncased@{commit}'
+    assert said == [('vocab.file', address), ('surgery.donor', address)]
+    assert recorded([address, 'hf://datasets/a/b@' + commit]) == {'bert-base-uncased': commit}
+    assert named_model(run, '0.1@25', 'here') == ('0.1@25', None)
+    with pytest.raises(ConfigError, match=r"'0\.2' is not a phase \(0\.1\), .*did you mean"):
+        named_model(run, '0.2', 'here')
+    with pytest.raises(
+        ConfigError, match=r"'gpt2' is not a phase .*; as a hub id: gpt2: no such folder here"
+    ):
+        named_model(run, 'gpt2', 'here')
+    weights = (snapshot / 'model.safetensors').rename(tmp_path / 'weights')  # as after a kill
+    for _ in range(2):
+        models.downloaded.cache_clear()
+        with pytest.raises(InputError, match=r'bert-base-uncased: no such folder here, and no whole copy in'):
+            models.model_folder('bert-base-uncased', 'here')
+        if weights.exists():  # as programs leave it that read models alone
+            weights.rename(snapshot / 'model.safetensors')
+            for file in snapshot.glob('[!cm]*'):
+                file.unlink()
+    (tmp_path / 'bert-base-uncased').mkdir()
+    assert models.model_folder('bert-base-uncased', 'here') == models.Path('bert-base-uncased')
 
 
 def shown(capsys, *arguments):

@@ -32,7 +32,7 @@ from toy_families import (
 )
 
 from bioptimus_jax.corpus import stored
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import gate
 from bioptimus_jax.finetune.loading import load_weights
 from bioptimus_jax.model import tensors
@@ -930,7 +930,9 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_fo
 def test_source_folder_knows_none_local_and_hub(tmp_path):
     assert source_folder(Source()) is None
     assert source_folder(Source(str(tmp_path))) == tmp_path
-    with pytest.raises(ConfigError, match=r'set config\.source\.revision'):
+    with pytest.raises(
+        InputError, match=r'hf download google-bert/bert-base-uncased --local-dir bert-base-unc'
+    ):
         source_folder(Source('google-bert/bert-base-uncased'))
     with pytest.raises(InputError, match='no such folder'):
         source_folder(Source(str(tmp_path / 'gone')))

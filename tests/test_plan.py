@@ -9,10 +9,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+from safetensors.numpy import load_file, save_file
 from toy_attention import skip_unless_lowered
 from toy_commands import document
 from toy_compiler import known_options, options
 from toy_measures import manifest
+from toy_sets import save_encoder
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError
@@ -45,6 +47,7 @@ from bioptimus_jax.rows.build import FIRSTS, LABELS
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -515,7 +518,7 @@ def call(capsys, *arguments):
 
 def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)  # nothing is read, so nothing need be there
-    code, text, _ = call(capsys, '--config=bioptimus')
+    code, text, _ = call(capsys, '--config=bioptimus', '--device=all')
     assert code == 0
     assert all(text.count(f'\n{name} ') == 2 for name in DEVICES)
     assert 'cost' not in text
@@ -526,6 +529,45 @@ def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     assert hours == pytest.approx(device_hours / 4, abs=0.05)
     assert cost == pytest.approx(device_hours * 2.5, rel=0.002)
     assert 'a100-40' not in text
+
+
+def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (4e11, 'float32', 1024))
+    monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
+    speeds = Speeds(train=1e9, forward=1e9, torch=1e9, measured=True)
+    monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_: speeds)
+    file = tmp_path / 'texts.jsonl'
+    file.write_text(
+        ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
+    )
+    given = ['--config=small', f'--config.corpus.inputs={file}', '--config.corpus.max_words=0']
+    for device in ([], ['--device=CPU']):
+        code, text, error = call(capsys, *given, *device, '--devices=2')
+        assert (code, error) == (0, '')
+        assert '2 x cpu: 0.40 TFLOP/s in float32, 1,024 square and memory at 20 GB/s, measured now' in text
+        assert '\n1,000 words (counted) in the texts at hand\n' in text
+        assert '1,000 words in the corpus' in text
+        stages = text.split('Stages on this machine')[1]
+        assert '1 GFLOP/s in training' in stages
+        assert all(f'\n{name} ' in stages for name in ('start', 'surgery', 'pretrain', 'report', 'all'))
+        [row] = [
+            line.split() for line in text.split('Time on 2 devices')[1].splitlines() if line[:4] == 'cpu '
+        ]
+        assert row[1:3] == ['0.2', '10']  # a half each
+    assert '\nl4 ' in call(capsys, *given, '--device=l4,4090')[1]
+    assert 'Time on 1 device\n' in call(capsys, *given, '--device=l4,4090')[1]
+    bare = save_encoder(tmp_path / 'bare')
+    file = bare / 'model.safetensors'
+    kept = {n: tensor for n, tensor in load_file(file).items() if not n.startswith('cls.')}
+    save_file(kept, file)
+    told = call(capsys, *given, f'--config.source.path={bare}', '--device=t4')[1]
+    assert '\nno masked-LM head in the source: one starts at random' in told
+    told = call(capsys, *given, '--words=5000', '--device=t4')[1]
+    assert 'no masked-LM head' not in told
+    assert '5,000 words in the corpus' in told
+    assert 'texts at hand' not in told
 
 
 def test_the_document_has_what_the_tables_have(capsys):
@@ -561,7 +603,10 @@ def test_what_does_not_fit_is_told_how_it_would(capsys):
 @pytest.mark.parametrize(
     ('arguments', 'expected'),
     [
-        (['--config=bioptimus', '--device=abacus'], 'no such device; known: a100-40, a100-80, h100, h200'),
+        (
+            ['--config=bioptimus', '--device=abacus'],
+            'no such device; known: cpu, t4, l4, a10, a10g, rtx-4090, a100-40',
+        ),
         (['--config=bioptimus', '--config.corpus.max_words=0'], 'phase 0.1 lasts epochs: say how many words'),
         (['--config=finetune'], 'config.stages: has no pretrain'),
         (['--config=bioptimus', '--devices=0'], "--devices: '0': must be a whole number, at least 1"),
@@ -592,6 +637,13 @@ def test_the_length_of_the_corpus_from_the_command_line(capsys, paper):
         ('NVIDIA H200', 989e12),
         ('TPU v5 lite', 197e12),
         ('TPU v5', 459e12),
+        ('TPU v6 lite', 918e12),
+        ('NVIDIA A10', 125e12),  # no A100, and an A10G is another one
+        ('NVIDIA A10G', 70e12),
+        ('NVIDIA L4', 121e12),
+        ('NVIDIA L40S', None),
+        ('Tesla T4', 8.1e12),
+        ('NVIDIA GeForce RTX 4090', 165e12),
         ('cpu', None),
     ],
 )

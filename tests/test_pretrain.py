@@ -734,7 +734,7 @@ def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
         difficulty.perplexities(run.console, run.config, run.folder, tmp_path, Parts(prepared).objective)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
-    with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):
+    with pytest.raises(InputError, match=r'some/bert: no such folder here, and no whole copy in the'):
         difficulty.external_inputs(
             experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.probe': 'some/bert'})
         )

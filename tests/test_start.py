@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from toy_commands import call
 from toy_pretraining import copy_of, experiment
+from toy_sets import save_set
 from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax.corpus.config import Corpus
@@ -25,7 +26,9 @@ from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
+from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.start.texts import CHARACTERS, look_into
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.subwords import load
@@ -105,6 +108,47 @@ def test_the_length_follows_from_the_hours_the_device_and_the_texts(source, tmp_
     pieces = sum(len(e.ids) for e in load(source).encode(look_into(Corpus(inputs=(str(file),))).sample))
     assert made.phase['words'].duration < 34 * pieces
     assert '34 passes' in (tmp_path / 'mine.py').read_text()
+
+
+@pytest.mark.parametrize(
+    ('hours', 'stages', 'lean'),
+    [
+        (50, ('finetune', 'analyze'), ()),
+        (0.5, ('finetune', 'analyze'), ('evaluation.per_phase = 1', 'left out: words in context')),
+        (
+            0.1,
+            ('analyze',),
+            ("surgery.strategy = 'spelled'", 'left out: fine-tuning (', 'later by `bioptimus finetune`'),
+        ),
+    ],
+)
+def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
+    hours, stages, lean, source, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    speeds = Speeds(train=1e6, forward=1e6, torch=1e6, compiling=1.0, slowness=0.1, measured=True)
+    monkeypatch.setattr('bioptimus_jax.start.recommend.speeds_of', lambda *_: speeds)
+    monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (3e8, 'float32', 8))
+    monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 1e9)
+    (tmp_path / 'sets').mkdir()
+    save_set(tmp_path / 'sets' / 'drugs')
+    more = f'--sets={tmp_path / "sets"}', '--device=cpu', f'--hours={hours}'
+    assert call(capsys, *asked(source, texts_of(tmp_path)), *more) == (0, '')
+    made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
+    assert len(text.splitlines()) <= 30
+    assert all(line in text for line in lean), text
+    assert [name for name in ('finetune', 'analyze') if name in made.stages] == list(stages)
+    costs = Costs(
+        made, make_plan(made, Assumptions(words=9000)), speeds, 9000, 60, lengths_of_sets(made, 1.5)
+    )
+    seconds = costs.seconds()
+    taken = sum(seconds.values()) / 3600
+    bound_by_texts = made.phase['words'].duration > 30 * 9000
+    assert taken <= 1.1 * hours, text
+    assert bound_by_texts or taken > 0.8 * hours, text
+    assert costs.steps() > 0.25 * hours * 3600 or bound_by_texts
+    parts = costs.steps(), costs.evaluations(), costs.beside_steps()
+    assert seconds['pretrain'] == pytest.approx(sum(parts))
 
 
 @pytest.mark.parametrize(
@@ -188,10 +232,10 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ('changes', 'expected'),
     [
-        (('--source=nowhere',), "no folder 'nowhere'; if it is a hub id, set --revision"),
+        (('--source=nowhere',), 'nowhere: no such folder here, and no whole copy in the cache'),
         (('--texts=*.nothing',), '*.nothing: no such file'),
         (('--texts=hf://datasets/a/b/*.parquet',), 'looking into texts needs local files'),
-        (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),
+        (('--device=a1000',), '--device=a1000: no such device; known: cpu, t4, l4'),
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),

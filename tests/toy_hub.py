@@ -141,7 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._fail(404, 'RevisionNotFound', 'Invalid rev id')
         oid, files = at or ('', {})
         if what in (None, 'revision'):
-            return self._json({'id': name, 'sha': oid, 'private': hub.private.get((kind, name), False)})
+            siblings = [{'rfilename': path} for path in sorted(files)]
+            private = hub.private.get((kind, name), False)
+            return self._json({'id': name, 'sha': oid, 'private': private, 'siblings': siblings})
         if what == 'paths-info':
             return self._json([e for path in parse_qs(body.decode())['paths'] for e in _entries(files, path)])
         assert what == 'tree', what

@@ -15,7 +15,9 @@ class Analysis:
 
     cloze_documents: int = key(400, 'held-out documents scored', low=1)
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
-    reference_vocab: str = key('', "a second vocabulary, a file or a folder; empty: the source's", path=True)
+    reference_vocab: str = key(
+        '', "a second vocabulary, a file, folder or hub id; empty: the source's", path=True
+    )
     tokens: str = key(
         '',
         'a file with tokens, one a line: hidden words that are one of them are also scored alone, to follow them from '

@@ -1,8 +1,8 @@
 """What a finished model says of texts, from Python."""
 
+import os
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.api.objects import PLACE, FilePath, undisturbed, whole_number
@@ -15,20 +15,23 @@ def predict(
     """What a finished model says of each text, as `bioptimus predict --as=json` does.
 
     `model`: the folder of a fine-tuned model that was kept, of a run with one such model, or of any tagger, classifier
-    or masked language model of Hugging Face. It cuts words, sentences and windows as in its training, if its folder has
-    reading.json. `texts`: one text each, or two that are read together; special tokens in them are text, but for the
-    mask of a masked language model. `max_pieces`: the length of windows, 0 for that of the training.
+    or masked language model of Hugging Face, or its id on the hub. It cuts words, sentences and windows as in its
+    training, if its folder has reading.json. `texts`: one text each, or two that are read together; special tokens
+    in them are text, but for the mask of a masked language model. `max_pieces`: the length of windows, 0 for that
+    of the training.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]
     'masks'. Raises InputError for a folder without a model and a text that cannot be read.
     """
     if not isinstance(model, PLACE):
-        raise ConfigError(f'model: got {type(model).__name__}; give the folder that it was saved in')
+        raise ConfigError(
+            f'model: got {type(model).__name__}; give the folder that it was saved in, or a hub id'
+        )
     # Late: these import torch.
     from bioptimus_jax.inference.forms import answer_record
     from bioptimus_jax.inference.given import Given
-    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_in
+    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_at
 
     given, longest = [], whole_number('max_pieces', max_pieces, 0)
     for number, text in enumerate(texts, 1):
@@ -38,7 +41,7 @@ def predict(
                 f'texts: number {number} is not a text, or texts that are read together: {text!r:.60}'
             )
         given.append(Given(str(number), parts, f'text {number}'))
-    folder = model_in(Path(model))
+    folder = model_at(os.fspath(model))
     kind = kind_of(folder)
     with undisturbed():
         import torch

@@ -13,6 +13,7 @@ from bioptimus_jax.config.fields import MOST
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.hosts.remote.models import downloaded, hub_model, model_folder
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.storage.files import write_jsonl
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 PLACE = (str, os.PathLike)
 FilePath: TypeAlias = str | os.PathLike[str]
 ModelOrFolder: TypeAlias = 'PreTrainedModel | FilePath'
-"""A model of transformers, or its folder."""
+"""A model of transformers, its folder, or its id on the hub, as `OWNER/NAME` or `OWNER/NAME@REVISION`."""
 TokenizerOrFolder: TypeAlias = 'PreTrainedTokenizerBase | FilePath'
-"""A fast tokenizer of transformers, or its folder."""
+"""A fast tokenizer of transformers, its folder, or its id on the hub."""
 Keys: TypeAlias = Mapping[str, Any]
 """Values by the dotted names of the configuration, as `{'vocab.size': 8000}`."""
 
@@ -75,7 +76,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
-    """The folder of a model and its tokenizer: that which is given, or `folder`, where objects are written.
+    """The folder of a model and its tokenizer: that of a path or hub id, or `folder`, where objects are written.
 
     Raises ConfigError where one of them is missing, or is neither a plain object of transformers nor a folder, and
     InputError for a folder without a model, or with an adapter.
@@ -83,16 +84,15 @@ def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
     if isinstance(model, PLACE):
         if tokenizer is not None:
             raise ConfigError('tokenizer: a model that is a folder has its own; give the folder alone')
-        if not Path(model).is_dir():
-            raise InputError(f'{os.fspath(model)}: no such folder; give a Hugging Face folder, or a model')
-        config_values(Path(model))
-        return Path(model).absolute()
+        found = model_folder(os.fspath(model), 'model')
+        config_values(found)
+        return found.absolute()
     check_plain(model)
     if tokenizer is None:
         raise ConfigError('tokenizer: is missing; a model that is an object needs its tokenizer')
     _saved(folder, model, 'model')
     if isinstance(tokenizer, PLACE):
-        tokenizer = agreement.load_in_transformers(Path(tokenizer))
+        tokenizer = agreement.load_in_transformers(tokenizer_place(tokenizer))
     return _saved(folder, tokenizer, 'tokenizer')
 
 
@@ -124,10 +124,17 @@ def _saved(folder: Path, given: Any, name: str) -> Path:
 
 def subwords_of(folder: Path, tokenizer: Any) -> Subwords:
     """A tokenizer as the stages know it; an object is written to `folder`. Raises ConfigError, InputError."""
-    place = Path(tokenizer) if isinstance(tokenizer, PLACE) else _saved(folder, tokenizer, 'tokenizer')
+    given = isinstance(tokenizer, PLACE)
+    place = tokenizer_place(tokenizer) if given else _saved(folder, tokenizer, 'tokenizer')
     known = subwords.load(place)
     known.kind.check(known, place)
     return known
+
+
+def tokenizer_place(given: FilePath) -> Path:
+    """The folder or file of a tokenizer; of a hub id all but its weights. Raises InputError."""
+    wanted = hub_model(os.fspath(given))
+    return downloaded(wanted, weights=False) if wanted else Path(given)
 
 
 def keys_of(known: Subwords) -> dict[str, Any]:
@@ -142,7 +149,7 @@ HABITS = ('padding_side', 'truncation_side', 'model_input_names', 'model_max_len
 def habits_of(tokenizer: Any) -> dict[str, Any]:
     """The HABITS of a tokenizer; empty for a file or folder that says nothing of them."""
     if isinstance(tokenizer, PLACE):
-        place = Path(tokenizer)
+        place = tokenizer_place(tokenizer)
         place = place.parent if place.name == READY else place
         if not (place / SETTINGS).is_file():
             return {}

@@ -1,5 +1,6 @@
 """A whole run from objects to objects, in a process of its own; and what a run has measured, as a table."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from bioptimus_jax.api.objects import (
 from bioptimus_jax.errors import BAD_INPUT, USAGE, ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.storage.files import atomic, sha256
 
 if TYPE_CHECKING:
@@ -69,8 +71,8 @@ def adapt(
 ) -> tuple['PreTrainedModel', 'PreTrainedTokenizerBase']:
     """Adapt a model to texts: vocabulary, rows of new tokens, curriculum; returns the model of the last phase.
 
-    `model`: of transformers with `tokenizer`, a Hugging Face folder with None, or None where the config names a source.
-    `texts`: documents, or None where the config or `keys` name files (`{'corpus.inputs': ('a/*.jsonl.gz',)}`).
+    `model`: of transformers with `tokenizer`, a Hugging Face folder or hub id with None, or None where the config names
+    a source. `texts`: documents, or None where the config or `keys` name files (`{'corpus.inputs': ('a/*.gz',)}`).
     `workdir`: the run folder, which stays: exports, with a pooler where the model had one, what was measured, and
     `given/config.py`, with which `bioptimus` continues. `config`: a shipped config or a .py file; without one
     everything has its default, in the kind of tokenizer and the casing of the model. `keys`: values by their dotted
@@ -90,7 +92,9 @@ def adapt(
         if model is not None:
             source = as_folder(place / GIVEN / 'model', model, tokenizer)
             known = subwords_of(place, source)
-            own['source.path'] = source if isinstance(model, PLACE) else given / 'model'
+            own['source.path'] = given / 'model'
+            if isinstance(model, PLACE):
+                own['source.path'] = source if Path(model).is_dir() else at_commit(os.fspath(model))
             if not config:
                 own |= keys_of(known)
         if texts is not None:

@@ -21,6 +21,7 @@ from bioptimus_jax.api.objects import (
     subwords_of,
     texts_of,
     tokenizer_in,
+    tokenizer_place,
     undisturbed,
     workplace,
     write_texts,
@@ -98,10 +99,11 @@ def replace_vocabulary(
 ) -> tuple['PreTrainedModel', 'PreTrainedTokenizerBase']:
     """Give a model another vocabulary: new model and new tokenizer, as objects; what is given stays as it is.
 
-    `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
-    file, or a list of words that are added to the present one, each as one piece (of a byte-level tokenizer where a
-    space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All other weights,
-    the class, head, type and device stay those of the model. A UserWarning lists new entries that no text can have.
+    `model`: of transformers with `tokenizer`, or a Hugging Face folder or hub id with None. `new`: a tokenizer, its
+    folder, file or hub id, or a list of words that are added to the present one, each as one piece (of a byte-level
+    tokenizer where a space is before it, so not in "(aspirin)"). Tokens that both have keep their rows and biases. All
+    other weights, the class, head, type and device stay those of the model. A UserWarning lists new entries that no
+    text can have.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
     in the `sentences`, with their maps and scales; without sentences they are predicted from characters.
@@ -148,7 +150,7 @@ def replace_vocabulary(
 def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
     """Where the new vocabulary is; words are added to that of the source."""
     if isinstance(new, PLACE):
-        return Path(new)
+        return tokenizer_place(new)
     if hasattr(new, 'save_pretrained'):
         new.save_pretrained(folder)
         return folder / READY

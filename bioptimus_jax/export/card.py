@@ -16,6 +16,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
 from bioptimus_jax.corpus.readers import PUBMED_NAME
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.hosts.remote.models import HubModel, hub_model
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.pretrain import curriculum
@@ -34,7 +35,6 @@ from bioptimus_jax.tokenizer.config import TOKENIZERS
 from bioptimus_jax.tokenizer.subwords import SETTINGS
 
 NAME = 'README.md'
-HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
 CACHED = r'/models--([^/]+)/snapshots/'
 TAGS = ('curriculum-learning', 'domain-adaptation', 'bioptimus-jax')
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
@@ -209,9 +209,9 @@ def _source(source: Source) -> dict[str, Any]:
     if not path:
         return {}
     found: dict[str, Any] = {'path': path}
-    if not folder.is_dir() and re.fullmatch(HUB_ID, path):
-        found['base_model'] = path
-        folder = _cached(path, source.revision)
+    if wanted := hub_model(path):
+        found['base_model'] = wanted.name
+        folder = _cached(wanted)
     return card_facts(folder) | found
 
 
@@ -234,12 +234,12 @@ def _widget(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | Non
     return [{'text': EXAMPLE.format(mask=mask)}] if purpose.pipeline and mask else None
 
 
-def _cached(name: str, revision: str) -> Path:
+def _cached(wanted: HubModel) -> Path:
     """Where the hub's client keeps a source that was downloaded for surgery."""
     from huggingface_hub import try_to_load_from_cache
 
-    file = try_to_load_from_cache(name, NAME, revision=revision or None)
-    return Path(file).parent if isinstance(file, str) else Path(name)
+    file = try_to_load_from_cache(wanted.name, NAME, revision=wanted.revision)
+    return Path(file).parent if isinstance(file, str) else Path(wanted.name)
 
 
 def _datasets(corpus: Manifest) -> list[str] | None:

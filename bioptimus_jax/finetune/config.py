@@ -45,8 +45,8 @@ class Finetune:
     tag_column: str = key('', 'column of the tag, in the same way')
     models: tuple[str, ...] = common_key(
         (),
-        'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
-        'NAME=/models/a; empty: every phase',
+        'exports that are scored, as 0.4 or 0.1@25; initial, source, Hugging Face folders or hub ids, as /models/a, '
+        'OWNER/NAME@REVISION or NAME=/models/a; empty: every phase',
     )
     seeds: tuple[int, ...] = common_key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     settings: tuple[str, ...] = key(

@@ -70,7 +70,8 @@ def read_model(name: str) -> FinishedModel:
         folder = Path(head)
     if not folder.is_dir():
         raise InputError(
-            f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`'
+            f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`, whose '
+            'config.finetune.models may be hub ids'
         )
     every: list[FoundCell] = [(file.parent, read_cell(file)) for file in sorted(folder.rglob(SCORES))]
     if not every:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +20,10 @@ MFU = 0.35
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """`kinds`: parts of what jax calls it; `peak_flops`: dense bfloat16, FLOP/s; `memory_bytes`: of one device.
+    """`kinds`: words of what jax calls it; `peak_flops`: dense bfloat16, FLOP/s; `memory_bytes`: of one device.
 
-    A device is what jax counts as one: of TPU v4 and v5p a chip with both of its cores.
+    `bandwidth`: of its memory, bytes/s. A device is what jax counts as one: of TPU v4 and v5p a chip with both of its
+    cores.
     """
 
     name: str
@@ -29,41 +31,67 @@ class Device:
     kinds: tuple[str, ...]
     peak_flops: float
     memory_bytes: int
+    bandwidth: float
 
 
-# NVIDIA: data sheets of A100 (2020, 2021), H100 SXM (2023) and H200 SXM (2024), tensor cores without sparsity; the
-# memory that drivers report for what is sold as 40, 80 and 141 GB. Google: Cloud TPU documentation, pages "TPU v4" to
-# "TPU v6e" of its system architecture.
+# NVIDIA: data sheets of T4 (2019; it has no bfloat16, so the peak is that of float32, in which it is computed), L4
+# (2023), A10 (2021), A10G (AWS's, 2021), GeForce RTX 4090 (the white paper of Ada, 2022, sums in float32), A100 (2020,
+# 2021), H100 SXM (2023) and H200 SXM (2024), tensor cores without sparsity; the memory that drivers report for what is
+# sold as 16, 24, 40, 80 and 141 GB. Google: Cloud TPU documentation, pages "TPU v4" to "TPU v6e" of its system
+# architecture.
 DEVICES = {
     device.name: device
     for device in (
-        Device('a100-40', 'gpu', ('A100',), 312e12, 40 * GIB),
-        Device('a100-80', 'gpu', ('A100',), 312e12, 80 * GIB),
-        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB),
-        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB),
-        Device('tpu-v4', 'tpu', ('TPU v4',), 275e12, 32 * GIB),
-        Device('tpu-v5e', 'tpu', ('TPU v5 lite', 'TPU v5e'), 197e12, 16 * GIB),
-        Device('tpu-v5p', 'tpu', ('TPU v5', 'TPU v5p'), 459e12, 95 * GIB),
-        Device('tpu-v6e', 'tpu', ('TPU v6',), 918e12, 32 * GIB),
+        Device('t4', 'gpu', ('T4',), 8.1e12, 15 * GIB, 320e9),
+        Device('l4', 'gpu', ('L4',), 121e12, 22 * GIB, 300e9),
+        Device('a10', 'gpu', ('A10',), 125e12, 22 * GIB, 600e9),
+        Device('a10g', 'gpu', ('A10G',), 70e12, 22 * GIB, 600e9),
+        Device('rtx-4090', 'gpu', ('RTX 4090',), 165e12, 24 * GIB, 1008e9),
+        Device('a100-40', 'gpu', ('A100',), 312e12, 40 * GIB, 1555e9),
+        Device('a100-80', 'gpu', ('A100',), 312e12, 80 * GIB, 2039e9),
+        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB, 3350e9),
+        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB, 4800e9),
+        Device('tpu-v4', 'tpu', ('TPU v4',), 275e12, 32 * GIB, 1200e9),
+        Device('tpu-v5e', 'tpu', ('TPU v5 lite', 'TPU v5e'), 197e12, 16 * GIB, 819e9),
+        Device('tpu-v5p', 'tpu', ('TPU v5', 'TPU v5p'), 459e12, 95 * GIB, 2765e9),
+        Device('tpu-v6e', 'tpu', ('TPU v6', 'TPU v6e'), 918e12, 32 * GIB, 1640e9),
     )
 }
 
 
 def device_named(name: str) -> Device:
-    """The device of that name, in any case, `tpu-` left out or not. Raises ConfigError that names the known ones."""
-    known = DEVICES.get(name.lower()) or DEVICES.get(f'tpu-{name.lower()}')
+    """The device of that name, in any case, `tpu-` and `rtx-` left out or not.
+
+    Raises ConfigError that names the known ones.
+    """
+    low = re.sub(r'[ _]', '-', name.lower())
+    known = DEVICES.get(low) or DEVICES.get(f'tpu-{low}') or DEVICES.get(f'rtx-{low}')
     if known is None:
         alike = [one for one in DEVICES if name[:1].lower() in (one[0], '')]  # a B200 is no H200
         raise ConfigError(
-            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name.lower(), alike)}'
+            f'--device={name}: no such device; known: cpu, {", ".join(DEVICES)}{meant(name.lower(), alike)}'
         )
     return known
 
 
+def device_of_kind(kind: str) -> Device | None:
+    """The device that jax calls so (`device_kind`), None where it is not known (a CPU).
+
+    Of A100s, whose memory the name does not tell, it is the larger one.
+    """
+    found = [
+        (len(part), device.memory_bytes, device.name)
+        for device in DEVICES.values()
+        for part in device.kinds
+        if re.search(rf'(?i)\b{re.escape(part)}\b', kind)
+    ]
+    return DEVICES[max(found)[-1]] if found else None
+
+
 def peak_of_kind(kind: str) -> float | None:
     """Peak FLOP/s of a device by what jax calls it (`device_kind`), None where it is not known (a CPU)."""
-    found = [(len(p), d.peak_flops) for d in DEVICES.values() for p in d.kinds if p.lower() in kind.lower()]
-    return max(found)[1] if found else None
+    found = device_of_kind(kind)
+    return found.peak_flops if found else None
 
 
 MEMORY_LIMITS = ('/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes')  # of a container
@@ -105,7 +133,7 @@ def present() -> Present:
             'JAX_PLATFORMS'
         ) from error
     first = devices[0]
-    limit = (first.memory_stats() or {}).get('bytes_limit', 0) if first.platform != 'cpu' else _host_memory()
+    limit = (first.memory_stats() or {}).get('bytes_limit', 0) if first.platform != 'cpu' else host_memory()
     return Present(first.platform, first.device_kind, len(devices), jax.local_device_count(), limit)
 
 
@@ -156,7 +184,8 @@ def _begun() -> bool:
     return backends_are_initialized()
 
 
-def _host_memory() -> int:
+def host_memory() -> int:
+    """Bytes of memory that this machine, or the container that this is, has."""
     found = [os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')]
     for name in MEMORY_LIMITS:
         if Path(name).is_file() and (text := Path(name).read_text().strip()).isdigit():

@@ -8,9 +8,10 @@ from typing import Any
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.kept import Reads, read_reads
+from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
-from bioptimus_jax.model.folder import ADAPTER, config_values
+from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import numbered
 
 FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
@@ -86,10 +87,17 @@ KINDS = {
 """Kinds of models, by the end of what config.json says that a model is."""
 
 
+def model_at(place: str) -> Path:
+    """The folder of a model that answers: of a hub id, or as `model_in`. Raises InputError."""
+    return model_in(model_folder(place, 'MODEL') if hub_model(place) else Path(place))
+
+
 def model_in(folder: Path) -> Path:
     """The folder itself, or the model that was kept or exported in it. Raises InputError unless there is one."""
     if not folder.is_dir():
-        raise InputError(f'{folder}: no such folder; give the folder of a model, or of a run that kept one')
+        raise InputError(
+            f'{folder}: no such folder; give the folder of a model, or of a run that kept one, or a hub id'
+        )
     if any((folder / name).is_file() for name in ('config.json', ADAPTER)):
         return folder
     for pattern in FINISHED:

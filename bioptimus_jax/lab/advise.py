@@ -30,7 +30,6 @@ class AdviceRequest:
 
     source: str
     texts: tuple[str, ...]
-    revision: str = ''
     sets: str = ''
     task: str = Finetune.task
     size: int = 0
@@ -72,7 +71,7 @@ class Advice:
 
 def advise(asked: AdviceRequest) -> Advice:
     """Raises ConfigError and InputError."""
-    folder = folder_of(asked.source, asked.revision)
+    folder = folder_of(asked.source)
     source, observed = load_subwords(folder), observe(asked.pairs)
     chosen = sets_in(Path(asked.sets), (), task=asked.task) if asked.sets else []
     shape = read_architecture(folder)

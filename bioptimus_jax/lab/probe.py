@@ -165,7 +165,7 @@ def _with_donor(
     needing = [one for one in wanted if one.initialisation.donor]
     try:
         for one in needing:
-            donor.check(dataclasses.replace(one, donor=own.donor, donor_revision=own.donor_revision))
+            donor.check(dataclasses.replace(one, donor=own.donor))
         return wanted, donor.donate(run, source.subwords, hidden) if needing else None
     except (ConfigError, InputError) as error:
         if own.donor:

@@ -14,8 +14,9 @@ FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
 class Source:
     """The encoder that is adapted. An empty path means: none, every weight starts at random."""
 
-    path: str = common_key('', 'local Hugging Face folder, or a hub id', path=True)
-    revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    path: str = common_key(
+        '', 'local Hugging Face folder, or a hub id, as OWNER/NAME or OWNER/NAME@REVISION', path=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)

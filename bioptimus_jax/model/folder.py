@@ -1,4 +1,4 @@
-"""Hugging Face folders without their weights: which one a name means, what decides a model, a download from the hub."""
+"""Hugging Face folders without their weights: which one a name means, and what decides a model."""
 
 import os
 import re
@@ -8,15 +8,14 @@ from typing import Any
 
 from bioptimus_jax.config.fields import check_name, meant
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.model.config import FAMILIES, INITIAL, SNAPSHOT, SOURCE, HasModel, Source, phase_of
-from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
+from bioptimus_jax.model.weights import WEIGHTS, weight_files
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
 """File of an exported model: where it comes from."""
-ADAPTER = 'adapter_config.json'
-"""File of an adapter of PEFT, beside the weights of its model or alone."""
 
 
 def config_values(folder: Path) -> dict[str, Any]:
@@ -68,35 +67,15 @@ def files_for_transformers(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != ABOUT)
 
 
-def source_folder(
-    source: Source, keys: tuple[str, str] = ('config.source.path', 'config.source.revision')
-) -> Path | None:
-    """The local folder of the source model; None without one. A hub id is downloaded at its revision.
+def source_folder(source: Source, named_in: str = 'config.source.path') -> Path | None:
+    """The folder of the source model, of this machine or of the hub's cache; None without one.
 
-    Raises ConfigError for a hub id without a revision, InputError for a folder or download that is not there;
-    messages name the `keys` that path and revision come from.
+    Raises InputError for a folder that is not there, for what the hub does not give, and for an adapter; messages name
+    the key or flag that it is `named_in`.
     """
     if not source.path:
         return None
-    if Path(source.path).is_dir():
-        refuse_adapter(Path(source.path))
-        return Path(source.path)
-    if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
-        raise InputError(f'{source.path}: no such folder; {keys[0]} must name a Hugging Face model')
-    if not source.revision:
-        raise ConfigError(
-            f'{keys[0]}: no folder {source.path!r}; if it is a hub id, set {keys[1]} to a commit or tag'
-        )
-    import huggingface_hub
-
-    try:
-        patterns = ['config.json', ADAPTER, 'README.md', *WEIGHTS, *SHARDS, *subwords.file_names()]
-        folder = Path(
-            huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
-        )
-    except Exception as error:  # the hub client raises many kinds: network, credentials, names
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
+    folder = model_folder(source.path, named_in)
     refuse_adapter(folder)
     return folder
 
@@ -128,27 +107,38 @@ def folder_in_run(stage: Callable[[str], Path], name: str) -> Path:
 def named_model(experiment: HasModel, entry: str, named_in: str) -> tuple[str, Path | None]:
     """The name of a model, and its folder unless the run makes it.
 
-    Raises ConfigError for what is neither a name nor a folder, and for a name that cannot be that of a folder.
+    Raises ConfigError for what is neither a name nor a folder nor a hub id, and for a name that cannot be that of a
+    folder, InputError for what the hub does not give.
     """
     given, equals, path = entry.partition('=')
     if equals and os.sep not in given:
         check_name(given, named_in, also=SNAPSHOT)
-        return given, Path(path)
+        return given, model_folder(path, named_in) if hub_model(path) else Path(path)
     if entry == SOURCE:
         if (folder := source_folder(experiment.source)) is None:
             raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
         return entry, folder
     if entry == INITIAL or phase_of(entry) in experiment.phases:
         return entry, None
-    if os.sep in entry or Path(entry).is_dir():
+    if Path(entry).is_dir() or (os.sep in entry and hub_model(entry) is None):
         check_name(name_of(entry), f'{named_in}: {entry}: name it, as in NAME={entry}', also=SNAPSHOT)
         return name_of(entry), Path(entry)
     if entry.startswith('$'):
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
-    raise ConfigError(
-        f'{named_in}: {entry!r} is not a phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
-        f'not the path of a folder{meant(entry, (*experiment.phases, INITIAL, SOURCE))}'
+    misspelt, wanted = meant(entry, (*experiment.phases, INITIAL, SOURCE)), hub_model(entry)
+    unknown = (
+        f'{named_in}: {entry!r} is not a phase ({", ".join(experiment.phases)}), not "initial", not "source", and not '
+        'the path of a folder'
     )
+    if wanted is None or misspelt:
+        raise ConfigError(f'{unknown}{misspelt}')
+    check_name(name_of(wanted.name), f'{named_in}: {entry}: name it, as in NAME={entry}', also=SNAPSHOT)
+    try:
+        return name_of(wanted.name), model_folder(entry, named_in)
+    except InputError as error:
+        if '/' in entry:
+            raise
+        raise ConfigError(f'{unknown}; as a hub id: {error}') from error
 
 
 def name_of(folder: str) -> str:

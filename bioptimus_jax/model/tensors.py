@@ -17,7 +17,14 @@ from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.model.trees import flatten, merge_strict, unflatten
-from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, refuse_wrapped, tensor_names
+from bioptimus_jax.model.weights import (
+    WEIGHTS,
+    check_finite,
+    read_weights,
+    refuse_wrapped,
+    tensor_names,
+    weight_files,
+)
 from bioptimus_jax.storage.files import atomic, complete, write_json
 from bioptimus_jax.tokenizer import subwords
 
@@ -111,6 +118,17 @@ def has_head(folder: Path) -> bool:
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in architecture.shapes()}
     plain = [name for name in map(architecture.plain_name, names) if not architecture.ignores(name)]
     return not names or _holds_head(architecture, [known.get(name, name) for name in plain], names)
+
+
+def head_note(folder: Path) -> str:
+    """What to say of a source whose weights have no masked-LM head; '' of one that has, and of a folder without
+    weights."""
+    if not weight_files(folder) or has_head(folder):
+        return ''
+    return (
+        'no masked-LM head in the source: one starts at random, and the first steps train it more than anything; to '
+        'fit one first, adapt the result of a run as --config=small:fitted-source'
+    )
 
 
 def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterable[str]) -> bool:

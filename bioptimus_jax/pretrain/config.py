@@ -120,7 +120,6 @@ class Curriculum:
         "order by difficulty: the model whose perplexity counts; initial: this run's step 0, else a folder or hub id",
         path=True,
     )
-    probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
     texts: tuple[str, ...] = key(
         (),
         'order by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '

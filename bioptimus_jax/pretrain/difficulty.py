@@ -20,6 +20,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.models import hub_model
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.config import INITIAL, Source
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
@@ -34,7 +35,7 @@ from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD = 'difficulty.json'
 HELDOUT = 'held-out documents of this run'
-PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
+PROBE_KEY = 'config.curriculum.probe'
 
 
 def phase_order(
@@ -178,7 +179,9 @@ def progress(console: Console, e: HasTraining, documents: int, models: int = 1) 
 def probe_folders(e: HasTraining, stage: Callable[[str], Path]) -> dict[str, Path]:
     """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
     name, folder = e.curriculum.probe, _probe_folder(e)
-    return {name: folder_in_run(stage, INITIAL)} if folder is None else {Path(name).name: folder}
+    wanted = hub_model(name)
+    called = Path(wanted.name if wanted else name).name
+    return {name: folder_in_run(stage, INITIAL)} if folder is None else {called: folder}
 
 
 def _probe_folder(experiment: HasTraining) -> Path | None:
@@ -186,7 +189,7 @@ def _probe_folder(experiment: HasTraining) -> Path | None:
     settings = experiment.curriculum
     if settings.probe == INITIAL:
         return None
-    return source_folder(Source(settings.probe, settings.probe_revision), PROBE_KEYS)
+    return source_folder(Source(settings.probe), PROBE_KEY)
 
 
 def load_probe(folder: Path) -> loaded.Loaded:

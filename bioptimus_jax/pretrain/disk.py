@@ -44,7 +44,7 @@ def disk_space(
     `entries` are those of the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of
     which the scratch folder holds.
     """
-    rows, new = experiment.rows, _new_tokens(experiment.vocab, entries)
+    rows, new = experiment.rows, new_tokens(experiment.vocab, entries)
     documents, scratch_documents = corpus_words / WORDS_PER_DOCUMENT, input_words / WORDS_PER_DOCUMENT
     heldout = experiment.corpus.heldout_fraction
     token_bytes = 2 if entries <= 2**16 else 4
@@ -85,7 +85,7 @@ def disk_space(
     return [space for space in spaces if space.stage in experiment.stages and space.size]
 
 
-def _new_tokens(vocab: Vocab, entries: int) -> float:
+def new_tokens(vocab: Vocab, entries: int) -> float:
     """How many entries the source does not have: none of its own, else a share of those that the text gives."""
     if vocab.kind == 'source':
         return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.devices import MFU, Device, look
+from bioptimus_jax.hosts.remote.models import configuration
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
@@ -208,12 +209,13 @@ def architecture_of(run: Run[HasTraining]) -> Architecture:
 
 
 def planned_architecture(experiment: HasTraining) -> tuple[Architecture, str]:
-    """The model's shape and where it was taken from: the source's folder if it is here, else `config.model`."""
+    """The model's shape and where it was taken from: the source's config.json if it can be had, else `config.model`."""
     model, source = experiment.model, experiment.source.path
-    if source and Path(source).is_dir():
-        found, shape_from = read_architecture(Path(source)), source
+    if source and (folder := configuration(source)):
+        found, shape_from = read_architecture(folder), source
     else:
-        shape_from = 'config.model' + (f', since {source} is not a folder here' if source else '')
+        name = source.partition('@')[0]
+        shape_from = 'config.model' + (f', since {name} is not a folder here' if source else '')
         found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
     planned = dataclasses.replace(
@@ -231,7 +233,7 @@ def _entries(vocab: Vocab, of_source: int) -> int:
         return of_source
     if vocab.kind == 'append':
         return of_source + round(vocab.size * NEW_TOKENS)
-    if vocab.kind == 'file' and Path(vocab.file).is_file():
+    if vocab.kind == 'file' and vocab.file and Path(vocab.file).exists():
         return len(load_subwords(Path(vocab.file)).tokens)
     return vocab.size
 

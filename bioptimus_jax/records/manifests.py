@@ -21,12 +21,13 @@ class Claim(Record):
 
     `config`: key -> value, of all result keys that the stage reads. `inputs`: name -> SHA-256, of files outside the
     run, or the content of an earlier stage. `cells`: of stage finetune, the fine-tunings that were asked for, by
-    folder, each with the digest of what decides it.
+    folder, each with the digest of what decides it. `origins`: as of a manifest.
     """
 
     config: Mapping[str, Any]
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     cells: Mapping[str, str] | None = left_out()
+    origins: Mapping[str, tuple[str, ...]] | None = left_out()
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
+from bioptimus_jax.hosts.devices import GIB, Device
 from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.disk import Space, disk_space
 from bioptimus_jax.pretrain.memory import Memory, step_memory
@@ -14,12 +14,12 @@ from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
 # JAX takes three quarters of a GPU's memory at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
-USABLE = {'gpu': 0.9, 'tpu': 0.95}
+USABLE = {'gpu': 0.9, 'tpu': 0.95, 'cpu': 1.0}
 
 
-def report(plan: Plan, tables: Mapping[str, Table]) -> str:
-    """The plan as text."""
-    return '\n\n'.join([_model(plan), *(table.text() for table in tables.values())])
+def report(plan: Plan, tables: Mapping[str, Table], notes: Sequence[str] = ()) -> str:
+    """The plan as text; `notes`: what was measured for it."""
+    return '\n\n'.join(['\n'.join([_model(plan), *notes]), *(table.text() for table in tables.values())])
 
 
 def document(plan: Plan, tables: Mapping[str, Table]) -> dict[str, Any]:
@@ -37,11 +37,6 @@ def tables(plan: Plan, devices: Sequence[Device], number: int) -> dict[str, Tabl
         'time': _time(plan, devices, number),
         'disk': _disk(plan),
     }
-
-
-def chosen(device: Device | None) -> tuple[Device, ...]:
-    """The devices of a report: the one asked for, or all."""
-    return (device,) if device else tuple(DEVICES.values())
 
 
 def _model(plan: Plan) -> str:
@@ -119,13 +114,17 @@ def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     hours = {device: plan.hours(device, number) for device in devices}
     columns = [
         Column('device', lambda device: device.name),
-        Column('peak TFLOP/s', lambda device: count(device.peak_flops / 1e12)),
+        Column('peak TFLOP/s', lambda device: _short(device.peak_flops / 1e12, 0)),
+        Column('memory GB/s', lambda device: count(device.bandwidth / 1e9)),
         Column('pieces/s', lambda device: count(plan.pieces / hours[device] / 3600)),
         Column('hours', lambda device: _short(hours[device], 1)),
         Column('device-hours', lambda device: _short(hours[device] * number, 1)),
         Column('cost', lambda device: fixed(hours[device] * number * (price or 0), 2), when=bool(price)),
     ]
-    note = f'At {plan.assumed.mfu:.0%} of the dense bfloat16 peak (--mfu); pre-training steps alone.'
+    note = (
+        f'At {plan.assumed.mfu:.0%} of the peak (--mfu), dense bfloat16 or what a CPU was measured to do; pre-training '
+        'steps alone.'
+    )
     if plan.architecture.attention_dropout:
         note += ' With attention dropout a GPU has no kernel for attention: expect about half of it.'
     if price:

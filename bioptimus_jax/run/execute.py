@@ -111,7 +111,10 @@ class Attempt(StageOfRun):
             os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
         # The claim keeps what was begun before: entries that are left out for once must not come back as others.
         begun = found.begun.settings if found.begun else {}
-        claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
+        origins = {
+            key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]
+        } or None
+        claim = dataclasses.replace(wanted, config={**begun, **wanted.settings}, origins=origins)
         write_json(folder / manifests.STARTED, claim.json())
         run.saved(now=True)
         run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
@@ -125,7 +128,6 @@ class Attempt(StageOfRun):
                 f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
             )
         sums = {name: entry.sha256 for name, entry in files.items()}
-        origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]}
         seconds = round(time.monotonic() - started, 1)
         manifest = Manifest(
             stage=stage.name,
@@ -137,7 +139,7 @@ class Attempt(StageOfRun):
             metrics=metrics,
             versions=manifests.versions(),
             computed=run.computed_on or None,
-            origins=origins or None,
+            origins=origins,
             seconds=seconds,
         )
         manifests.write_manifest(folder, manifest)

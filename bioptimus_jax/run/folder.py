@@ -13,6 +13,7 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
+from bioptimus_jax.hosts.remote.pins import recorded
 from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.records.manifests import Manifest
@@ -154,6 +155,15 @@ class Run(Generic[ConfigT]):
         """Remember for the manifests of stages that read a key which commit its files are from."""
         self.console.say(f'{key}: {url}')
         self.origins.setdefault(key, []).append(url)
+
+    def models_on_record(self) -> dict[str, str]:
+        """The commits of models of the hub, by their ids, that finished and begun stages of this run were made of."""
+        found: dict[str, str] = {}
+        for folder in sorted(path for path in self.workdir.glob('*') if path.is_dir()):
+            begun = manifests.read_manifest(folder) or manifests.read_claim(folder)
+            for addresses in (begun.origins or {}).values() if begun else ():
+                found |= recorded(addresses)
+        return found
 
     def scratch(self, stage: str) -> Path:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""

@@ -11,6 +11,7 @@ from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.hosts.lifelines import Lifelines
 from bioptimus_jax.hosts.remote.inputs import local_place, remote_inputs, with_local_inputs
 from bioptimus_jax.hosts.remote.mirror import Mirror
+from bioptimus_jax.hosts.remote.pins import with_pinned_models
 from bioptimus_jax.hosts.remote.store import Store, is_remote
 from bioptimus_jax.progress.console import Console
 from bioptimus_jax.run.folder import Run
@@ -71,6 +72,9 @@ def open_run(
                 'config.runtime.cluster: its workers do not see what is mirrored here from a bucket; set '
                 'config.runtime.staging to a folder that all machines see'
             )
+        run.config = with_pinned_models(
+            run.config, stages, run.models_on_record(), run.came_from, run.console.say
+        )
         yield run
 
 

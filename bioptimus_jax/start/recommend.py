@@ -12,18 +12,28 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind, present
+from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
-from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.model.tensors import head_note, read_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
-from bioptimus_jax.pretrain.plan import Assumptions, fill_of, make_plan, planned_architecture
+from bioptimus_jax.pretrain.plan import (
+    PIECES_PER_WORD_OF_SOURCE,
+    Assumptions,
+    fill_of,
+    make_plan,
+    planned_architecture,
+)
+from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.doctor import product_rate
+from bioptimus_jax.start.budget import budget, minutes
+from bioptimus_jax.start.hours import Costs, lengths_of_sets
+from bioptimus_jax.start.machine import CPU, Machine, machine
+from bioptimus_jax.start.speeds import speeds_of
 from bioptimus_jax.start.texts import TextSample, look_into
-from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
+from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, Way, decide, plans, text_per_flop, ways
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -33,10 +43,10 @@ SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
 """Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
-"""Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
+"""Share of the hours for pre-training where the other stages, which have the rest, cannot be measured."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
-USABLE = 0.9
-"""Share of a device's memory that jax takes."""
+FEWEST = 2
+"""Steps that there are in any case."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +60,6 @@ class UserWishes:
     source: str
     texts: tuple[str, ...]
     hours: float
-    revision: str = ''
     sets: str = ''
     task: str = Finetune.task
     device: str = ''
@@ -70,21 +79,9 @@ class Choice:
         return self.line + f'  # {self.why}' * bool(self.why)
 
 
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """Devices of one kind, and FLOP/s that training reaches on all of them together."""
-
-    here: Present
-    rate: float
-
-    @property
-    def name(self) -> str:
-        return f'{self.here.count} x {self.here.kind}'
-
-
 def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
-    folder = folder_of(asked.source, asked.revision)
+    folder = folder_of(asked.source)
     if asked.vocabulary not in ('', *VOCABULARIES):
         raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
     if asked.sets:
@@ -96,15 +93,15 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
             f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
             'change the phases in the file afterwards'
         )
-    texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
-    computed = _computed(asked, loaded, shape, subwords, texts, machine)
+    texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
+    computed = _computed(asked, loaded, shape, subwords, texts, on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
-    return base, [*_data(asked, shape, texts), *computed, *said]
+    return base, [*_data(asked, folder, shape, texts), *computed, *said]
 
 
-def folder_of(source: str, revision: str) -> Path:
+def folder_of(source: str) -> Path:
     """The folder of the source; a hub id is downloaded. Raises ConfigError, InputError."""
-    if folder := source_folder(Source(source, revision), ('--source', '--revision')):
+    if folder := source_folder(Source(source), '--source'):
         return folder
     raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
 
@@ -121,11 +118,11 @@ def based_on(
     return base, loaded
 
 
-def _data(asked: UserWishes, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
+def _data(asked: UserWishes, folder: Path, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
-    yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
-    if asked.revision:
-        yield Choice(f'config.source.revision = {asked.revision!r}', '')
+    shaped = f'{shape.title}, {shape.layers} x {shape.hidden}'
+    said = '; '.join(filter(None, [shaped, head_note(folder)]))
+    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', said)
     counted = 'words' if texts.counted else 'words, by the size of the files'
     yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
     if asked.sets:
@@ -150,7 +147,8 @@ def _computed(
         yield Choice(
             f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
         )
-    vocabulary, each, line = _vocabulary(asked, loaded, subwords, texts, machine)
+    vocabulary, way, line = _vocabulary(asked, loaded, subwords, texts, machine)
+    each, new = way.pieces_per_word, way.new
     yield line
     loaded.vocab.kind = VOCABULARIES[vocabulary]
     if vocabulary == KEEP:
@@ -161,13 +159,18 @@ def _computed(
         on_tpu = 'fine-tune the exports on a GPU or CPU'
         why = on_tpu if asked.sets else 'add sets (--sets) to score the gain'
         yield Choice(f'config.stages = {loaded.stages!r}', why)
-    yield from _length(asked, loaded, texts.words * each, machine)
+    if asked.sets and 'finetune' in loaded.stages:
+        loaded.finetune.update(folder=asked.sets, task=asked.task)
+    limit = _within_hours(asked, loaded, shape, texts, new, machine)
+    if limit:
+        yield from (Choice(*line) for line in limit.lines)
+    yield from _length(asked, loaded, texts.words * each, machine, limit)
 
 
 def _vocabulary(
     asked: UserWishes, loaded: Any, subwords: Subwords, texts: TextSample, machine: Machine
-) -> tuple[str, float, Choice]:
-    """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
+) -> tuple[str, Way, Choice]:
+    """What is done with the source's vocabulary, what that does to texts, and the line that says so."""
     size = max(len(subwords.tokens), SMALLEST)
     found = ways(subwords, texts.sample, size)
     text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
@@ -178,15 +181,76 @@ def _vocabulary(
         del own['size']
     listed = ', '.join(f'{key}={value!r}' for key, value in {'kind': VOCABULARIES[chosen], **own}.items())
     line = Choice(f'config.vocab.update({listed})', f'{chosen}: {why}')
-    return chosen, found[chosen].pieces_per_word, line
+    return chosen, found[chosen], line
 
 
-def _length(asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words."""
+
+    lines: tuple[tuple[str, str], ...]
+    pieces: float
+    said: str
+
+
+def _within_hours(
+    asked: UserWishes,
+    loaded: Any,
+    shape: Architecture,
+    texts: TextSample,
+    new: float,
+    machine: Machine,
+) -> Limit | None:
+    """What fits the hours of this machine's CPU, where all stages can be measured; None elsewhere."""
+    if machine.device.platform != CPU:
+        return None
+    rows, runtime = loaded.rows, loaded.runtime
+    speeds = speeds_of(machine, shape, FEWEST_ROWS, rows.row_pieces, runtime.torch_threads)
+    lengths = lengths_of_sets(Experiment.from_config(loaded, paths=False), PIECES_PER_WORD_OF_SOURCE)
+
+    def costs(wanted: Any) -> Costs:
+        tried = wanted.copy_and_resolve_references()
+        pieces = (
+            asked.hours * 3600 * TRAINING * speeds.train / training_flops_per_token(shape, rows.row_pieces, 0)
+        )
+        tried.phase[PHASE].update(duration=float(max(pieces, 1)), duration_unit='tokens')
+        tried.pretrain.update(batch_rows=_rows(pieces, tried, machine.count), micro_batches=1)
+        experiment = Experiment.from_config(tried, paths=False)
+        return Costs(
+            experiment,
+            make_plan(experiment, Assumptions(words=texts.words)),
+            speeds,
+            texts.words,
+            new,
+            lengths,
+        )
+
+    fits = budget(loaded, asked.hours, costs)
+    [phase] = costs(loaded).plan.phases
+    in_batch = FEWEST_ROWS * rows.row_pieces * fill_of(rows)
+    pieces = max(fits.steps * speeds.train * fill_of(rows) / phase.flops_per_piece, FEWEST * in_batch)
+    said = f'{minutes(fits.steps)} of {asked.hours:g} h on {machine.name}, {minutes(fits.beside)} for the other stages'
+    if fits.too_few:
+        said += ': more than the hours, as no less will do'
+    return Limit(fits.lines, pieces, said)
+
+
+def _rows(pieces: float, loaded: Any, count: int) -> int:
+    """Rows of a batch: fewer where there would be too few steps, and so many for every device."""
+    rows, in_row = loaded.pretrain.batch_rows, loaded.rows.row_pieces * fill_of(loaded.rows)
+    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
+        rows //= 2
+    return -(-rows // count) * count
+
+
+def _length(
+    asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine, limit: Limit | None
+) -> Iterator[Choice]:
     """How long, in which batches, how fast."""
-    affordable = _pieces(asked, loaded, machine)
+    affordable = limit.pieces if limit else _pieces(asked, loaded, machine)
     pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
     passes = pieces / corpus_pieces
-    rate = f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
+    rate = limit.said if limit else f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
     enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
     yield Choice(
         f"config.phase['{PHASE}'].update(duration={float(pieces):g}, duration_unit='tokens')",
@@ -196,11 +260,8 @@ def _length(asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machi
     if loaded.model.dropout and passes <= 1:
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
-    rows, count = loaded.pretrain.batch_rows, machine.here.count
-    in_row = loaded.rows.row_pieces * fill_of(loaded.rows)
-    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
-        rows //= 2
-    rows = -(-rows // count) * count
+    count, in_row = machine.count, loaded.rows.row_pieces * fill_of(loaded.rows)
+    rows = _rows(pieces, loaded, count)
     loaded.pretrain.update(batch_rows=rows, micro_batches=1)
     experiment = Experiment.from_config(loaded, paths=False)
     planned, _ = planned_architecture(experiment)
@@ -231,19 +292,6 @@ def _pieces(asked: UserWishes, loaded: Any, machine: Machine) -> float:
     # FLOPs of a piece do not depend on the length of the corpus, so any length will do.
     [phase] = make_plan(experiment, Assumptions(words=1e9)).phases
     return asked.hours * 3600 * TRAINING * machine.rate / phase.flops_per_piece
-
-
-def _machine(name: str, count: int) -> Machine:
-    if name:
-        device = device_named(name)
-        here = Present(
-            device.platform, device.name, count or 1, count or 1, int(device.memory_bytes * USABLE)
-        )
-        return Machine(here, device.peak_flops * MFU * here.count)
-    here = present()
-    here = dataclasses.replace(here, count=count or here.count)
-    peak = peak_of_kind(here.kind) or product_rate(here.platform)[0]
-    return Machine(here, peak * MFU * here.count)
 
 
 def _rounded(number: float) -> int:

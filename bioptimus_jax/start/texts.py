@@ -10,6 +10,7 @@ from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.store import is_remote
 from bioptimus_jax.text.words import count_words
 
 FILES = 4
@@ -25,6 +26,21 @@ class TextSample:
     words: float
     counted: bool
     sample: Sequence[str]
+
+    def said(self) -> str:
+        """How many words there are, in a phrase that says whether they were counted."""
+        how = 'counted' if self.counted else 'estimated from a sample by the size of the files'
+        return f'{float(f"{self.words:.2g}") if not self.counted else self.words:,.0f} words ({how})'
+
+
+def words_at_hand(settings: Corpus) -> TextSample | None:
+    """A look into the texts of a configuration, where they are files of this machine and can be read; else None."""
+    if not settings.inputs or any(is_remote(place) for place in settings.inputs):
+        return None
+    try:
+        return look_into(settings)
+    except (ConfigError, InputError):  # a plan needs no texts; stage `corpus` says what is wrong with them
+        return None
 
 
 def local_texts(given: str) -> tuple[str, ...]:

@@ -120,7 +120,6 @@ class Surgery:
         ),
         path=True,
     )
-    donor_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
     anchors: int = key(
         64,
         _of(

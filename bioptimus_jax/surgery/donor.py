@@ -33,7 +33,7 @@ from bioptimus_jax.surgery.source import watched
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.subwords import Subwords
 
-KEYS = ('config.surgery.donor', 'config.surgery.donor_revision')
+KEY = 'config.surgery.donor'
 MOST_PIECES = 10_000_000  # of the corpus: minutes, whatever its size
 LONGEST = 1000  # pieces of a line; fastText cuts lines there
 DOCUMENTS = 256  # read at a time
@@ -55,7 +55,7 @@ class Donated:
 
 def folder_of(surgery: Surgery) -> Path | None:
     """The folder of the donor; None for word vectors of the corpus. Raises ConfigError, InputError."""
-    return source_folder(Source(surgery.donor, surgery.donor_revision), KEYS)
+    return source_folder(Source(surgery.donor), KEY)
 
 
 def check(surgery: Surgery) -> None:

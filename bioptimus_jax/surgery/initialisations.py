@@ -156,7 +156,7 @@ class Initialisation:
         of_rows = ('scale', 'dealt', *OF_FIT) if self.scaled else ()
         of_states = ('layers', 'pooling') if self.states else ()
         of_contexts = ('contexts', 'max_contexts') if self.contexts else ()
-        of_donor = ('donor', 'donor_revision') if self.donor else ()
+        of_donor = ('donor',) if self.donor else ()
         return ('bias', 'batch_pieces', *of_rows, *of_states, *of_contexts, *of_donor, *self.own_keys)
 
 

@@ -26,7 +26,8 @@ class Vocab:
     )
     file: str = key(
         '',
-        'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs',
+        'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs, a '
+        'folder with one, or a hub id',
         path=True,
     )
     size: int = common_key(

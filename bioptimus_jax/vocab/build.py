@@ -21,6 +21,7 @@ from bioptimus_jax.tokenizer.subwords import (
     READY,
     SETTINGS,
     Subwords,
+    deciding_file,
     kind_name,
     load,
     main_files,
@@ -37,7 +38,8 @@ SHOWN = 8
 
 def external_inputs(experiment: HasVocab) -> list[Path]:
     """The files outside the run that decide the result: `vocab.file`, the source's tokenizer, the general corpus."""
-    files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
+    given = experiment.vocab.file if experiment.vocab.kind == 'file' else ''
+    files = [deciding_file(Path(given))] if given else []
     together = TOKENIZERS.load(experiment.vocab.tokenizer).files
     beside = [files[0].parent / SETTINGS] if files else []
     if files and files[0].name in together:

@@ -1,8 +1,9 @@
 r"""`bioptimus init`: write a config for your model, texts and machine.
 
-A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,
+A config of some 25 lines for your source, texts, machine and hours, each line with its reason: keep,
 append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says
-what our measurements recommend. What is not given is asked for on a terminal.
+what our measurements recommend. What is not given is asked for on a terminal. On a CPU the hours are those of
+all stages, whose speeds are measured here: what does not fit is left out, and named.
 Keys (--config.KEY=VALUE) are copied into the file, all but phases: it has one, words.
 
 reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts
@@ -35,7 +36,10 @@ from bioptimus_jax.cli.command import (
 )
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.hosts.devices import DEVICES, device_named
+from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.storage.files import atomic
+
+SOURCE = 'model (Hugging Face folder, or hub id as bert-base-uncased or OWNER/NAME@REVISION)'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,20 +66,19 @@ def _folder(given: str) -> str:
 
 
 def _source(given: str) -> str:
-    if not Path(given).is_dir():
-        raise InputError(f'{given}: no such folder; for a hub model give --source and --revision')
+    model_folder(given, '--source')
     return given
 
 
 def _device(given: str) -> str:
-    return device_named(given).name if given else given
+    return device_named(given).name if given and given.lower() != 'cpu' else given.lower()
 
 
 QUESTIONS = (
-    Question('source', 'Hugging Face folder of the model to adapt', _source, needed=True),
+    Question('source', f'{SOURCE} to adapt', _source, needed=True),
     Question('texts', 'Texts of the domain, files or globs with spaces between', _texts, needed=True),
     Question('sets', 'Folder of sets to score on, which stay out of the texts (empty: none)', _folder),
-    Question('device', f'Where it will train: {", ".join(DEVICES)} (empty: here)', _device),
+    Question('device', f'Where it will train: cpu, {", ".join(DEVICES)} (empty: here)', _device),
     Question('hours', 'Hours that it may take', positive, needed=True),
 )
 
@@ -95,7 +98,6 @@ def _call(command: Command) -> None:
         options.source,
         local_texts(options.texts),
         options.hours,
-        options.revision,
         options.sets,
         options.task,
         options.device,
@@ -155,13 +157,15 @@ VERB = Verb(
     *described(__doc__),
     (
         flag('file', 'file for the config (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'),
-        flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
-        flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
+        flag('--source', f'{SOURCE} to adapt', metavar='MODEL'),
         flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
         flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
         task_flag(),
         flag(
-            '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
+            '--device',
+            f'cpu of this machine, or {", ".join(DEVICES)} (default: what is here)',
+            type=_device,
+            metavar='NAME',
         ),
         count('--devices', 'number of devices (default: all that are here, or 1)', 0),
         flag('--hours', 'hours that the run may take', None, type=positive, metavar='N'),

@@ -27,6 +27,7 @@ from bioptimus_jax.cli.command import (
 )
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.progress.console import complain
 
 
@@ -35,7 +36,7 @@ def _call(command: Command) -> None:
     from bioptimus_jax.sets.roles import Columns
     from bioptimus_jax.vocab.agreement import load_for_words
 
-    folders = [Path(name) for name in command.options.model]
+    folders = [model_folder(name, '--model') for name in command.options.model]
     short = len({folder.name for folder in folders}) == len(folders)
     models = {folder.name if short else str(folder): load_for_words(folder) for folder in folders}
     options = command.options

@@ -3,7 +3,7 @@
 The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or
 ends of decays, behind the same gate as an export.
 
-reads:  Hugging Face folders
+reads:  Hugging Face folders, or hub ids
 writes: one Hugging Face folder, with the tokenizer of the first; export.json says what it was made from
 
 example:
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bioptimus_jax.cli.command import Command, Verb, described, flag, levels, needed
 from bioptimus_jax.hosts.devices import present
+from bioptimus_jax.hosts.remote.models import model_folder
 
 
 def _call(command: Command) -> None:
@@ -24,7 +25,8 @@ def _call(command: Command) -> None:
     print(
         f'merge: computes on {present()}, mesh one device, attention {how["attention"]}, type {how["type"]}'
     )
-    measured = merge([Path(name) for name in options.folders], options.weights, Path(options.to))
+    folders = [model_folder(name, 'HF_FOLDER') for name in options.folders]
+    measured = merge(folders, options.weights, Path(options.to))
     print(f'merge: {options.to} agrees with transformers, logits within {measured["logits"]:.1e}')
 
 

@@ -1,10 +1,11 @@
 """`bioptimus plan`: estimate memory, time, cost and disk of a run.
 
 What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,
-hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the
-config.json of a source that is a folder here.
+hours, cost, disk space of every stage; on this machine unless you name devices. An estimate from the config:
+nothing is compiled, and what is read is the config.json of the source and the beginning of the texts, if they
+are here.
 
-reads:  the config
+reads:  the config; config.json of the source, the beginning of up to four files of the texts
 writes: tables to the terminal
 
 examples:
@@ -31,17 +32,35 @@ from bioptimus_jax.hosts.devices import DEVICES, MFU
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.hosts.devices import device_named
+    from bioptimus_jax.hosts.remote.models import configuration
+    from bioptimus_jax.model.tensors import head_note
     from bioptimus_jax.pretrain import plan  # imports jax
     from bioptimus_jax.report import estimate
+    from bioptimus_jax.start.hours import stages_table
+    from bioptimus_jax.start.machine import machine
+    from bioptimus_jax.start.texts import words_at_hand
 
-    options = command.options
-    device = device_named(options.device) if options.device else None
+    options, experiment = command.options, command.experiment_without_paths
     told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
-    assumed = plan.Assumptions(**told)
-    planned = plan.make_plan(command.experiment_without_paths, assumed)
-    tables = estimate.tables(planned, estimate.chosen(device), options.devices)
-    command.answer(lambda: estimate.document(planned, tables), lambda: estimate.report(planned, tables))
+    found = words_at_hand(experiment.corpus)
+    if found and not options.words:
+        told['words'] = min(found.words, experiment.corpus.max_words or found.words)
+        told['input_words'] = options.input_words or found.words
+    planned = plan.make_plan(experiment, plan.Assumptions(**told))
+    source = configuration(experiment.source.path) if experiment.source.path else None
+    said = [head_note(source)] if source else []
+    names = list(DEVICES) if options.device == 'all' else options.device.split(',')
+    machines = [machine(name, options.devices) for name in names]
+    tables = estimate.tables(planned, [one.device for one in machines], machines[0].count)
+    if machines[0].measured and planned.words and len(machines) == 1:
+        tables['stages'] = stages_table(experiment, planned, machines[0])
+    notes = [*filter(None, said)]
+    notes += [f'{one.name}: {one.measured}' for one in machines if one.measured]
+    if found and not options.words:
+        notes.append(f'{found.said()} in the texts at hand')
+    command.answer(
+        lambda: estimate.document(planned, tables), lambda: estimate.report(planned, tables, notes)
+    )
 
 
 KEYS = (
@@ -56,8 +75,12 @@ VERB = Verb(
     *described(__doc__),
     (
         config_flag(),
-        flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),
-        count('--devices', 'number of devices (default: %(default)s)', 8),
+        flag(
+            '--device',
+            f'cpu of this machine, {", ".join(DEVICES)}, several with commas, or all (default: what is here)',
+            metavar='NAME',
+        ),
+        count('--devices', 'number of devices (default: all that are here; 1 of those that are named)', 0),
         flag(
             '--price',
             'price of one device for one hour: adds the cost',
@@ -72,7 +95,13 @@ VERB = Verb(
             type=share,
             metavar='SHARE',
         ),
-        flag('--words', 'words of the corpus (default: corpus.max_words)', 0, type=positive, metavar='N'),
+        flag(
+            '--words',
+            'words of the corpus (default: those of the texts, if they are here, up to corpus.max_words)',
+            0,
+            type=positive,
+            metavar='N',
+        ),
         flag(
             '--input-words',
             'words of the files it is chosen from (default: as many)',

@@ -7,8 +7,8 @@ reading.json has the rule for words and sentences, and the length of windows. It
   a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab
   a masked LM     words for every [MASK], in every line of a plain file
 
-MODEL:  a Hugging Face folder; or a run, or part of one, with one model that
-        --config.finetune.keep=best has kept, or with one export
+MODEL:  a Hugging Face folder; a hub id, as OWNER/NAME or OWNER/NAME@REVISION; or a run, or part of one,
+        with one model that --config.finetune.keep=best has kept, or with one export
 INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; .csv with a column "text";
         every other form of a set, without its answers; each also as .gz; a folder of such files, with the folders
         in it; - for standard input
@@ -34,12 +34,12 @@ def _call(command: Command) -> None:
     from bioptimus_jax.finetune.kept import read_reads
     from bioptimus_jax.inference.forms import BRAT, require_file_names, write
     from bioptimus_jax.inference.given import read_given
-    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_in
+    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_at
     from bioptimus_jax.model.folder import config_values
     from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 
     options = command.options
-    folder = model_in(Path(options.model))
+    folder = model_at(options.model)
     kind = kind_of(folder)
     named = config_values(folder).get('id2label')
     labels = [str(name) for name in named.values()] if isinstance(named, dict) else []

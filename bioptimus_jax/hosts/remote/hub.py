@@ -34,10 +34,11 @@ def plain_errors(url: str) -> Iterator[None]:
     except (ConfigError, InputError):
         raise
     except Exception as error:  # of the client, of its web client, of the answers of a server that is none
-        raise InputError(f'{url}: {_meaning(error)}') from error
+        raise InputError(f'{url}: {meaning(error)}') from error
 
 
-def _meaning(error: BaseException) -> str:
+def meaning(error: BaseException) -> str:
+    """What an error of the client means, and what to do about it."""
     while True:
         kinds = {kind.__name__ for kind in type(error).__mro__}
         status = getattr(getattr(error, 'response', None), 'status_code', 0)
@@ -132,6 +133,6 @@ def opened(url: str) -> tuple[Hub, str]:
     found = parsed_url(url, FORM)
     if found.type != 'dataset':
         raise ConfigError(
-            f'{url}: is not a dataset; give {FORM}, and a model as config.source.path=OWNER/NAME with its revision'
+            f'{url}: is not a dataset; give {FORM}, and a model by its id, as config.source.path=OWNER/NAME'
         )
     return Hub(found.id, found.revision), found.path_in_repo.strip('/')

@@ -55,25 +55,26 @@ def with_local_inputs(
     told a key and the URL that its files come from, where a commit stands in it. Raises ConfigError, InputError for
     what is not there, and whatever `check` raises between files.
     """
-    for key, value in _read_by(experiment, stages):
+    for key, value in read_by(experiment, stages):
         fetch = Fetching(staging, key, quiet, check, said)
         if isinstance(value, str):
             local: Any = fetch.local(value)
         else:
             local = tuple(path for entry in value for path in fetch.locals(entry))
         if local != value:
-            experiment = _changed(experiment, key, local)
+            experiment = changed(experiment, key, local)
     return experiment
 
 
 def remote_inputs(experiment: ConfigT, stages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Keys that these stages read, and what of them is in a bucket."""
-    for key, value in _read_by(experiment, stages):
+    for key, value in read_by(experiment, stages):
         places = (value,) if isinstance(value, str) else value
         yield from ((key, place) for place in places if is_remote(place.rpartition('=')[2]))
 
 
-def _read_by(experiment: ConfigT, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def read_by(experiment: ConfigT, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Keys of READ_BY that these stages read, and their values."""
     asked = set(stages)
     unread = {
         'corpus.inputs': 'corpus' not in asked and not operator.attrgetter('curriculum.texts')(experiment),
@@ -174,6 +175,7 @@ def _remove_others(folder: Path, files: set[Path]) -> None:
             file.unlink()
 
 
-def _changed(old: Any, dotted: str, value: Any) -> Any:
+def changed(old: Any, dotted: str, value: Any) -> Any:
+    """A frozen configuration with another value of one key."""
     name, _, rest = dotted.partition('.')
-    return dataclasses.replace(old, **{name: _changed(getattr(old, name), rest, value) if rest else value})
+    return dataclasses.replace(old, **{name: changed(getattr(old, name), rest, value) if rest else value})

@@ -37,7 +37,6 @@ def _call(command: Command) -> None:
     asked = AdviceRequest(
         options.source,
         local_texts(options.texts),
-        options.revision,
         options.sets,
         options.task,
         options.size,
@@ -58,8 +57,7 @@ def _call(command: Command) -> None:
 VERB = Verb(
     *described(__doc__),
     (
-        needed('--source', 'Hugging Face folder of the model, or a hub id', 'FOLDER'),
-        flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
+        needed('--source', 'Hugging Face folder of the model, or a hub id', 'MODEL'),
         needed('--texts', 'files or globs, as config.corpus.inputs', 'GLOBS'),
         flag('--sets', 'folder of sets', metavar='FOLDER'),
         task_flag(),

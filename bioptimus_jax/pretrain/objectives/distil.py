@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.models import configuration, model_folder
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.attention import attend
@@ -76,7 +77,7 @@ class Settings:
     """Distillation: the teacher, and the weights of the terms (Lewis et al. 2020, section 7)."""
 
     teacher: str = key(
-        '', 'Hugging Face folder of a masked language model with the same vocabulary', path=True
+        '', 'Hugging Face folder or hub id of a masked language model with the same vocabulary', path=True
     )
     reading: str = key(
         'paper',
@@ -116,9 +117,7 @@ class Settings:
             raise ConfigError(
                 f'{ROOM}.teacher: is empty; name the Hugging Face folder of a model with the same vocabulary'
             )
-        if not Path(self.teacher).is_dir():
-            raise InputError(f'{self.teacher}: no such folder; {ROOM}.teacher must name a Hugging Face model')
-        return Path(self.teacher)
+        return model_folder(self.teacher, f'{ROOM}.teacher')
 
 
 class Distillation(MaskedLM):
@@ -197,8 +196,8 @@ class Distillation(MaskedLM):
     def planned_teacher(self) -> Architecture:
         """The shape of the teacher, or that which a plan assumes where its folder is not here."""
         path, size = self.settings.teacher, self.architecture.vocab_size
-        if path and Path(path).is_dir():
-            return dataclasses.replace(read_architecture(Path(path)).masked_lm(), vocab_size=size)
+        if path and (folder := configuration(path)):
+            return dataclasses.replace(read_architecture(folder).masked_lm(), vocab_size=size)
         shape = self.settings.shape
         if shape and len(shape) != len(SHAPE):
             raise ConfigError(f'{ROOM}.shape: four are needed, {", ".join(SHAPE)}, got {shape}')

@@ -18,6 +18,7 @@ import numpy as np
 
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.model.architecture import COLUMN_MULTIPLE, HEAD, Architecture, Rule
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.folder import deciding_files, source_folder
@@ -51,7 +52,9 @@ class Settings:
     )
     special: bool = key(True, 'the discriminator also judges special tokens, as in the published code')
     generator: str = key(
-        '', 'folder of the generator at step 0, trained with the source; empty: a random one', path=True
+        '',
+        'folder or hub id of the generator at step 0, trained with the source; empty: a random one',
+        path=True,
     )
 
 
@@ -142,7 +145,7 @@ class ReplacedTokens(Objective):
                 f'{where} reads the tables of the discriminator that it was trained with; name that one in '
                 'config.source.path, with a config.surgery.strategy that takes its weights'
             )
-        shape, tables = read_architecture(Path(given)), read_architecture(source)
+        shape, tables = read_architecture(_folder(given)), read_architecture(source)
         if tables.discriminator() is None:
             return  # of no use, as every objective of this kind says
         planned, _ = _generator(tables, cls.settings_of(config))
@@ -158,14 +161,14 @@ class ReplacedTokens(Objective):
                 f'{where}: {"; ".join(different)}, as the source and the other keys of config.objective.rtd have it; '
                 'set share, layers, heads and intermediate to what its config.json says'
             )
-        if subwords.load(Path(given)).tokens != subwords.load(source).tokens:
+        if subwords.load(_folder(given)).tokens != subwords.load(source).tokens:
             raise ConfigError(f'{where} has another vocabulary than {source}; take both from one training')
 
     @classmethod
     def files(cls, config: HasTraining) -> list[Path]:
         """Files of the source, of which the head is read, and of the generator."""
         given, source = cls.settings_of(config).generator, _source(config)
-        folders = [folder for folder in (source, given and Path(given)) if folder]
+        folders = [folder for folder in (source, given and _folder(given)) if folder]
         return [file for folder in folders for file in deciding_files(folder)]
 
     @functools.cached_property
@@ -215,7 +218,7 @@ class ReplacedTokens(Objective):
             if architecture == architecture.discriminator() and not fresh:
                 head = read
             if given := self.settings.generator:
-                made |= self._read(Path(given), source, flatten(read))
+                made |= self._read(_folder(given), source, flatten(read))
         own = {path: value for path, value in made.items() if not shared.search(path)}
         return {**params, HEAD: head[HEAD], GENERATOR: unflatten(own)}
 
@@ -454,6 +457,11 @@ def _generator(architecture: Architecture, settings: Settings) -> tuple[Architec
         heads=settings.heads or max(1, hidden // COLUMNS_PER_HEAD),
         intermediate=settings.intermediate or WIDE * hidden,
     )
+
+
+def _folder(given: str) -> Path:
+    """The folder of the generator, or of its hub id. Raises InputError."""
+    return model_folder(given, 'config.objective.rtd.generator')
 
 
 def _source(config: HasTraining) -> Path | None:
