@@ -74,9 +74,16 @@ COURSE = {
 
 
 @pytest.fixture(scope='module')
-def tiny(tiny):
-    make_notes(tiny)
-    return tiny
+def tiny(tmp_path_factory):
+    """The tiny run with two layers, a teacher and other texts beside it."""
+    return prepare_all(tmp_path_factory.mktemp('objectives'))
+
+
+def prepare_all(folder):
+    prepare(folder, layers=2)
+    make_teacher(folder)
+    make_notes(folder)
+    return folder
 
 
 def changes_of(name, folder):
@@ -266,9 +273,7 @@ def assert_alike(one, two):
 
 
 if __name__ == '__main__':
-    folder = prepare(Path(tempfile.mkdtemp()))
-    make_teacher(folder)
-    make_notes(folder)
+    folder = prepare_all(Path(tempfile.mkdtemp()))
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
         run = pretrained(opened(name, folder, folder / name))
