@@ -1000,17 +1000,16 @@ def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepa
 
 def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
     architecture = Parts(prepared).objective.architecture
-    with pytest.raises(ConfigError, match=r'runtime\.devices: 99'):
-        make_mesh(99)
-    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 3'):
-        make_mesh(8, fsdp=3)
-    with pytest.raises(ConfigError, match=r'runtime\.tensor: 8 does not divide 4 attention heads'):
-        check_fits(make_mesh(8, tensor=8), architecture, 8, 'rows')
-    with pytest.raises(ConfigError, match=r'7 rows are not a multiple of the 8 devices'):
-        check_fits(make_mesh(8), architecture, 7, 'rows')
     wide = dataclasses.replace(architecture, hidden=20)
-    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
-        check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
+    for asked, rows, model, refusal in (
+        ({'devices': 99}, 8, architecture, r'runtime\.devices: 99'),
+        ({'fsdp': 3}, 8, architecture, r'runtime\.fsdp: 3'),
+        ({'tensor': 8}, 8, architecture, r'runtime\.tensor: 8 does not divide 4 attention heads'),
+        ({}, 7, architecture, r'7 rows are not a multiple of the 8 devices'),
+        ({'fsdp': 8}, 8, wide, r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'),
+    ):
+        with pytest.raises(ConfigError, match=refusal):
+            check_fits(make_mesh(**{'devices': 8, **asked}), model, rows, 'rows')
 
 
 @pytest.mark.parametrize('decay', DECAYS)
