@@ -63,10 +63,14 @@ def client(address, words):
 
 def server(address):
     """Import the libraries, say so in a line, and start programs until standard input ends."""
+    import gc
     import importlib
 
     for name in IMPORTED:
         importlib.import_module(name)
+    # What was imported stays, and no program looks through it for garbage, which would copy all of it.
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen(64)
