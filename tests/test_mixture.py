@@ -45,14 +45,14 @@ def test_rows_follow_the_shares_and_each_corpus_its_own_order():
     stretches = {0: (700, 300, 0), 250: (0, 0, 1000), 400: (1, 500, 499)}
     patterns = [Pattern.of(start, rows_C) for start, rows_C in stretches.items()]
     order, batch_rows = Order(SIZES, 8, 5, patterns), 8
-    alone = [Order([size], 1, 5) for size in SIZES]
+    alone = [np.concatenate([Order([size], 800, 5)(part) for part in range(4)]) for size in SIZES]
     firsts, given = np.cumsum([0, *SIZES]), Counter()
     read = {start: [] for start in stretches}
     for step in range(600):
         start = max(s for s in stretches if s <= step)
         for row in order(step):
             corpus = np.searchsorted(firsts, row, side='right') - 1
-            assert row - firsts[corpus] == alone[corpus](given[corpus])[0]
+            assert row - firsts[corpus] == alone[corpus][given[corpus]]
             given[corpus] += 1
             read[start].append(corpus)
     for start, corpora in read.items():
