@@ -239,11 +239,11 @@ def test_a_vocabulary_that_lists_tokens_alone_is_refused(tmp_path: Path, name: s
     config = defaults()
     config.vocab.update(tokenizer='bytelevel', kind='file', file=str(tmp_path / name), lowercase=False)
     with pytest.raises(InputError, match=rf'{name}: lists tokens without the merges that make them'):
-        build.check(Run(tmp_path, Experiment.from_config(config), quiet=True))
+        build.check(Experiment.from_config(config))
     trained().save(tmp_path, 128)
     config.vocab.file = str(tmp_path / 'vocab.json')
     run = Run(tmp_path, Experiment.from_config(config), quiet=True)
-    build.check(run)
+    build.check(run.config)
     assert tmp_path / 'merges.txt' in build.external_inputs(run.config)
     config.vocab.size = 260
     with pytest.raises(ConfigError, match=r'vocab\.size: 260 is less than the 261 entries that bytes'):

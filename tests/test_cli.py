@@ -262,7 +262,7 @@ def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_hav
     known = {name: (value, metadata) for name, value, metadata in every}
     for name, verb in all_verbs().items():
         with pytest.raises(SystemExit):
-            cli.main([name, '--help'])
+            cli.main([name, '--help-all' if verb.keys else '--help'])
         shown = re.findall(r'^  ([a-z_.0-9]+) = (.*)$', capsys.readouterr().out, re.M)
         read = {
             one for one, *_ in keys_of(verb) if not one.startswith(('phase.0.2', 'phase.0.3', 'phase.0.4'))
@@ -279,13 +279,52 @@ def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_hav
     read_by_run = {'stages'}
     assert {one for one in known if not one.startswith('corpora')} - of_stages == read_by_run
     with pytest.raises(SystemExit):
-        cli.main(['rows', '--help'])
+        cli.main(['rows', '--help-all'])
     text = capsys.readouterr().out
     assert "  rows.layout = 'documents'\n" in text
     assert '      one of: documents, pairs' in text
     assert '      from 8 to 65,535\n' in text
     assert 'pretrain.' not in text
     assert 'runtime.attention' not in text
+
+
+def test_help_groups_the_verbs_and_shows_ten_keys_of_each(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(['--help'])
+    text, verbs = capsys.readouterr().out, all_verbs()
+    headings = re.findall(r'^(\w+): ', text, re.M)
+    assert headings[-5:] == ['Start', 'Use', 'Before', 'Laboratory', 'Stages']
+    listed = {name: text.index(f'\n  {name:<13}') for name in verbs}
+    after = {heading: text.index(f'\n{heading}: ') for heading in headings[-5:]}
+    for name, verb in verbs.items():
+        assert after[verb.group] < listed[name], name
+        assert not any(after[verb.group] < at < listed[name] for at in after.values()), name
+    first = {name for name, verb in verbs.items() if verb.group in ('Start', 'Use')}
+    assert first >= {
+        'demo',
+        'doctor',
+        'init',
+        'run',
+        'status',
+        'finetune',
+        'predict',
+        'compare',
+        'push',
+        'lint',
+    }
+    for name, verb in verbs.items():
+        with pytest.raises(SystemExit):
+            cli.main([name, '--help'])
+        text = capsys.readouterr().out
+        shown = re.findall(r'^  ([a-z_.0-9]+) = ', text, re.M)
+        assert len(shown) <= 10, name
+        assert ('--help-all' in text) == bool(verb.keys)
+    with pytest.raises(SystemExit):
+        cli.main(['finetune', '--help'])
+    text = capsys.readouterr().out
+    assert 'finetune.learning_rate = ' in text
+    assert 'finetune.layer_decay' not in text
+    assert re.search(r'and \d\d more keys: `bioptimus finetune --help-all`', text)
 
 
 def test_names_that_look_like_numbers_are_names():

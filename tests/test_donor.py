@@ -246,7 +246,7 @@ def test_a_model_as_donor(strategy, tmp_path):
     assert str(tmp_path) not in str(report)
     inputs_ = graft.external_inputs(run.config)
     assert {folder / 'config.json', folder / 'model.safetensors'} <= set(inputs_)
-    assert STAGES['surgery'].needs(run) == ('vocab',)
+    assert STAGES['surgery'].needs(run.config) == ('vocab',)
 
 
 @pytest.mark.parametrize('strategy', ['focus', 'omp'])
@@ -256,7 +256,7 @@ def test_word_vectors_of_the_corpus_in_the_stage(strategy, tmp_path, monkeypatch
         return with_corpus(made, sentences(300))
 
     one, other = run('a'), run('b')
-    assert STAGES['surgery'].needs(one) == ('vocab', 'corpus')
+    assert STAGES['surgery'].needs(one.config) == ('vocab', 'corpus')
     assert graft.external_inputs(one.config) == graft.external_inputs(
         dataclasses.replace(one.config, surgery=Surgery())
     )
@@ -341,10 +341,10 @@ def test_a_missing_package_is_one_line_before_any_work(tmp_path, monkeypatch):
     run = make_run(tmp_path, make_source(SPELLING), NEW, surgery__strategy='focus')
     monkeypatch.setitem(sys.modules, 'gensim', None)
     with pytest.raises(ConfigError, match=r"pip install 'bioptimus-jax\[donor\]', or name a model") as error:
-        graft.check(run)
+        graft.check(run.config)
     assert '\n' not in str(error.value)
     named = known_donor(tmp_path, NEW)[0]
-    graft.check(Run(run.workdir, _with(run.config, donor=str(named)), quiet=True))
+    graft.check(_with(run.config, donor=str(named)))
 
 
 def _with(experiment: Experiment, **changes) -> Experiment:

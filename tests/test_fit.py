@@ -314,9 +314,9 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
         graft.external_inputs(lost.config)
     deep = make_run(tmp_path / 'deep', source, NEW, FOUND, **changes(fit_steps=3, fit_layer=3))
     with pytest.raises(ConfigError, match=r'fit_layer: 3, but .*source has 2 layers; give 1 to 2, or -1'):
-        graft.check(deep)
+        graft.check(deep.config)
     run = make_run(tmp_path / 'headless', source, NEW, FOUND, **changes(fit_steps=3, fit_cross_entropy=1))
-    graft.check(run)
+    graft.check(run.config)
     encoder = {name: values for name, values in source.parameters.items() if name != 'cls'}
     folder = tmp_path / 'headless' / 'source'
     assert tensors.has_head(folder)
@@ -326,7 +326,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
     assert not tensors.has_head(folder)
     assert tensors.load_folder(folder)[2]  # says the same, from the tensors
     with pytest.raises(ConfigError, match=r'fit_cross_entropy: 1 needs a masked-LM head, which .*source'):
-        graft.check(run)
+        graft.check(run.config)
     judging = tmp_path / 'judging'
     params = jax.tree.map(np.asarray, shape.initial_parameters(jax.random.key(0)))
     tensors.write_folder(judging, shape, params, tmp_path / 'headless' / 'tokenizer')

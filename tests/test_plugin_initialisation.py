@@ -101,7 +101,7 @@ def get_config(argument=''):
         ['surgery', *common, '--config.surgery.own.nearest.turn=-1'],
         ['surgery', *common, '--config.surgery.own.nearest.turn=2'],
         ['surgery', *common, '--config.surgery.own.similarity.turn=1'],
-        ['surgery', '--help'],
+        ['surgery', '--help-all'],
     ]
     out, errors = io.StringIO(), io.StringIO()
     with (

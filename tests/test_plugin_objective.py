@@ -28,8 +28,8 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
 from bioptimus_jax.rows.build import Rows
-from bioptimus_jax.run.execute import bring_up_to_date, execute
-from bioptimus_jax.run.fingerprint import check_inputs, check_settings
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -230,11 +230,11 @@ def test_memory_counts_what_it_adds(prepared):
 
 def test_its_own_settings_are_keys(trained, prepared):
     ours = opened(prepared, trained.workdir, objective__previous__near=1.0)  # what it is without
-    check_settings(ours, STAGES['pretrain'], replace=False)
+    StageOfRun(ours, STAGES['pretrain']).check_settings(replace=False)
     assert ours.config.objective['previous'].near == 1
     other = opened(prepared, trained.workdir, objective__previous__near=2.0)
     with pytest.raises(ConfigError, match=r'config\.objective\.previous\.near: 1\.0 -> 2\.0'):
-        check_settings(other, STAGES['pretrain'], replace=False)
+        StageOfRun(other, STAGES['pretrain']).check_settings(replace=False)
     for dotted, value, refusal in (
         ('objective__previous__near', '-1', r'config\.objective\.previous\.near: must be at least 0, got -1'),
         ('objective__previous__far', '1', r'config\.objective\.previous\.far: no such key'),
@@ -257,21 +257,20 @@ def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(
     file = added
     for text in (PREVIOUS + '\n\n# checked', PREVIOUS.replace('"""What may be set."""', '"""All."""')):
         file.write_text(text)
-        assert bring_up_to_date(trained, STAGES['pretrain']) == trained.manifest('pretrain')
+        assert execute(trained, STAGES['pretrain']) == trained.manifest('pretrain')
     file.write_text(PREVIOUS.replace('* self.settings.near', '* self.settings.near / 2'))
     refusal = r'other inputs \(inputs\.plug-in:objective previous: \w+… -> \w+…\); use another --workdir'
     with pytest.raises(ConfigError, match=refusal):
-        bring_up_to_date(trained, STAGES['pretrain'])
+        execute(trained, STAGES['pretrain'])
     with pytest.raises(ConfigError, match=refusal):  # before hours of earlier stages, and in a dry run
-        check_inputs(trained, STAGES['pretrain'], replace=False)
+        StageOfRun(trained, STAGES['pretrain']).check_inputs(replace=False)
     file.write_text(PREVIOUS)
     changed = dataclasses.make_dataclass('Settings', [('near', float, key(2.0, 'weight'))], frozen=True)
     monkeypatch.setattr(OBJECTIVES.load('previous'), 'Settings', changed)
     with pytest.raises(ConfigError, match=r'config\.objective\.previous\.near: 1\.0 -> 2\.0'):
-        check_settings(opened(prepared, trained.workdir), STAGES['pretrain'], replace=False)
-    check_settings(
-        opened(prepared, trained.workdir, objective__previous__near=1.0), STAGES['pretrain'], replace=False
-    )
+        StageOfRun(opened(prepared, trained.workdir), STAGES['pretrain']).check_settings(replace=False)
+    same = opened(prepared, trained.workdir, objective__previous__near=1.0)
+    StageOfRun(same, STAGES['pretrain']).check_settings(replace=False)
     used = experiment_of(trained.workdir)  # what comparisons go by
     assert used.objective['previous'].near == 1.0
 

@@ -280,7 +280,7 @@ def test_verbs_without_a_config_and_help_know_plug_ins(tmp_path):
     (made / 'bent.py').write_text(text)
     code = (
         'import sys; from bioptimus_jax.cli.main import main\n'
-        "print(main(['hello']), main(['pretrain', '--help']), 'jax' in sys.modules)"
+        "print(main(['hello']), main(['pretrain', '--help-all']), 'jax' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, '-c', code],

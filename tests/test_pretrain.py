@@ -57,7 +57,7 @@ from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.execute import execute
-from bioptimus_jax.run.fingerprint import check_ahead
+from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.scoring import frozen
@@ -513,7 +513,7 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
     named = {'finetune__folder': prepared / 'ner', 'evaluation__entities': 'vowels,'}
     run = Run(prepared / 'run', experiment(prepared, **named | changes), quiet=True)
     with pytest.raises((ConfigError, InputError), match=message):
-        check_ahead(run, STAGES['pretrain'])
+        StageOfRun(run, STAGES['pretrain']).check_ahead()
 
 
 @pytest.mark.parametrize('killed', ['in a phase', 'decided'])

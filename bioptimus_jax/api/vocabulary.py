@@ -30,6 +30,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
+from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import TOKENIZERS
 from bioptimus_jax.tokenizer.subwords import READY, Subwords
 from bioptimus_jax.vocab import agreement, frequency
@@ -130,7 +131,7 @@ def replace_vocabulary(
             'runtime.workers': 1,
         }
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
-        _check(run, source, known, bool(texts))
+        _check(run.config.surgery, source, known, bool(texts))
         surgery = run.config.surgery
         corpus = surgery.reads_contexts or surgery.reads_corpus
         for stage in (
@@ -209,8 +210,8 @@ def _positions(source: Path) -> int:
     return read_architecture(source).positions
 
 
-def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
-    surgery, old = run.config.surgery, subwords_of(source, source)
+def _check(surgery: Surgery, source: Path, known: Subwords, sentences: bool) -> None:
+    old = subwords_of(source, source)
     if surgery.initialisation.rows is None:
         raise ConfigError(f'strategy: {surgery.strategy} makes no rows for a new vocabulary; choose another')
     by_itself = surgery.initialisation.contexts or surgery.reads_corpus

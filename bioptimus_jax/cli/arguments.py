@@ -2,11 +2,12 @@
 
 import argparse
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax import __version__
-from bioptimus_jax.cli.command import all_verbs, described_keys
+from bioptimus_jax.cli.command import GROUPS, Verb, all_verbs, described_keys
 from bioptimus_jax.config.fields import meant, walk
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.schema import Experiment
@@ -61,24 +62,49 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f'{message}; see `{self.prog} --help`{near}')
 
 
+class _Help(argparse.Action):
+    """`--help` and `--help-all`: the keys of the configuration are described when they are asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, options: argparse.Namespace, *_: Any) -> None:
+        verb = parser.get_default('chosen')
+        if verb.keys:
+            name = parser.prog.split()[-1]
+            parser.epilog = described_keys(name, verb, self.const).replace('%', '%%')
+        parser.print_help()
+        parser.exit()
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line. What it finds wrong it raises as ConfigError."""
     plain = argparse.RawDescriptionHelpFormatter
-    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
+    verbs = all_verbs()
+    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, epilog=grouped(verbs), formatter_class=plain)
     parser.add_argument('-V', '--version', action='version', version=f'bioptimus {__version__}')
-    known = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')
-    for name, verb in all_verbs().items():
-        one = known.add_parser(
-            name,
-            help=verb.short.replace('%', '%%'),
-            description=verb.text,
-            epilog=described_keys(verb) if verb.keys else None,
-            formatter_class=plain,
-        )
+    known = parser.add_subparsers(
+        dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus', help='one of those below'
+    )
+    for name, verb in verbs.items():
+        one = known.add_parser(name, description=verb.text, add_help=False, formatter_class=plain)
+        one.add_argument('-h', '--help', action=_Help, nargs=0, const=False, help='show this help and exit')
+        if verb.keys:
+            what = 'the same with every key of the configuration that it reads'
+            one.add_argument('--help-all', action=_Help, nargs=0, const=True, help=what)
         for flag, settings in verb.flags:
             one.add_argument(flag, **settings)
         one.set_defaults(chosen=verb)
     return parser
+
+
+def grouped(verbs: Mapping[str, Verb]) -> str:
+    """Every verb with its line, in groups."""
+    lines = []
+    for group, what in GROUPS.items():
+        members = {name: verb for name, verb in verbs.items() if verb.group == group}
+        lines += [f'{group}: {what}'] if members else []
+        for name, verb in members.items():
+            lines += textwrap.wrap(verb.short, 96, initial_indent=f'  {name:<13}', subsequent_indent=15 * ' ')
+        lines += [''] * bool(members)
+    return '\n'.join(lines).rstrip().replace('%', '%%')
 
 
 def check_flags(arguments: Sequence[str]) -> None:
@@ -94,7 +120,8 @@ def check_flags(arguments: Sequence[str]) -> None:
     before = rest[: rest.index('--') if '--' in rest else None]
     for given in before:
         flag = given.partition('=')[0]
-        named = any(one.startswith(flag) for one in ('--help', *flags))  # argparse takes beginnings
+        every = ('--help', *('--help-all',) * bool(verb.keys), *flags)
+        named = any(one.startswith(flag) for one in every)  # argparse takes beginnings
         if flag.startswith('--') and not named:
             said = _meant_flag(name, flag.removeprefix('--'), list(flags), words) or meant(flag, flags)
             raise ConfigError(f'{name} has no {flag}; see `bioptimus {name} --help`{said}')

@@ -23,6 +23,7 @@ from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.settled import require_settled
 from bioptimus_jax.pretrain.config import PAPER_PHASES
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.run import processes
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -36,6 +37,17 @@ Flag: TypeAlias = tuple[str, dict[str, Any]]
 OF_A_RUN = keys('runtime', 'base_run distributed lost_after_seconds staging push_seconds')
 """Keys that every verb reads which works in a run folder."""
 VERBS = Plugins('bioptimus_jax.cli.verbs', 'VERB', more='bioptimus_jax.lab.verbs')
+START, USE, BEFORE, LABORATORY, OF_STAGES = 'Start', 'Use', 'Before', 'Laboratory', 'Stages'
+GROUPS = {
+    START: 'from nothing to a first model',
+    USE: 'with a model, or with what was made',
+    BEFORE: 'what a run would take and see',
+    LABORATORY: 'for research: comparisons over many runs, public sets, measurements',
+    OF_STAGES: 'one at a time, as `run` does them all',
+}
+"""Groups of verbs, in the order of `--help`, and what each is for; the first two are what most people need."""
+MOST_SHOWN = 10
+"""Keys of a verb that `--help` shows; `--help-all` shows all of them."""
 DETERMINISTIC = '--xla_gpu_deterministic_ops=true'
 
 
@@ -89,7 +101,8 @@ def as_json(value: Any) -> Any:
 class Verb:
     """`short` is its line among all verbs, `text` its help.
 
-    `keys` are the sections and keys of the configuration that it reads; None: it takes no `--config.KEY=VALUE`.
+    `group` is one of GROUPS. `keys` are the sections and keys of the configuration that it reads; None: it takes no
+    `--config.KEY=VALUE`.
     `call` raises ConfigError, InputError or Stopped.
     """
 
@@ -98,6 +111,7 @@ class Verb:
     flags: Sequence[Flag]
     call: Callable[[Command], object]
     keys: tuple[str, ...] | None = None
+    group: str = LABORATORY
     every: bool = False
     """Whether it also reads the keys of all stages."""
 
@@ -129,8 +143,14 @@ def stage_keys(stage: Stage) -> tuple[str, ...]:
 
 def stage_verb(stage: Stage) -> Verb:
     """The verb of a stage that has no flags of its own."""
+    group = USE if stage.name == 'finetune' else OF_STAGES
     return Verb(
-        stage.summary, stage_text(stage), run_flags(), lambda c: make_stage(c, stage), stage_keys(stage)
+        stage.summary,
+        stage_text(stage),
+        run_flags(),
+        lambda c: make_stage(c, stage),
+        stage_keys(stage),
+        group,
     )
 
 
@@ -286,14 +306,33 @@ def keys_of(verb: Verb) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
     return ((name, value, metadata) for name, value, metadata in every if f'{name}.'.startswith(read))
 
 
-def described_keys(verb: Verb) -> str:
-    """The keys that a verb reads, with defaults and the values that are allowed."""
-    lines = ['keys (--config.KEY=VALUE), with their defaults:']
+def described_keys(name: str, verb: Verb, every: bool) -> str:
+    """The keys that a verb reads, with defaults and the values that are allowed.
+
+    `every`: all of them; otherwise at most MOST_SHOWN, which many users set.
+    """
     later_phases = tuple(f'phase.{name}.' for name in list(PAPER_PHASES)[1:])  # have the first one's keys
-    for name, value, metadata in keys_of(verb):
-        if name.startswith(later_phases):
-            continue
-        lines += [f'  {name} = {value!r}', f'      {metadata["doc"]}']
+    known = [one for one in keys_of(verb) if not one[0].startswith(later_phases)]
+    shown = known if every or len(known) <= MOST_SHOWN else _common(verb, known)
+    left = len(known) - len(shown)
+    lines = [f'{"" if left else "all "}keys (--config.KEY=VALUE), with their defaults:']
+    for key, value, metadata in shown:
+        lines += [f'  {key} = {value!r}', f'      {metadata["doc"]}']
         lines += [f'      {said}' for said in filter(None, [allowed(metadata)])]
-    more = ['', 'and the keys of every stage that it runs: `bioptimus STAGE --help`'] * verb.every
+    more = ['', f'and {numbered(left, "more key")}: `bioptimus {name} --help-all`'] * bool(left)
+    more += ['', 'and the keys of every stage that it runs: `bioptimus STAGE --help`'] * verb.every
     return '\n'.join([*lines, *more])
+
+
+def _common(
+    verb: Verb, known: Iterable[tuple[str, Any, Mapping[str, Any]]]
+) -> list[tuple[str, Any, Mapping]]:
+    """The keys that many users set, of at most MOST_SHOWN those that the verb names first."""
+    read = [f'{one}.' for one in verb.keys or ()]
+    common = [one for one in known if one[2].get('common')]
+
+    def place(one: tuple[str, Any, Mapping[str, Any]]) -> int:
+        return next(at for at, start in enumerate(read) if f'{one[0]}.'.startswith(start))
+
+    first = sorted(common, key=place)[:MOST_SHOWN]
+    return [one for one in common if one in first]

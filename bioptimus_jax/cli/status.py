@@ -18,7 +18,7 @@ from bioptimus_jax.progress.console import clock, in_units, numbered
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Column, Table, missing
-from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held
@@ -124,7 +124,7 @@ def _pretraining(run: Run) -> dict[str, Any] | None:
 
 def _cells(run: Run) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
-    manifest, folder = run.manifest('finetune'), stage_folder(run, 'finetune')
+    manifest, folder = run.manifest('finetune'), run.stage_folder('finetune')
     asked = manifest or read_claim(folder) or Claim(config={})
     settings, done = _settings(asked), sum(1 for _ in folder.glob(CELLS))
     if settings.halving or settings.tuned_on:

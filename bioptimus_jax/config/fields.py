@@ -62,13 +62,19 @@ def key(
     high: float | None = None,
     path: bool = False,
     active_if: tuple[str, Container] | None = None,
+    common: bool = False,
 ) -> Any:
     """A key: its default, what it means, the values allowed, and whether it holds a path.
 
-    `active_if`: another key, and with which of its values this one decides a result.
+    `active_if`: another key, and with which of its values this one decides a result. `common`: whether many users set
+    it, so that `--help` shows it.
     """
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, active_if=active_if)
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, active_if=active_if, common=common)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+common_key = functools.partial(key, common=True)
+"""A key that many users set."""
 
 
 def section(record: type) -> Any:

@@ -30,7 +30,7 @@ from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, SiftedFi
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
@@ -70,7 +70,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
     verdicts = resolve(run.console, settings, parts, run.scratch('corpus'))
-    _say_forms(run, parts, verdicts)
+    _say_forms(run.console, parts, verdicts)
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     counts = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, counts)
@@ -134,14 +134,14 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[SiftedFile], list[Broken]]:
     return parts, broken
 
 
-def _say_forms(run: Run[HasCorpus], parts: Sequence[SiftedFile], verdicts: Verdicts) -> None:
+def _say_forms(console: Console, parts: Sequence[SiftedFile], verdicts: Verdicts) -> None:
     """Say how files were read where their form leaves a choice, one line for all that were read alike."""
     files: dict[str, list[str]] = {}
     for part, row in _rows(_left_out(parts, verdicts, 'form'), ('note',)):
         files.setdefault(row['note'], []).append(part.source)
     for note, names in files.items():
         more = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
-        run.console.say(f'corpus: {names[0]}{more}: {note}')
+        console.say(f'corpus: {names[0]}{more}: {note}')
 
 
 def _require_whole(broken: Sequence[Broken], files: int) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED
-from bioptimus_jax.config.fields import key, section
+from bioptimus_jax.config.fields import common_key, key, section
 from bioptimus_jax.hosts.config import Configuration
 
 MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
@@ -48,13 +48,13 @@ class Near:
 class Corpus:
     """Documents: what is read, what is left out, what is held out."""
 
-    inputs: tuple[str, ...] = key(
+    inputs: tuple[str, ...] = common_key(
         (),
         'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or '
         'hf://datasets/...; files of a pattern by the numbers in their names; updates of PubMed, PMC last',
         path=True,
     )
-    text_fields: tuple[str, ...] = key(
+    text_fields: tuple[str, ...] = common_key(
         ('title', 'abstract'), '.jsonl, .json, .parquet, .arrow, tables with names: joined by line breaks'
     )
     id_field: str = key(
@@ -70,7 +70,7 @@ class Corpus:
         "(CO2, 10(-3)), as PubMed's abstracts have it, or all (CO(2), 10(-3))",
         one_of=('none', 'numbers', 'all'),
     )
-    published_before: str = key(
+    published_before: str = common_key(
         '',
         'PubMed, PMC: YYYY-MM-DD; what is not surely from before is left out: later, undated, or dated too vaguely '
         '(paper: 2023-01-01)',
@@ -109,15 +109,21 @@ class Corpus:
         200, '.txt, .tsv, .csv without names: paragraphs are joined up to this many words', low=1
     )
     encoding: str = key('utf-8', 'encoding of text files', one_of=('utf-8', 'latin-1'))
-    min_words: int = key(
+    min_words: int = common_key(
         5, 'shorter documents are left out; of scripts without blanks each letter is a word', low=1
     )
     max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
-    languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
+    languages: tuple[str, ...] = common_key(
+        (), 'codes as en, de: documents in others are left out; empty: none'
+    )
     near: Near = section(Near)
-    max_words: int = key(0, 'a random choice of documents with this many words (paper: 1.8e9); 0: all', low=0)
+    max_words: int = common_key(
+        0, 'a random choice of documents with this many words (paper: 1.8e9); 0: all', low=0
+    )
     choice_seed: int = key(0, 'seed of that choice', low=0, high=LARGEST_SEED)
-    heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
+    heldout_fraction: float = common_key(
+        0.01, 'share of documents held out, by hash of the id', low=0, high=0.5
+    )
     shards: int = key(
         0,
         'ArrayRecord shards of the training split; 0: four, or one for 100,000 documents',

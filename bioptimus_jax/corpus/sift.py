@@ -26,7 +26,6 @@ from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile, ConfigError
 from bioptimus_jax.hosts.workers import versions_of_packages
-from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.text.words import count_words
@@ -269,9 +268,9 @@ def language(text: str) -> str:
     return py3langid.classify(text)[0]
 
 
-def check(run: Run[HasCorpus]) -> None:
+def check(experiment: HasCorpus) -> None:
     """Raise ConfigError for a language that no text can be in."""
-    if not (asked := run.config.corpus.languages):
+    if not (asked := experiment.corpus.languages):
         return
     import py3langid
 

@@ -13,7 +13,16 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.analysis.config import Analysis
 from bioptimus_jax.config.bounds import LARGEST_SEED
-from bioptimus_jax.config.fields import as_config, key, named, put, record_from, require_installed, section
+from bioptimus_jax.config.fields import (
+    as_config,
+    common_key,
+    key,
+    named,
+    put,
+    record_from,
+    require_installed,
+    section,
+)
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.checks import inconsistencies, unset_variables
@@ -45,7 +54,7 @@ class Experiment:
         tuple('corpus vocab contexts surgery rows pretrain export finetune analyze report'.split()),
         'what `run` does, in this order',
     )
-    phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
+    phases: tuple[str, ...] = common_key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
     phase: Mapping[str, Phase] = named(lambda name: Phase, PAPER_PHASES)
     corpora: Mapping[str, Corpora] = named(lambda name: Corpora, {})
     source: Source = section(Source)

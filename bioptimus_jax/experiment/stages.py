@@ -6,12 +6,13 @@ from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import own_models
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
-from bioptimus_jax.run.fingerprint import check_ahead, check_bases, check_inputs, check_settings
-from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.fingerprint import StageOfRun, check_bases
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import find_flaws, read_claim, require_whole
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_held
@@ -22,20 +23,21 @@ def _late(module: str, function: str) -> Callable[..., Any]:
     return lambda *given: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(*given)
 
 
-def _surgery_needs(run: Run) -> tuple[str, ...]:
+def _of_settings(module: str, function: str) -> Callable[[Run], None]:
+    """The same for a check that reads the configuration alone."""
+    check = _late(module, function)
+    return lambda run: check(run.config)
+
+
+def _surgery_needs(experiment: Experiment) -> tuple[str, ...]:
     """Contexts and corpus where the initialisation reads them."""
-    surgery = run.config.surgery
+    surgery = experiment.surgery
     return ('vocab', *('corpus',) * surgery.reads_corpus, *('contexts',) * surgery.reads_contexts)
 
 
-def _export_needs(run: Run) -> tuple[str, ...]:
-    """Phases that have ended can be exported while pre-training goes on."""
-    return ('vocab', 'surgery', 'pretrain') if run.manifest('pretrain') else ('vocab', 'surgery')
-
-
-def _finetune_needs(run: Run) -> tuple[str, ...]:
+def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
     """What the models come from: phases from export, step 0 from surgery, folders from nowhere."""
-    own = own_models(run.config)
+    own = own_models(experiment)
     if not own:
         return ()
     return ('vocab', 'surgery') if own == [INITIAL] else ('vocab', 'surgery', 'export')
@@ -60,10 +62,10 @@ STAGES: dict[str, Stage] = {
             'config.corpus.inputs, config.corpus.audit.folder',
             'corpus/documents (ArrayRecord), audit.jsonl, bad_records.jsonl, broken_files.jsonl',
             ('corpus',),
-            lambda run: (),
+            lambda experiment: (),
             _late('corpus.build', 'build'),
             _late('corpus.build', 'external_inputs'),
-            check=_late('corpus.sift', 'check'),
+            check=_of_settings('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
             format=3,  # which version of a record stands, what is the same text, what is a word, what an article says
             also_reads=WORKERS,
@@ -74,10 +76,10 @@ STAGES: dict[str, Stage] = {
             "corpus/, the source's vocabulary, config.vocab.general",
             'vocab/tokenizer.json and the like, new_tokens.txt, comparison.json, words.parquet, frequency.json',
             ('vocab',),
-            lambda run: ('corpus',),
+            lambda experiment: ('corpus',),
             _late('vocab.build', 'build'),
             _late('vocab.build', 'external_inputs'),
-            check=_late('vocab.build', 'check'),
+            check=_of_settings('vocab.build', 'check'),
             memory='lower config.vocab.sample_words or config.runtime.workers',
             also_reads=('source', 'model.max_positions', 'surgery.strategy', *WORKERS),
         ),
@@ -87,7 +89,7 @@ STAGES: dict[str, Stage] = {
             'corpus/, vocab/',
             'contexts/sentences.parquet, occurrences.parquet',
             ('seed', 'contexts'),
-            lambda run: ('corpus', 'vocab'),
+            lambda experiment: ('corpus', 'vocab'),
             _late('vocab.contexts', 'build'),
             memory='lower config.contexts.per_token or config.runtime.workers',
             also_reads=WORKERS,
@@ -101,7 +103,7 @@ STAGES: dict[str, Stage] = {
             _surgery_needs,
             _late('surgery.graft', 'build'),
             _late('surgery.graft', 'external_inputs'),
-            check=_late('surgery.graft', 'check'),
+            check=_of_settings('surgery.graft', 'check'),
             memory='lower config.surgery.batch_pieces',
             also_reads=(
                 *('source', 'rows.layout', 'rows.max_document_pieces', 'runtime.deterministic', *TRACKED),
@@ -114,7 +116,7 @@ STAGES: dict[str, Stage] = {
             'corpus/, vocab/',
             'rows/train, rows/heldout (.npy)',
             ('rows',),
-            lambda run: ('corpus', 'vocab'),
+            lambda experiment: ('corpus', 'vocab'),
             _late('rows.build', 'build'),
             memory='lower config.rows.block_documents or config.runtime.workers',
             also_reads=WORKERS,
@@ -125,7 +127,7 @@ STAGES: dict[str, Stage] = {
             'surgery/, rows/, config.curriculum.probe and texts, the sets of config.evaluation.entities',
             'pretrain/checkpoints, curriculum.json, difficulty.json, metrics.jsonl',
             ('seed', 'phases', 'phase', 'curriculum', 'pretrain', 'objective', 'evaluation'),
-            lambda run: ('surgery', 'rows'),
+            lambda experiment: ('surgery', 'rows'),
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),
             changeable_keys=('.duration', 'config.phases'),
@@ -150,8 +152,9 @@ STAGES: dict[str, Stage] = {
             'pretrain/, vocab/',
             'export/PHASE, export/PHASE@PERCENT',
             (),
-            _export_needs,
+            lambda experiment: ('vocab', 'surgery'),
             _late('export.build', 'build'),
+            reads_if_done=('pretrain',),  # phases that have ended can be exported while pre-training goes on
             changeable_keys=('inputs.pretrain',),
             also_reads=('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
         ),
@@ -188,7 +191,7 @@ STAGES: dict[str, Stage] = {
             'analyze/cloze.json, geometry.json, points.json, new_tokens.json, bad_tokens.txt, entities.json, '
             'frozen.json, snapshots.json',
             ('analysis', 'evaluation', 'rows'),
-            lambda run: ('corpus', 'vocab', 'surgery', 'export'),
+            lambda experiment: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
             changeable_keys=('inputs.export',),
@@ -202,7 +205,7 @@ STAGES: dict[str, Stage] = {
             'everything that is there',
             'report/index.html, tables.md, csv/TABLE.csv, figures/FIGURE.svg, cards/MODEL.md (model cards with scores)',
             (),
-            lambda run: (),
+            lambda experiment: (),
             _late('report.page', 'build'),
             always=True,
         ),
@@ -228,28 +231,30 @@ def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
     _check_all(run, replace)
     found: dict[str, str] = {}
     for name in run.config.stages:
-        found[name] = _foreseen(run, STAGES[name], replace)
-        remade = [n for n in STAGES[name].needs(run) if found.get(n, DONE) != DONE]
+        stage = StageOfRun(run, STAGES[name])
+        found[name] = _foreseen(stage, replace)
+        remade = [n for n in stage.needs() if found.get(n, DONE) != DONE]
         if remade and found[name] == DONE:
             found[name] = f'{DONE}, if {remade[0]} is then what it was'
     return found
 
 
-def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
+def _foreseen(own: StageOfRun, replace: bool) -> str:
+    run, stage = own.run, own.stage
     if is_held(run.lock(stage.name)):
         return 'another process is working on it'
     if stage.always:
         return 'is rebuilt each time'
     manifest = run.manifest(stage.name)
-    if not manifest and not read_claim(run.workdir / stage.name):
+    if not manifest and not read_claim(own.folder):
         return f'would begin{", unless a base run has it" * bool(run.config.runtime.base_run)}'
     try:
-        changes = check_settings(run, stage, replace=False)
-        seen = check_inputs(run, stage, replace=False)
-        place = stage_folder(run, stage.name)
+        changes = own.check_settings(replace=False)
+        seen = own.check_inputs(replace=False)
+        place = run.stage_folder(stage.name)
         flaws = find_flaws(place, manifest or Manifest(), None)
         # What is missing is made again here, and in no other run.
-        if flaws.changed or place != run.workdir / stage.name:
+        if flaws.changed or place != own.folder:
             require_whole(place, flaws)
     except (ConfigError, InputError):
         if not replace:
@@ -274,15 +279,15 @@ def _check_all(run: Run, replace: bool) -> None:
             raise ConfigError(
                 f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}{meant(name, STAGES)}'
             )
-        stage = STAGES[name]
-        for needed in stage.needs(run):
+        for needed in StageOfRun(run, STAGES[name]).needs():
             if needed not in before and not run.manifest(needed):
                 raise ConfigError(
                     f'config.stages: {name} needs {needed}, which is not done and does not come before it; name it'
                 )
         before.append(name)
-    for name in run.config.stages:
-        if check_settings(run, STAGES[name], replace) or replace or not run.manifest(name):
-            check_ahead(run, STAGES[name])
-    for name in run.config.stages:
-        check_inputs(run, STAGES[name], replace)
+    stages = [StageOfRun(run, STAGES[name]) for name in run.config.stages]
+    for own in stages:
+        if own.check_settings(replace) or replace or not run.manifest(own.stage.name):
+            own.check_ahead()
+    for own in stages:
+        own.check_inputs(replace)

@@ -26,7 +26,7 @@ from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import planned_objective
-from bioptimus_jax.run.folder import Run, lost_metrics
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
 
@@ -52,7 +52,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     architecture = read_architecture(initial)
     texts = _heldout_texts(run.folder('corpus')) if run.manifest('corpus') else []
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
-    if lost := lost_metrics(run, 'pretrain'):
+    if lost := run.lost_metrics('pretrain'):
         run.console.say(f'export: {lost}: the losses on the model cards may be wrong')
     gates: dict[str, Any] = {}
     for phase in finished:
@@ -91,11 +91,13 @@ def _exported(
     about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
     if beside := [suffix for suffix in models if suffix]:
         about['beside'] = beside
-    threads, measured = run.config.runtime.torch_threads, {}
+    threads, measured, history = run.config.runtime.torch_threads, {}, card.History.of(run)
     untouched, _ = untouched_in(initial, models[''][0])
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
         name, own = f'{phase}{suffix}', {} if suffix else untouched
-        found = export(folder / name, *models[suffix], initial, texts, about, own, threads=threads, run=run)
+        found = export(
+            folder / name, *models[suffix], initial, texts, about, own, threads=threads, history=history
+        )
         run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
         measured[name] = found
     return measured
@@ -111,11 +113,11 @@ def export(
     untouched: Mapping[str, np.ndarray] = NOTHING,
     *,
     threads: int = 1,
-    run: Run[HasTraining] | None = None,
+    history: card.History | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
-    `untouched`: tensors of the source beside the parameters. `run`: whose records the card tells.
+    `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
@@ -123,7 +125,7 @@ def export(
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / CARD) as file:
-            file.write(card.model_card(run, about.get('phase', ''), architecture, told, folder=hidden))
+            file.write(card.model_card(history, about.get('phase', ''), architecture, told, folder=hidden))
         sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())

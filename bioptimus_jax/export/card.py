@@ -5,7 +5,6 @@ scores that come later leave the export as it is. `bioptimus report` writes the 
 """
 
 import contextlib
-import copy
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -24,9 +23,10 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
-from bioptimus_jax.run.folder import Run, stage_folder, stage_metrics
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import TOKENIZERS
@@ -93,8 +93,45 @@ PURPOSES = {
 """Purposes of models, by `Architecture.purpose`."""
 
 
+@dataclasses.dataclass(frozen=True)
+class History:
+    """What a card tells of a run: how it was made, also where something else is asked for since.
+
+    `placed`: the phases as they were trained. `ends`: phase or snapshot -> its step. `losses`: step -> held-out loss.
+    """
+
+    config: HasTraining
+    corpus: Manifest = Manifest()
+    vocab: Manifest = Manifest()
+    surgery: Manifest = Manifest()
+    placed: Sequence[PlacedPhase] = ()
+    ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    losses: Mapping[int, float] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run[HasTraining]) -> 'History':
+        """The history of a run as its records tell it; what is damaged counts as not on record."""
+
+        def manifest(stage: str) -> Manifest:
+            with contextlib.suppress(InputError):
+                return run.manifest(stage) or Manifest()
+            return Manifest()
+
+        folder = run.stage_folder('pretrain')
+        evaluations = Evaluation.among(run.stage_metrics('pretrain'))
+        return cls(
+            run.config.recorded_by(run.manifest),
+            manifest('corpus'),
+            manifest('vocab'),
+            manifest('surgery'),
+            curriculum.read_phases(folder),
+            curriculum.recorded_phases(folder),
+            {e.step: e.loss for e in evaluations},
+        )
+
+
 def model_card(
-    run: Run[HasTraining] | None,
+    history: History | None,
     name: str,
     architecture: Architecture,
     about: Mapping[str, Any],
@@ -103,17 +140,14 @@ def model_card(
 ) -> str:
     """The card of phase or snapshot `name`, front matter and text.
 
-    `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known. `folder`:
+    `about`: what export.json says. `history` None: a folder that belongs to no run. `folder`:
     of the model, for an example that its tokenizer can read.
     """
-    if run:  # a card tells how it was made, also where something else is asked for since
-        made, run = run.config.recorded_by(run.manifest), copy.copy(run)
-        run.config = made
+    config = history.config if history else None
     # A source has given a model from scratch at most its tokenizer.
-    adapted = run is not None and run.config.surgery.initialisation.source
-    source = _source(run.config.source) if run and adapted else {}
-    purpose, from_scratch = PURPOSES[architecture.purpose], run is not None and not source
-    languages = (run and list(run.config.corpus.languages)) or source.get('language')
+    source = _source(config.source) if config and config.surgery.initialisation.source else {}
+    purpose, from_scratch = PURPOSES[architecture.purpose], config is not None and not source
+    languages = (config and list(config.corpus.languages)) or source.get('language')
     data = ModelCardData(
         # Scores alone need a name: huggingface_hub refuses them without one.
         model_name=f'{architecture.title}, phase {name}' if scores else None,
@@ -121,9 +155,9 @@ def model_card(
         license=source.get('license'),
         library_name='transformers',
         pipeline_tag=purpose.pipeline,
-        tags=[architecture.model_type, purpose.tag, *_tags(run, from_scratch)],
+        tags=[architecture.model_type, purpose.tag, *_tags(config, from_scratch)],
         base_model=source.get('base_model'),
-        datasets=_datasets(_manifest(run, 'corpus')),
+        datasets=_datasets(history.corpus) if history else None,
         widget=_widget(purpose, folder),
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
@@ -135,17 +169,17 @@ def model_card(
         f'with [the method of BIOptimus]({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
         f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
-        f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
-        _curriculum(run, name),
+        f'## How it was made\n\n{_bullets(_made(history, source, architecture))}',
+        _curriculum(history, name),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(run, source, run is None or bool(languages), scores, purpose))}',
+        f'## Limits\n\n{_bullets(_limits(config, source, config is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
 
 
-def _tags(run: Run[HasTraining] | None, from_scratch: bool) -> list[str]:
+def _tags(config: HasTraining | None, from_scratch: bool) -> list[str]:
     """The tags that hold: one phase is no curriculum, and what begins at random is not adapted."""
-    lacking = [TAGS[0]] * (run is not None and len(run.config.phases) == 1) + [TAGS[1]] * from_scratch
+    lacking = [TAGS[0]] * (config is not None and len(config.phases) == 1) + [TAGS[1]] * from_scratch
     return [tag for tag in TAGS if tag not in lacking]
 
 
@@ -234,12 +268,12 @@ def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
-    if run is None:
+def _made(history: History | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
+    if history is None:
         return ['Not on record']
-    surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
-    lines = [_of_source(source, surgery, architecture)]
-    if corpus := _manifest(run, 'corpus').counts:
+    config = history.config
+    lines = [_of_source(source, history.surgery, architecture)]
+    if corpus := history.corpus.counts:
         texts = corpus.get('words', {})
         kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.get('kinds', {}).items())
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
@@ -249,20 +283,18 @@ def _made(run: Run[HasTraining] | None, source: Mapping[str, Any], architecture:
             f'{"; the documents contain " + kinds if kinds else ""}'
         )
         lines.append(_audit(corpus))
-    if kept := vocab.counts:
+    if kept := history.vocab.counts:
         shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
-        kind = type(TOKENIZERS.load(run.config.vocab.tokenizer)).__name__
-        lines.append(
-            f'Vocabulary: {run.config.vocab.kind}, {kind}, {architecture.vocab_size:,} tokens{shared}'
-        )
-    made = surgery.counts
+        kind = type(TOKENIZERS.load(config.vocab.tokenizer)).__name__
+        lines.append(f'Vocabulary: {config.vocab.kind}, {kind}, {architecture.vocab_size:,} tokens{shared}')
+    made = history.surgery.counts
     if made.get('synthesised'):
         lines.append(
             f'New embedding rows: {made["strategy"]}, {numbered(made["copied"], "row")} copied, '
-            f'{made["synthesised"]:,} made{_of_rows(run.config.surgery)}; '
+            f'{made["synthesised"]:,} made{_of_rows(config.surgery)}; '
             f'{sum(made.get("fallbacks", {}).values()):,} by a fallback'
         )
-    lines.append(_training(run.config))
+    lines.append(_training(config))
     return lines
 
 
@@ -311,35 +343,31 @@ def _audit(corpus: Mapping[str, Any]) -> str:
     )
 
 
-def _curriculum(run: Run[HasTraining] | None, name: str) -> str:
+def _curriculum(history: History | None, name: str) -> str:
     """Phases up to this model with steps and held-out loss; later ones are not its history."""
-    if run is None:
+    if history is None or not history.placed:
         return ''
-    folder, records = stage_folder(run, 'pretrain'), stage_metrics(run, 'pretrain')
-    placed, ends = curriculum.read_phases(folder), curriculum.recorded_phases(folder)
-    if not placed:
-        return ''
-    own = ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
+    config, placed, losses = history.config, history.placed, history.losses
+    own = history.ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
     lines = [
         '## Curriculum\n',
         '| phase | objective | masked | rate | [MASK]-random-same | steps until | held-out loss |',
         '|---|---|---|--:|--:|--:|--:|',
     ]
-    losses = {e.step: e.loss for e in Evaluation.among(records)}
     if 0 in losses:
         lines.append(f'| step 0 | | | | | 0 | {losses[0]:.3f} |')
     objectives = []
     for phase in placed:
-        if phase.start >= own or phase.name not in run.config.phase:
+        if phase.start >= own or phase.name not in config.phase:
             continue
-        stop, objective = min(phase.stop, own), run.config.objective_in(phase.name)
+        stop, objective = min(phase.stop, own), config.objective_in(phase.name)
         objectives.append(objective)
-        masking = masking_of(run.config, phase.name) or ('—', '—', '—')
+        masking = masking_of(config, phase.name) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
         lines.append(f'| {phase.name} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
-    told = '. '.join(objective_in_words(run.config, objective) for objective in dict.fromkeys(objectives))
+    told = '. '.join(objective_in_words(config, objective) for objective in dict.fromkeys(objectives))
     lines.append(f'\nObjective {told}.' if told else '')
-    lines.append(f'Held-out loss: {heldout_loss_of(run.config)}, on documents never trained on.\n')
+    lines.append(f'Held-out loss: {heldout_loss_of(config)}, on documents never trained on.\n')
     return '\n'.join(lines)
 
 
@@ -351,7 +379,7 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 
 def _limits(
-    run: Run[HasTraining] | None,
+    config: HasTraining | None,
     source: Mapping[str, Any],
     has_language: bool,
     scores: Sequence[EvalResult],
@@ -364,7 +392,7 @@ def _limits(
     )
     biases = 'It has learned whatever biases the texts have; they were not measured'
     lines = [f'It {purpose.does}', biases, of_scores]
-    if run and all(objective_of(run.config, name).causal for name in run.config.trained_objectives):
+    if config and all(objective_of(config, name).causal for name in config.trained_objectives):
         lines.append('No phase has trained it to fill in masked words, but to go on with a text')
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
@@ -375,9 +403,3 @@ def _limits(
 
 def _bullets(lines: Sequence[str]) -> str:
     return ''.join(f'- {line}\n' for line in lines)
-
-
-def _manifest(run: Run[HasTraining] | None, stage: str) -> Manifest:
-    with contextlib.suppress(InputError):
-        return (run.manifest(stage) if run else None) or Manifest()
-    return Manifest()

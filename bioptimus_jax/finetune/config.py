@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
-from bioptimus_jax.config.fields import key, meant, named
+from bioptimus_jax.config.fields import common_key, key, meant, named
 from bioptimus_jax.config.plugins import LazyText, Plugins
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, phase_of
@@ -24,15 +24,15 @@ NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings', 'word_column', 'tag_colu
 class Finetune:
     """Fine-tuning for entities, classes and similarity (paper, Table 9; Gu et al. 2021; Tinn et al., sections 3-4)."""
 
-    folder: str = key(
+    folder: str = common_key(
         '', 'sets: NAME/{train,devel,test}.tsv; of entities in any scheme, BRAT or PubTator', path=True
     )
-    datasets: tuple[str, ...] = key(
+    datasets: tuple[str, ...] = common_key(
         (),
         'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
     )
-    task: str = key(
+    task: str = common_key(
         'entities', 'the task of sets without a record in sets/: a file of finetune/tasks', one_of=TASKS
     )
     word_column: str = key(
@@ -41,12 +41,12 @@ class Finetune:
         'its name in a header; empty: found from what columns hold',
     )
     tag_column: str = key('', 'column of the tag, in the same way')
-    models: tuple[str, ...] = key(
+    models: tuple[str, ...] = common_key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
         'NAME=/models/a; empty: every phase',
     )
-    seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
+    seeds: tuple[int, ...] = common_key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     settings: tuple[str, ...] = key(
         (STANDARD,), 'names of `setting`, tried with all models, sets, seeds; standard: the keys below'
     )
@@ -70,11 +70,13 @@ class Finetune:
         (),
         'models that choose one setting for each set and all models (BLURB); empty: each model has its own',
     )
-    epochs: int = key(
+    epochs: int = common_key(
         5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
     )
-    batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
-    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1)
+    batch_sentences: int = common_key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
+    learning_rate: float = common_key(
+        2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1
+    )
     head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: same', low=0, high=1)
     warmup_fraction: float = key(
         0.1, 'share of the steps with a rising rate, in the slanted triangular schedule', low=0, high=1
@@ -131,10 +133,12 @@ class Finetune:
         False,
         'train on devel too, once setting and epochs are chosen (Tinn et al., BIOSSES); then the last epoch is scored',
     )
-    max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
+    max_pieces: int = common_key(
+        128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW
+    )
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
-    keep: str = key(
+    keep: str = common_key(
         'none',
         'fine-tuned models with a linear head that are kept, for transformers, in seed-N/model: the seed that is '
         'best on devel, or all',

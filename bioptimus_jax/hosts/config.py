@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self
 
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import Names
 from bioptimus_jax.progress.tracker import TRACKERS
 from bioptimus_jax.records.manifests import Manifest
@@ -19,7 +19,7 @@ class Runtime:
     base_run: tuple[str, ...] = key(
         (), 'runs, or folders of runs, whose finished stages are used if they match', path=True
     )
-    devices: int = key(0, 'accelerators used for training; 0: all', low=0)
+    devices: int = common_key(0, 'accelerators used for training; 0: all', low=0)
     distributed: str = key(
         '', 'several processes: auto (SLURM, TPU, Open MPI 4, Kubernetes), or HOST:PORT,PROCESSES,INDEX'
     )
@@ -40,7 +40,7 @@ class Runtime:
     )
     scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
-    workers: int = key(
+    workers: int = common_key(
         0,
         'processes of corpus, vocab, contexts, rows, and cores of fine-tuning; 0: all cores',
         low=0,

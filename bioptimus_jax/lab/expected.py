@@ -19,7 +19,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.finished import FinishedModel, read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import Task, task_of
-from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
@@ -160,7 +160,7 @@ def _vocabulary(model: FinishedModel) -> Subwords:
     """The vocabulary of a fine-tuned model: of a phase of its run, or of the folder that its name says."""
     folder = Path(model.folder)
     run = next((p.parent for p in (folder, *folder.parents) if p.name == 'finetune'), folder)
-    exported = stage_folder(Run(run, Experiment(), quiet=True), 'export') / model.name
+    exported = Run(run, Experiment(), quiet=True).stage_folder('export') / model.name
     for place in (exported, Path(model.name)):
         if place.is_dir():
             return load_subwords(place)

@@ -28,7 +28,7 @@ from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import RECORDS, record_of
 from bioptimus_jax.run.execute import execute
-from bioptimus_jax.run.fingerprint import check_settings, fingerprint
+from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import alone, atomic, digest, write_jsonl
 
@@ -227,7 +227,9 @@ class Sweep:
         for arm in by_round:
             if surgery.name in arm.run.config.stages and not arm.finished:
                 with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
-                    groups.setdefault(digest(fingerprint(arm.run, surgery).json()), []).append(arm)
+                    groups.setdefault(digest(StageOfRun(arm.run, surgery).fingerprint().json()), []).append(
+                        arm
+                    )
         several = [group for group in groups.values() if len(group) > 1]
         return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
@@ -284,7 +286,7 @@ def _why_left_out(arm: Arm) -> str:
     if not arm.finished:
         return 'is not finished'
     stages = (STAGES[name] for name in arm.run.config.stages)
-    return '; '.join(c for stage in stages for c in check_settings(arm.run, stage, replace=False))
+    return '; '.join(c for stage in stages for c in StageOfRun(arm.run, stage).check_settings(replace=False))
 
 
 def _takes_reference(arm: Arm) -> bool:

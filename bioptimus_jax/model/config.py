@@ -4,7 +4,7 @@ import dataclasses
 from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import Plugins
 
 FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
@@ -14,7 +14,7 @@ FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
 class Source:
     """The encoder that is adapted. An empty path means: none, every weight starts at random."""
 
-    path: str = key('', 'local Hugging Face folder, or a hub id', path=True)
+    path: str = common_key('', 'local Hugging Face folder, or a hub id', path=True)
     revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
 
 
@@ -22,12 +22,12 @@ class Source:
 class Model:
     """Shape of a model without a source. With a source, only the dropout rates are read."""
 
-    family: str = key('bert', 'model_type in config.json: a file of model/families', one_of=FAMILIES)
-    layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
-    hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
-    heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)
+    family: str = common_key('bert', 'model_type in config.json: a file of model/families', one_of=FAMILIES)
+    layers: int = common_key(12, 'encoder layers', low=1, high=MOST_LAYERS)
+    hidden: int = common_key(768, 'hidden size', low=8, high=LARGEST_SIZE)
+    heads: int = common_key(12, 'attention heads', low=1, high=LARGEST_SIZE)
     intermediate: int = key(3072, 'feed-forward size', low=8, high=LARGEST_SIZE)
-    max_positions: int = key(512, 'rows of the position table', low=8, high=LARGEST_SIZE)
+    max_positions: int = common_key(512, 'rows of the position table', low=8, high=LARGEST_SIZE)
     dropout: float = key(0.1, 'dropout of embeddings and layer outputs', low=0, high=0.9)
     attention_dropout: float = key(0.1, 'dropout of attention probabilities', low=0, high=0.9)
     initializer_range: float = key(0.02, 'standard deviation of random weights', low=0, high=1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
-from bioptimus_jax.config.fields import MOST, NOT_EMPTY, key
+from bioptimus_jax.config.fields import MOST, NOT_EMPTY, common_key, key
 from bioptimus_jax.config.plugins import LazyText, Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
@@ -32,12 +32,14 @@ class Corpora:
 class Phase:
     """One masking setting of the curriculum (paper, Table 4 and section 8)."""
 
-    masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
-    rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
+    masking: str = common_key('tokens', 'what is drawn', one_of=MASKINGS)
+    rate: float = common_key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
     corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'shares of the mask token, random token, unchanged')
     corruption_unit: str = key('piece', 'drawn per piece (BERT) or word (fairseq)', one_of=('piece', 'word'))
-    duration: float = key(1.0, 'length of the phase, in its unit', low=0)
-    duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
+    duration: float = common_key(1.0, 'length of the phase, in its unit', low=0)
+    duration_unit: str = common_key(
+        'epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs')
+    )
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
     schedule: str = key(
         'continue', 'the learning rate continues, or warms up again', one_of=('continue', 'restart')
@@ -152,14 +154,16 @@ class Curriculum:
 class Pretrain:
     """Pre-training: objective, batch, optimiser, word rule."""
 
-    objective: str = key(
+    objective: str = common_key(
         'mlm',
         'what is minimised, except in phases that name another: a file of pretrain/objectives/. Held-out documents are '
         'scored by it in all phases, and it decides what is exported',
         one_of=OBJECTIVES,
     )
-    batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
-    micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
+    batch_rows: int = common_key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
+    micro_batches: int = common_key(
+        1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS
+    )
     word: str = key(
         'wordpiece',
         'what a word is: what the tokenizer takes for one (of WordPiece, punctuation is apart), or white space',
@@ -178,7 +182,7 @@ class Pretrain:
         low=0,
         high=LARGEST_BETA,
     )
-    learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
+    learning_rate: float = common_key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
     weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)

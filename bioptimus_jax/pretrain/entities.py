@@ -16,7 +16,6 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Evaluation, Objective
 from bioptimus_jax.pretrain.sharding import gathered
 from bioptimus_jax.records.metrics import ENTITY_SET
-from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.processes import of_first
 from bioptimus_jax.scoring.frozen import parts_of
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
@@ -57,15 +56,15 @@ class WithEntities:
 
 
 def with_entities(
-    evaluation: Evaluation, run: Run[HasTraining], objective: Objective, subwords: Subwords
+    evaluation: Evaluation, e: HasTraining, leads: bool, objective: Objective, subwords: Subwords
 ) -> Evaluation:
-    """An evaluation that scores the sets of config.evaluation.entities as well, if there are any."""
-    e = run.config
+    """An evaluation that scores the sets of config.evaluation.entities as well, if there are any.
+
+    `leads`: whether this is the process that reads them.
+    """
     if not e.evaluation.entities:
         return evaluation
-    return WithEntities(
-        evaluation, objective, subwords, e.evaluation.entities, sets_of(e) if run.leads else None
-    )
+    return WithEntities(evaluation, objective, subwords, e.evaluation.entities, sets_of(e) if leads else None)
 
 
 def files(e: HasTraining) -> list[Path]:

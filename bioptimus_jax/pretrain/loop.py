@@ -42,7 +42,7 @@ from bioptimus_jax.pretrain.sharding import (
 )
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
-from bioptimus_jax.progress.console import Progress
+from bioptimus_jax.progress.console import Console, Progress
 from bioptimus_jax.records.metrics import Evaluation as Evaluated
 from bioptimus_jax.records.metrics import Spans, Start, Training
 from bioptimus_jax.rows.build import Rows
@@ -199,7 +199,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')
         curriculum.check_continues(record, schedule, step)
         run.console.say(f'pretrain: resuming after step {step}')
-    evaluation = with_entities(objective.evaluation(heldout), run, objective, subwords)
+    evaluation = with_entities(objective.evaluation(heldout), run.config, run.leads, objective, subwords)
     if run.leads:
         measured.write(folder)
         # Before the first checkpoint: one without this record is refused at the next start.
@@ -297,7 +297,10 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         compiled.add(name)
         interval.add(done, metrics, waited)
         profiler.after(done, state)
-        stopping, logged = _stopping(run, done), done % runtime.log_every_steps == 0
+        stopping, logged = (
+            _stopping(run.console, done, runtime.log_every_steps),
+            done % runtime.log_every_steps == 0,
+        )
         leaving = stopping or done == session.pause
         save_now = done in kept.values() or leaving or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
@@ -347,12 +350,12 @@ def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leav
         _record_ended(session.folder, kept, session.checkpoints, done)
 
 
-def _stopping(run: Run[HasTraining], done: int) -> bool:
+def _stopping(console: Console, done: int, log_every_steps: int) -> bool:
     """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
     if jax.process_count() == 1:
-        return run.console.stopping.is_set()
+        return console.stopping.is_set()
     # Asking costs a collective; and one process that leaves alone would have the others wait for it in theirs.
-    return done % run.config.runtime.log_every_steps == 0 and any_of(run.console.stopping.is_set())
+    return done % log_every_steps == 0 and any_of(console.stopping.is_set())
 
 
 def _phase_ended_early(session: Session, done: int) -> bool:

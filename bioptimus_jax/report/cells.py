@@ -9,7 +9,6 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units, read_units, unpacked
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.run.folder import stage_folder
 
 read_once = functools.lru_cache(256)(read_units)
 
@@ -17,7 +16,7 @@ read_once = functools.lru_cache(256)(read_units)
 def cell_folder(m: Measures, cell: Mapping[str, Any]) -> Path:
     """The folder with the predictions of a fine-tuning."""
     parts = cell['model'], cell['dataset'], cell['setting'], f'seed-{cell["seed"]}'
-    return stage_folder(m.run, 'finetune').joinpath(*parts)
+    return m.run.stage_folder('finetune').joinpath(*parts)
 
 
 def units_of(m: Measures, cell: Mapping[str, Any]) -> Units:

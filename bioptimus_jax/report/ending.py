@@ -4,7 +4,7 @@ from bioptimus_jax.progress.console import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.phases import phases
-from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.folder import Run
 
 
 def ending(run: Run, seconds: float) -> str:
@@ -17,7 +17,7 @@ def ending(run: Run, seconds: float) -> str:
         parts += [brought.sentence] if brought else []
         last = f'done in {clock(seconds)}; the report: {run.workdir / "report" / "index.html"}'
     if 'export' in stages:
-        exported = sorted(stage_folder(run, 'export').glob('*/config.json'))
+        exported = sorted(run.stage_folder('export').glob('*/config.json'))
         parts.append(f'models: {", ".join(str(path.parent) for path in exported)}')
     kept = sorted(run.workdir.glob('finetune/*/*/*/seed-*/model/config.json'))  # of config.finetune.keep
     if 'finetune' in stages and kept:

@@ -14,7 +14,6 @@ from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
-from bioptimus_jax.run.folder import stage_folder
 from bioptimus_jax.scoring.comparison import Comparison
 from bioptimus_jax.scoring.student import NO_RESIDUAL, ONE_SEED, OTHER_SEEDS, bracketed
 
@@ -81,7 +80,7 @@ def overall(m: Measures) -> Verdict | None:
 def _finished(m: Measures, model: str) -> str:
     """Words on its folder, with what devel chooses where there are several settings."""
     several = any(len(m.settings(model, d)) > 1 for d in m.datasets)
-    return f'{shown_path(stage_folder(m.run, "finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
+    return f'{shown_path(m.run.stage_folder("finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
 
 
 def gain(m: Measures) -> Table:

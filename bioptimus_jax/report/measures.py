@@ -26,7 +26,7 @@ from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spa
 from bioptimus_jax.records.record import REMEDY, Record
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
-from bioptimus_jax.run.folder import Run, lost_metrics, stage_folder, stage_metrics
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
 from bioptimus_jax.storage.files import read_json, read_jsonl
 from bioptimus_jax.surgery.account import TOKENS_FILE
@@ -299,9 +299,9 @@ def read_measures(run: Run, details: bool = True) -> Measures:
 
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
-    pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
+    pretrain, gaps = run.stage_metrics('pretrain'), _gaps(run)
     training = Training.among(pretrain)
-    folders = {stage: stage_folder(run, stage) for stage in READ}
+    folders = {stage: run.stage_folder(stage) for stage in READ}
     files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
     if not details:
         del files['points']
@@ -310,13 +310,13 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         training=training,
         spent=[line.spent for line in training],
         evaluations=Evaluation.among(pretrain),
-        clock=Spans.among(stage_metrics(run, 'pretrain', goodput.STAGE)),
+        clock=Spans.among(run.stage_metrics('pretrain', goodput.STAGE)),
         finetuned=_cells(folders['finetune']),
         tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, None, 'variants'),
         difficulty=_difficulty(run),
-        encoded=Encoded.among(stage_metrics(run, 'surgery')),
+        encoded=Encoded.among(run.stage_metrics('surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
         gaps=gaps,
@@ -333,7 +333,7 @@ def _gaps(run: Run) -> str:
     """What is missing of the finished stages. Raises InputError for files that are not what was written."""
     said = []
     for stage in READ:
-        folder = stage_folder(run, stage)
+        folder = run.stage_folder(stage)
         if not run.manifest(stage) and folder.is_dir() and not (folder / STARTED).exists():
             said.append(f'{stage} has lost {MANIFEST}: restore it')
         flaws = run.flaws(stage, bulk=False)
@@ -342,7 +342,7 @@ def _gaps(run: Run) -> str:
             rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
             named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
             said.append(f'{stage} has lost {named}, which `bioptimus {stage}` rebuilds')
-        if lost := lost_metrics(run, stage):
+        if lost := run.lost_metrics(stage):
             said.append(f'{lost}: curves and times may be wrong')
     return f'Incomplete: {"; ".join(said)}.' if said else ''
 
@@ -364,7 +364,7 @@ def _difficulty(run: Run) -> list[MeasuredDifficulty]:
     if (value := read_json(path)) is not None:
         asked = Difficulty.read(value, str(path), 'run `bioptimus difficulty` again')
         found = [MeasuredDifficulty(asked, r.model, r.settings) for r in asked.models]
-    path = stage_folder(run, 'pretrain') / DIFFICULTY
+    path = run.stage_folder('pretrain') / DIFFICULTY
     if (value := read_json(path)) is not None:
         order = OrderDifficulty.read(value, str(path), REMEDY)
         found.append(MeasuredDifficulty(order, order.probe, order.settings))

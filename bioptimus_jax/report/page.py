@@ -24,7 +24,7 @@ from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.section import Section, arranged
-from bioptimus_jax.run.folder import Run, stage_folder
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
 
@@ -141,7 +141,7 @@ def write_cards(m: Measures, folder: Path) -> int:
     README.md that export wrote before there were any. Returns how many."""
     written = 0
     for model in m.models:
-        exported = stage_folder(m.run, 'export') / model
+        exported = m.run.stage_folder('export') / model
         about = read_json(exported / ABOUT) if phase_of(model) in m.run.config.phases else None
         results = [
             card.scored(m.task(dataset), dataset, statistics.fmean(scores), len(scores))
@@ -151,7 +151,9 @@ def write_cards(m: Measures, folder: Path) -> int:
         if about and results:
             with atomic(folder / f'{model}.md') as file:
                 architecture = read_architecture(exported)
-                file.write(card.model_card(m.run, model, architecture, about, results, exported))
+                file.write(
+                    card.model_card(card.History.of(m.run), model, architecture, about, results, exported)
+                )
             written += 1
     return written
 
@@ -236,7 +238,7 @@ def _family(m: Measures) -> str:
     """`A BERT`, of the family of the run's model; of that of the configuration where it is not here."""
     family: Any = FAMILIES.load(m.run.config.model.family)
     with contextlib.suppress(InputError):
-        family = read_architecture(stage_folder(m.run, 'surgery') / 'model')
+        family = read_architecture(m.run.stage_folder('surgery') / 'model')
     return card.with_article(family.title)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
 from bioptimus_jax.vocab.config import HasVocab
@@ -14,8 +14,10 @@ from bioptimus_jax.vocab.config import HasVocab
 class Rows:
     """Tokenised documents, packed into rows of fixed width."""
 
-    row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
-    max_document_pieces: int = key(512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW)
+    row_pieces: int = common_key(512, 'pieces a row', low=8, high=WIDEST_ROW)
+    max_document_pieces: int = common_key(
+        512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW
+    )
     block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
     layout: str = key(

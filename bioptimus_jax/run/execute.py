@@ -22,82 +22,226 @@ from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress.console import clock
 from bioptimus_jax.records.manifests import Claim, FileEntry, Manifest
 from bioptimus_jax.run import manifests
-from bioptimus_jax.run.fingerprint import (
-    changes_between,
-    check_ahead,
-    check_bases,
-    check_settings,
-    fingerprint,
-    is_empty,
-    refusal_of,
-)
+from bioptimus_jax.run.fingerprint import StageOfRun, check_bases, is_empty
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import alone, digest, is_left, write_json
 
 
 def execute(run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False) -> Manifest:
-    """`bring_up_to_date` while no other process works on the same stage of the same run.
+    """Bring a stage up to date while no other process works on the same stage of the same run.
 
-    What can be refused from settings and small files is refused before anything is written.
+    A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused with
+    what differs, unless `replace`. With `keep_matching`, `replace` touches only what would be refused, so that the same
+    command can be given again. What can be refused from settings and small files is refused before anything is written.
+    Raises ConfigError, InputError, Stopped.
     """
     check_bases(run.config.runtime.base_run)
-    for name in stage.needs(run):
+    attempt = Attempt(run, stage)
+    for name in attempt.needs():
         run.place(name)  # says which stage is missing
-    if check_settings(run, stage, replace) or replace or not run.manifest(stage.name):
-        check_ahead(run, stage)
-    whose = f'{run.workdir / stage.name}: another process is working on it'
-    with alone(run.lock(stage.name), whose):
-        return bring_up_to_date(run, stage, replace, keep_matching)
+    if attempt.check_settings(replace) or replace or not run.manifest(stage.name):
+        attempt.check_ahead()
+    with alone(run.lock(stage.name), f'{attempt.folder}: another process is working on it'):
+        return attempt.bring_up_to_date(replace, keep_matching)
 
 
-def bring_up_to_date(
-    run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False
-) -> Manifest:
-    """Bring one stage up to date and return its manifest.
+class Attempt(StageOfRun):
+    """One attempt at a stage of a run: it is kept, taken from a base run, gone on with, refused or made."""
 
-    A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused
-    with what differs, unless `replace`. With `keep_matching`, `replace` touches only what would be refused, so that
-    the same command can be given again. Raises ConfigError, InputError, Stopped.
-    """
-    folder, wanted = run.workdir / stage.name, fingerprint(run, stage)
-    found = _look(run, stage, wanted)
-    if found.is_unwanted(replace, keep_matching, is_empty(folder)):
-        _remove(folder)
-        found = manifests.StageState()
-    if found.refusal:
-        raise found.refusal
-    finished = None if found.changes or found.missing or stage.always else found.manifest
-    _clear(run, stage, scratch=bool(finished))
-    if finished:
-        run.say_of(stage.name, 'up to date')
-        return finished
-    if not (found.begun or stage.always) and (taken := _from_base(run, stage, wanted)):
-        return taken
-    return _make(run, stage, wanted, found)
+    def bring_up_to_date(self, replace: bool = False, keep_matching: bool = False) -> Manifest:
+        """The stage's manifest, once it is what `execute` says."""
+        run, stage = self.run, self.stage
+        folder, wanted = self.folder, self.fingerprint()
+        found = self._look(wanted)
+        if found.is_unwanted(replace, keep_matching, is_empty(folder)):
+            _remove(folder)
+            found = manifests.StageState()
+        if found.refusal:
+            raise found.refusal
+        finished = None if found.changes or found.missing or stage.always else found.manifest
+        self._clear(scratch=bool(finished))
+        if finished:
+            run.say_of(stage.name, 'up to date')
+            return finished
+        if not (found.begun or stage.always) and (taken := self._from_base(wanted)):
+            return taken
+        return self._make(wanted, found)
 
+    def _look(self, wanted: Claim) -> manifests.StageState:
+        """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
+        run, stage = self.run, self.stage
+        folder, manifest = self.folder, run.manifest(stage.name)
+        if manifest is None:
+            run.fetch(stage.name)  # what an earlier attempt has left
+        claim = None if manifest else manifests.read_claim(folder)
+        found = manifests.StageState(manifest, claim)
+        if not found.begun:
+            return dataclasses.replace(found, refusal=_refuse_strange(folder))
+        changes = tuple(self.changes(found.begun, wanted))
+        refusal = self.refusal(changes, found.begun, wanted)
+        found = dataclasses.replace(found, changes=changes, refusal=refusal)
+        # Only now, as it may read gigabytes: the checksums of what is finished and would be kept.
+        if refusal or not manifest or stage.always:
+            return found
+        flaws, place = run.flaws(stage.name), Path(manifest.folder or folder)
+        try:  # what is missing is made again here, and in no other run
+            manifests.require_whole(
+                place, flaws if place != folder else dataclasses.replace(flaws, missing=())
+            )
+        except InputError as error:
+            return dataclasses.replace(found, refusal=error)
+        return dataclasses.replace(found, missing=flaws.missing)
 
-def _look(run: Run[Any], stage: Stage, wanted: Claim) -> manifests.StageState:
-    """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
-    folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
-    if manifest is None:
-        run.fetch(stage.name)  # what an earlier attempt has left
-    claim = None if manifest else manifests.read_claim(folder)
-    found = manifests.StageState(manifest, claim)
-    if not found.begun:
-        return dataclasses.replace(found, refusal=_refuse_strange(folder))
-    changes = tuple(changes_between(run, found.begun, wanted))
-    refusal = refusal_of(folder, stage, changes, found.begun, wanted)
-    found = dataclasses.replace(found, changes=changes, refusal=refusal)
-    # Only now, as it may read gigabytes: the checksums of what is finished and would be kept.
-    if refusal or not manifest or stage.always:
-        return found
-    flaws, place = run.flaws(stage.name), Path(manifest.folder or folder)
-    try:  # what is missing is made again here, and in no other run
-        manifests.require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
-    except InputError as error:
-        return dataclasses.replace(found, refusal=error)
-    return dataclasses.replace(found, missing=flaws.missing)
+    def _make(self, wanted: Claim, found: manifests.StageState) -> Manifest:
+        """Make the stage, or go on with it, and return its manifest.
+
+        Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
+        needs.
+        """
+        run, stage = self.run, self.stage
+        if stage.needs_free_accelerator and devices.held():
+            self._leave_accelerators()
+        if found.begun or stage.always:
+            run.fetch('' if stage.always else stage.name, bulk=not stage.always)
+        folder = self.folder
+        folder.mkdir(exist_ok=True)
+        if found.manifest:
+            # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
+            os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
+        # The claim keeps what was begun before: entries that are left out for once must not come back as others.
+        begun = found.begun.settings if found.begun else {}
+        claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
+        write_json(folder / manifests.STARTED, claim.json())
+        run.saved(now=True)
+        run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
+        run.say_of(stage.name, stage.summary)
+        for name in found.missing:
+            run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
+        counts = self._build(found)
+        files, metrics = self._records()
+        for name in set(found.missing) - files.keys():
+            run.console.say(
+                f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
+            )
+        sums = {name: entry.sha256 for name, entry in files.items()}
+        origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]}
+        seconds = round(time.monotonic() - started, 1)
+        manifest = Manifest(
+            stage=stage.name,
+            config=wanted.config,
+            inputs=wanted.inputs,
+            content=counts.pop('content', None) or digest(sums),
+            counts=counts,
+            files=files,
+            metrics=metrics,
+            versions=manifests.versions(),
+            computed=run.computed_on or None,
+            origins=origins or None,
+            seconds=seconds,
+        )
+        manifests.write_manifest(folder, manifest)
+        self._clear()
+        run.saved(now=True)
+        run.say_of(stage.name, f'done in {clock(seconds)}')
+        return manifest
+
+    def _leave_accelerators(self) -> None:
+        """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
+        run, stage = self.run, self.stage
+        run.console.check_stop()
+        if not run.config.runtime.distributed and devices.replaced_since() is None:
+            raise Afresh
+        run.console.say(
+            f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
+            'all of it once the run has ended'
+        )
+
+    def _build(self, found: manifests.StageState) -> dict[str, Any]:
+        """What the stage counted. Where it is refused its folder is left as `StageState.after_refusal` says."""
+        run, stage, folder = self.run, self.stage, self.folder
+        try:
+            return stage.build(run, folder)
+        except (ConfigError, InputError) as error:
+            left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
+            if left is manifests.FolderOutcome.FINISHED and found.manifest:
+                # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
+                files, metrics = self._records()
+                files = {**found.manifest.files, **files}
+                manifests.write_manifest(
+                    folder, dataclasses.replace(found.manifest, files=files, metrics=metrics)
+                )
+            elif left is manifests.FolderOutcome.NOTHING:
+                _remove(folder)
+            raise
+        # No error: the folder stays with its claim, for the next attempt to go on from.
+        except Stopped:
+            raise
+        except Exception as error:
+            if lacks_memory(error):
+                raise InputError(
+                    f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
+                ) from error
+            if reason := of_the_system(error, str(folder)):
+                raise InputError(reason) from error
+            raise
+
+    def _records(self) -> tuple[dict[str, FileEntry], str]:
+        """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
+        checksums = self.run.checksums()
+        files = manifests.listed(self.folder, checksums)
+        checksums.save()
+        return files, digest(self.run.metrics.of(self.stage.name))
+
+    def _clear(self, scratch: bool = True) -> None:
+        """Delete what kills have left: files half written, a folder half removed.
+
+        With `scratch` also claim and scratch.
+        """
+        folder = self.folder
+        for path in [p for p in folder.rglob('.*') if is_left(p)]:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        shutil.rmtree(_removed(folder), ignore_errors=True)
+        if scratch:
+            (folder / manifests.STARTED).unlink(missing_ok=True)
+            shutil.rmtree(self.run.scratch(self.stage.name), ignore_errors=True)
+
+    def _from_base(self, wanted: Claim) -> Manifest | None:
+        """The manifest of the same stage in a base run, the first that matches, now also in this run's folder.
+
+        None where there is none.
+        """
+        run, stage = self.run, self.stage
+        if run.mirror and run.config.runtime.base_run:
+            raise ConfigError(
+                'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
+            )
+        remembered = run.checksums()
+        # A base is a run, or a folder of runs such as a sweep's.
+        bases = [Path(base) for base in run.config.runtime.base_run]
+        below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
+        for folder in (place / stage.name for base in bases for place in (base, *below[base])):
+            manifest = manifests.read_manifest(folder)
+            if manifest is None or self.changes(manifest, wanted):
+                continue
+            # A base may have taken the stage from a third run: its own folder then holds the manifest alone.
+            place = manifest.folder or str(folder.resolve())
+            manifest = dataclasses.replace(manifest, folder=place)
+            # Compared now: the files are somebody else's, and may have changed since their stage was done.
+            flaws = manifests.find_flaws(Path(place), manifest, remembered)
+            if flaws != manifests.Flaws():
+                name = (*flaws.changed, *flaws.missing)[0]
+                run.console.say(f'{stage.name}: not taken from {place}, whose {name} is damaged or missing')
+                continue
+            remembered.save()
+            self.folder.mkdir(exist_ok=True)
+            manifests.write_manifest(self.folder, manifest)
+            run.say_of(stage.name, f'taken from {place}')
+            return manifest
+        return None
 
 
 def _refuse_strange(folder: Path) -> ConfigError | None:
@@ -110,107 +254,6 @@ def _refuse_strange(folder: Path) -> ConfigError | None:
     )
 
 
-def _make(run: Run[Any], stage: Stage, wanted: Claim, found: manifests.StageState) -> Manifest:
-    """Make the stage, or go on with it, and return its manifest.
-
-    Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
-    needs.
-    """
-    if stage.needs_free_accelerator and devices.held():
-        _leave_accelerators(run, stage.name)
-    if found.begun or stage.always:
-        run.fetch('' if stage.always else stage.name, bulk=not stage.always)
-    folder = run.workdir / stage.name
-    folder.mkdir(exist_ok=True)
-    if found.manifest:
-        # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
-        os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
-    # The claim keeps what was begun before: entries that are left out for once must not come back as others.
-    begun = found.begun.settings if found.begun else {}
-    claim = dataclasses.replace(wanted, config={**begun, **wanted.settings})
-    write_json(folder / manifests.STARTED, claim.json())
-    run.saved(now=True)
-    run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
-    run.say_of(stage.name, stage.summary)
-    for name in found.missing:
-        run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
-    counts = _build(run, stage, folder, found)
-    files, metrics = _records(run, stage)
-    for name in set(found.missing) - files.keys():
-        run.console.say(
-            f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
-        )
-    sums = {name: entry.sha256 for name, entry in files.items()}
-    origins = {key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]}
-    seconds = round(time.monotonic() - started, 1)
-    manifest = Manifest(
-        stage=stage.name,
-        config=wanted.config,
-        inputs=wanted.inputs,
-        content=counts.pop('content', None) or digest(sums),
-        counts=counts,
-        files=files,
-        metrics=metrics,
-        versions=manifests.versions(),
-        computed=run.computed_on or None,
-        origins=origins or None,
-        seconds=seconds,
-    )
-    manifests.write_manifest(folder, manifest)
-    _clear(run, stage)
-    run.saved(now=True)
-    run.say_of(stage.name, f'done in {clock(seconds)}')
-    return manifest
-
-
-def _leave_accelerators(run: Run[Any], stage: str) -> None:
-    """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
-    run.console.check_stop()
-    if not run.config.runtime.distributed and devices.replaced_since() is None:
-        raise Afresh
-    run.console.say(
-        f'{stage}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage}` has '
-        'all of it once the run has ended'
-    )
-
-
-def _build(run: Run[Any], stage: Stage, folder: Path, found: manifests.StageState) -> dict[str, Any]:
-    """What the stage counted. Where it is refused its folder is left as `StageState.after_refusal` says."""
-    try:
-        return stage.build(run, folder)
-    except (ConfigError, InputError) as error:
-        left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
-        if left is manifests.FolderOutcome.FINISHED and found.manifest:
-            # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
-            files, metrics = _records(run, stage)
-            files = {**found.manifest.files, **files}
-            manifests.write_manifest(
-                folder, dataclasses.replace(found.manifest, files=files, metrics=metrics)
-            )
-        elif left is manifests.FolderOutcome.NOTHING:
-            _remove(folder)
-        raise
-    # No error: the folder stays with its claim, for the next attempt to go on from.
-    except Stopped:
-        raise
-    except Exception as error:
-        if lacks_memory(error):
-            raise InputError(
-                f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
-            ) from error
-        if reason := of_the_system(error, str(folder)):
-            raise InputError(reason) from error
-        raise
-
-
-def _records(run: Run[Any], stage: Stage) -> tuple[dict[str, FileEntry], str]:
-    """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
-    checksums = run.checksums()
-    files = manifests.listed(run.workdir / stage.name, checksums)
-    checksums.save()
-    return files, digest(run.metrics.of(stage.name))
-
-
 def _remove(folder: Path) -> None:
     """Delete a stage's folder so that a kill in between never leaves a manifest with half of its files."""
     shutil.rmtree(_removed(folder), ignore_errors=True)
@@ -220,48 +263,3 @@ def _remove(folder: Path) -> None:
 
 def _removed(folder: Path) -> Path:
     return folder.with_name(f'.{folder.name}.removed')
-
-
-def _clear(run: Run[Any], stage: Stage, scratch: bool = True) -> None:
-    """Delete what kills have left: files half written, a folder half removed; with `scratch` also claim and scratch."""
-    folder = run.workdir / stage.name
-    for path in [p for p in folder.rglob('.*') if is_left(p)]:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    shutil.rmtree(_removed(folder), ignore_errors=True)
-    if scratch:
-        (folder / manifests.STARTED).unlink(missing_ok=True)
-        shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
-
-
-def _from_base(run: Run[Any], stage: Stage, wanted: Claim) -> Manifest | None:
-    """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
-    if run.mirror and run.config.runtime.base_run:
-        raise ConfigError(
-            'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
-        )
-    remembered = run.checksums()
-    # A base is a run, or a folder of runs such as a sweep's.
-    bases = [Path(base) for base in run.config.runtime.base_run]
-    below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
-    for folder in (place / stage.name for base in bases for place in (base, *below[base])):
-        manifest = manifests.read_manifest(folder)
-        if manifest is None or changes_between(run, manifest, wanted):
-            continue
-        # A base may have taken the stage from a third run: its own folder then holds the manifest alone.
-        place = manifest.folder or str(folder.resolve())
-        manifest = dataclasses.replace(manifest, folder=place)
-        # Compared now: the files are somebody else's, and may have changed since their stage was done.
-        flaws = manifests.find_flaws(Path(place), manifest, remembered)
-        if flaws != manifests.Flaws():
-            name = (*flaws.changed, *flaws.missing)[0]
-            run.console.say(f'{stage.name}: not taken from {place}, whose {name} is damaged or missing')
-            continue
-        remembered.save()
-        (run.workdir / stage.name).mkdir(exist_ok=True)
-        manifests.write_manifest(run.workdir / stage.name, manifest)
-        run.say_of(stage.name, f'taken from {place}')
-        return manifest
-    return None

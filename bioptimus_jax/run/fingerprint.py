@@ -43,13 +43,6 @@ def _as_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def check_ahead(run: Run[Any], stage: Stage) -> None:
-    """Raise what can be known of a stage before it, or any before it, begins: ConfigError, InputError."""
-    check_trackers(run.config.runtime.tracked)
-    external_inputs(stage, run.config)
-    stage.check(run)
-
-
 def external_inputs(stage: Stage, experiment: Configuration) -> dict[str, Path | str]:
     """What outside the run decides the result, by name, the code of plug-ins among it.
 
@@ -65,22 +58,18 @@ def external_inputs(stage: Stage, experiment: Configuration) -> dict[str, Path |
     return given
 
 
-def check_settings(run: Run[Any], stage: Stage, replace: bool) -> list[str]:
-    """Settings that have changed since the stage was made, or begun.
+def check_bases(bases: Sequence[str]) -> None:
+    """Raise ConfigError for a base run that is not there, also where nothing is to be taken from it."""
+    for base in bases:
+        if not os.path.isdir(base):
+            raise ConfigError(
+                f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
+            )
 
-    Raises ConfigError where `bring_up_to_date` would refuse them, whatever the inputs are.
-    """
-    folder = run.workdir / stage.name
-    manifest = run.manifest(stage.name)
-    previous: Begun | None = manifest or manifests.read_claim(folder)
-    if replace or not previous or (not manifest and is_empty(folder)):
-        return []
-    wanted = Claim(config=settings_of(run, stage))
-    before = dataclasses.replace(previous, inputs={})
-    changes = changes_between(run, before, wanted)
-    if refusal := refusal_of(folder, stage, changes, before, wanted):
-        raise refusal
-    return changes
+
+def is_empty(folder: Path) -> bool:
+    """Whether a stage began and left nothing: its input was bad, and whoever corrects it need not say --replace."""
+    return not any(p.is_file() and p.name != manifests.STARTED and not is_left(p) for p in folder.rglob('*'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,92 +80,122 @@ class Seen:
     unread: tuple[str, ...] = ()
 
 
-def check_inputs(run: Run[Any], stage: Stage, replace: bool) -> Seen:
-    """What is seen of the inputs of a stage that was made, or begun, before.
+@dataclasses.dataclass(frozen=True)
+class StageOfRun:
+    """A stage in a run: what its result is made of now, and whether what was made before still is that result."""
 
-    A large file is not read: it is known by size and time, and what is neither the same nor surely another is `unread`.
-    Raises ConfigError where `bring_up_to_date` would refuse what is seen, InputError for a file that is not there.
-    """
-    folder = run.workdir / stage.name
-    manifest = run.manifest(stage.name)
-    previous: Begun | None = manifest or manifests.read_claim(folder)
-    if replace or stage.always or not previous or (not manifest and is_empty(folder)):
-        return Seen()
-    before, remembered = previous.inputs, run.checksums()
-    inputs: dict[str, Any] = {}
-    unread = []
-    for name in stage.needs(run):
-        manifest = run.manifest(name)
-        inputs[name] = manifest.content if manifest and manifest.content else before.get(name)
-    for name, value in external_inputs(stage, run.config).items():
-        inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value
-        if inputs[name] is None and isinstance(value, Path):
-            if name in before and not remembered.has_other_size(value, before[name]):
-                inputs[name] = before[name]
-                unread.append(str(value))
-            else:
-                inputs[name] = f'{value.stat().st_size:,} bytes'
-    old, new = dataclasses.replace(previous, config={}), Claim(config={}, inputs=inputs)
-    changes = changes_between(run, old, new)
-    if refusal := refusal_of(folder, stage, changes, old, new):
-        raise refusal
-    return Seen(tuple(changes), tuple(unread))
+    run: Run[Any]
+    stage: Stage
 
+    @property
+    def folder(self) -> Path:
+        """Where the stage is made."""
+        return self.run.workdir / self.stage.name
 
-def changes_between(run: Run[Any], old: Begun, new: Claim) -> list[str]:
-    """`manifests.differences`, by the defaults of the run's configuration."""
-    return manifests.differences(old, new, functools.partial(default_of, type(run.config)))
+    def needs(self) -> tuple[str, ...]:
+        """The stages whose results it reads."""
+        run, stage = self.run, self.stage
+        if_there = [name for name in stage.reads_if_done if run.manifest(name)]
+        return (*stage.needs(run.config), *if_there)
 
+    def previous(self, replace: bool) -> Begun | None:
+        """What is on record of the stage if it counts: finished, or begun with something to go on from."""
+        manifest = self.run.manifest(self.stage.name)
+        if replace or (not manifest and is_empty(self.folder)):
+            return None
+        return manifest or manifests.read_claim(self.folder)
 
-def settings_of(run: Run[Any], stage: Stage) -> dict[str, Any]:
-    """The result keys that a stage reads, and its format."""
-    config = result_keys(run.config, stage.sections)
-    if stage.format > 1:
-        config[f'{stage.name}.format'] = stage.format
-    return config
+    def settings(self) -> dict[str, Any]:
+        """The result keys that a stage reads, and its format."""
+        run, stage = self.run, self.stage
+        config = result_keys(run.config, stage.sections)
+        if stage.format > 1:
+            config[f'{stage.name}.format'] = stage.format
+        return config
 
+    def fingerprint(self, external: bool = True) -> Claim:
+        """What decides a stage's result: its result keys, and its inputs by content, unless only those of the
+        run."""
+        run, stage = self.run, self.stage
+        inputs: dict[str, Any] = {}
+        for name in self.needs():
+            run.place(name)  # says which stage is missing
+            manifest = run.manifest(name)
+            inputs[name] = manifest.content if manifest else None
+        given = external_inputs(stage, run.config) if external else {}
+        sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
+        progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
+        remembered = run.checksums()
+        for name, value in given.items():
+            inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
+            run.console.check_stop()
+        remembered.save()
+        return Claim(config=self.settings(), inputs=inputs)
 
-def refusal_of(
-    folder: Path, stage: Stage, changes: Sequence[str], old: Begun, new: Claim
-) -> ConfigError | None:
-    """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
-    # A plug-in comes with a phase that is added, and goes once the program ships it.
-    against = manifests.refused(changes, old, new, stage.changeable_keys, (*stage.open_ended_inputs, PLUG_IN))
-    if not against:
-        return None
-    return ConfigError(
-        f'{folder}: belongs to another configuration or other inputs ({"; ".join(against[:4])}); '
-        f'use another --workdir, or `bioptimus {stage.name} --replace` to rebuild it'
-    )
+    def changes(self, old: Begun, new: Claim) -> list[str]:
+        """`manifests.differences`, by the defaults of the run's configuration."""
+        return manifests.differences(old, new, functools.partial(default_of, type(self.run.config)))
 
+    def refusal(self, changes: Sequence[str], old: Begun, new: Claim) -> ConfigError | None:
+        """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
+        # A plug-in comes with a phase that is added, and goes once the program ships it.
+        open_ended = (*self.stage.open_ended_inputs, PLUG_IN)
+        against = manifests.refused(changes, old, new, self.stage.changeable_keys, open_ended)
+        if not against:
+            return None
+        return ConfigError(
+            f'{self.folder}: belongs to another configuration or other inputs ({"; ".join(against[:4])}); '
+            f'use another --workdir, or `bioptimus {self.stage.name} --replace` to rebuild it'
+        )
 
-def check_bases(bases: Sequence[str]) -> None:
-    """Raise ConfigError for a base run that is not there, also where nothing is to be taken from it."""
-    for base in bases:
-        if not os.path.isdir(base):
-            raise ConfigError(
-                f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
-            )
+    def check_ahead(self) -> None:
+        """Raise what can be known of a stage before it, or any before it, begins: ConfigError, InputError."""
+        run, stage = self.run, self.stage
+        check_trackers(run.config.runtime.tracked)
+        external_inputs(stage, run.config)
+        stage.check(run)
 
+    def check_settings(self, replace: bool) -> list[str]:
+        """Settings that have changed since the stage was made, or begun.
 
-def fingerprint(run: Run[Any], stage: Stage, external: bool = True) -> Claim:
-    """What decides a stage's result: its result keys, and its inputs by content, unless only those of the run."""
-    inputs: dict[str, Any] = {}
-    for name in stage.needs(run):
-        run.place(name)  # says which stage is missing
-        manifest = run.manifest(name)
-        inputs[name] = manifest.content if manifest else None
-    given = external_inputs(stage, run.config) if external else {}
-    sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
-    progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
-    remembered = run.checksums()
-    for name, value in given.items():
-        inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
-        run.console.check_stop()
-    remembered.save()
-    return Claim(config=settings_of(run, stage), inputs=inputs)
+        Raises ConfigError where `execute` would refuse them, whatever the inputs are.
+        """
+        previous = self.previous(replace)
+        if not previous:
+            return []
+        wanted = Claim(config=self.settings())
+        before = dataclasses.replace(previous, inputs={})
+        changes = self.changes(before, wanted)
+        if refusal := self.refusal(changes, before, wanted):
+            raise refusal
+        return changes
 
+    def check_inputs(self, replace: bool) -> Seen:
+        """What is seen of the inputs of a stage that was made, or begun, before.
 
-def is_empty(folder: Path) -> bool:
-    """Whether a stage began and left nothing: its input was bad, and whoever corrects it need not say --replace."""
-    return not any(p.is_file() and p.name != manifests.STARTED and not is_left(p) for p in folder.rglob('*'))
+        A large file is not read: it is known by size and time, and what is neither the same nor surely another is
+        `unread`. Raises ConfigError where `execute` would refuse what is seen, InputError for a file that is not there.
+        """
+        run, stage = self.run, self.stage
+        previous = self.previous(replace)
+        if stage.always or not previous:
+            return Seen()
+        before, remembered = previous.inputs, run.checksums()
+        inputs: dict[str, Any] = {}
+        unread = []
+        for name in self.needs():
+            manifest = run.manifest(name)
+            inputs[name] = manifest.content if manifest and manifest.content else before.get(name)
+        for name, value in external_inputs(stage, run.config).items():
+            inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value
+            if inputs[name] is None and isinstance(value, Path):
+                if name in before and not remembered.has_other_size(value, before[name]):
+                    inputs[name] = before[name]
+                    unread.append(str(value))
+                else:
+                    inputs[name] = f'{value.stat().st_size:,} bytes'
+        old, new = dataclasses.replace(previous, config={}), Claim(config={}, inputs=inputs)
+        changes = self.changes(old, new)
+        if refusal := self.refusal(changes, old, new):
+            raise refusal
+        return Seen(tuple(changes), tuple(unread))

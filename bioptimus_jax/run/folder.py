@@ -87,12 +87,16 @@ class Run(Generic[ConfigT]):
             raise InputError(
                 f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first'
             )
-        folder = stage_folder(self, stage)
+        folder = self.stage_folder(stage)
         if not folder.is_dir():
             raise InputError(
                 f'{folder}: is gone, but {self.workdir / stage / manifests.MANIFEST} refers to it; restore it'
             )
         return folder
+
+    def stage_folder(self, stage: str) -> Path:
+        """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
+        return manifests.place_of(self.workdir / stage)
 
     def manifest(self, stage: str) -> Manifest | None:
         """The manifest of a finished stage, or None."""
@@ -110,10 +114,23 @@ class Run(Generic[ConfigT]):
         sizes = [entry.bytes for name, entry in manifest.files.items() if reads(name)]
         progress = self.console.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
         flaws = manifests.find_flaws(
-            stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
+            self.stage_folder(stage), manifest, remembered, reads=reads, advance=progress.update
         )
         remembered.save()
         return flaws
+
+    def stage_metrics(self, stage: str, lines: str = '') -> list[dict[str, Any]]:
+        """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
+        home = self.stage_folder(stage).parent
+        log = self.metrics if home == self.workdir else MetricsLog(home)
+        return log.of(lines or stage)
+
+    def lost_metrics(self, stage: str) -> str:
+        """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
+        manifest = self.manifest(stage)
+        if not manifest or not manifest.metrics or manifest.metrics == digest(self.stage_metrics(stage)):
+            return ''
+        return f'metrics.jsonl does not hold the lines that {stage} wrote'
 
     def fetch(self, stage: str, bulk: bool = True) -> None:
         """Bring the files of a stage of a run in a bucket here; without `bulk`, no weights, documents and rows."""
@@ -179,23 +196,3 @@ def require_writable(folder: Path) -> None:
     there = existing(folder)
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
-
-
-def stage_folder(run: Run[Any], stage: str) -> Path:
-    """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
-    return manifests.place_of(run.workdir / stage)
-
-
-def stage_metrics(run: Run[Any], stage: str, lines: str = '') -> list[dict[str, Any]]:
-    """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
-    home = stage_folder(run, stage).parent
-    log = run.metrics if home == run.workdir else MetricsLog(home)
-    return log.of(lines or stage)
-
-
-def lost_metrics(run: Run[Any], stage: str) -> str:
-    """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
-    manifest = run.manifest(stage)
-    if not manifest or not manifest.metrics or manifest.metrics == digest(stage_metrics(run, stage)):
-        return ''
-    return f'metrics.jsonl does not hold the lines that {stage} wrote'

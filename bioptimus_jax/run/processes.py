@@ -21,7 +21,7 @@ from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.progress.console import crash_file
 from bioptimus_jax.records.manifests import Begun
-from bioptimus_jax.run.fingerprint import changes_between, fingerprint
+from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.run.stage import Stage
@@ -172,11 +172,11 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
     for stage in stages:
         if stage.always:
             continue
-        trained = False
-        while not ((made := run.manifest(stage.name)) and _matches(run, stage, made)):
+        own, trained = StageOfRun(run, stage), False
+        while not ((made := run.manifest(stage.name)) and _matches(own, made)):
             claim = None if made else read_claim(run.workdir / stage.name)
             # A claim means that the leader has begun; it waits in the first collective until all train.
-            if stage.name == TRAINED_TOGETHER and not trained and claim and _matches(run, stage, claim):
+            if stage.name == TRAINED_TOGETHER and not trained and claim and _matches(own, claim):
                 run.fetch(stage.name)
                 stage.build(run, run.workdir / stage.name)
                 trained = True
@@ -191,9 +191,10 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
                 return
 
 
-def _matches(run: Run, stage: Stage, record: Begun) -> bool:
+def _matches(own: StageOfRun, record: Begun) -> bool:
     """Whether a stage is of this configuration; the files that a run in a bucket reads are only where it leads."""
-    if run.mirror:
+    in_bucket = own.run.mirror is not None
+    if in_bucket:
         inputs = {name: content for name, content in record.inputs.items() if ':' not in name}
         record = dataclasses.replace(record, inputs=inputs)
-    return not changes_between(run, record, fingerprint(run, stage, external=not run.mirror))
+    return not own.changes(record, own.fingerprint(external=not in_bucket))

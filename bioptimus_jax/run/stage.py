@@ -14,6 +14,7 @@ class Stage:
 
     `build(run, folder)` writes into `folder` and returns counts for the manifest; the key `content` of the
     returned dict, where present, is the stage's content digest (else the digest of its files).
+    `needs(experiment)` names the stages that it reads; those of `reads_if_done` it reads only once they are finished.
     `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
     `GROUP:NAME` -> a file, or a word about its group.
     `changeable_keys` are endings of keys that may change without starting anew: the stage goes on from what it has.
@@ -32,11 +33,12 @@ class Stage:
     reads: str
     writes: str
     sections: tuple[str, ...]
-    needs: Callable[[Run[Any]], tuple[str, ...]]
+    needs: Callable[[Any], tuple[str, ...]]
     build: Callable[[Run[Any], Path], dict[str, Any]]
     external: Callable[[Any], list[Path] | dict[str, Path | str]] = lambda experiment: []
     changeable_keys: tuple[str, ...] = ()
     open_ended_inputs: tuple[str, ...] = ()
+    reads_if_done: tuple[str, ...] = ()
     always: bool = False
     format: int = 1
     check: Callable[[Run[Any]], None] = lambda run: None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
-from bioptimus_jax.config.fields import key, named
+from bioptimus_jax.config.fields import common_key, key, named
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
@@ -27,7 +27,7 @@ def _of(name: str, meaning: str) -> LazyText:
 class Surgery:
     """How the embedding rows of new tokens are made (paper, section 3, Table 1)."""
 
-    strategy: str = key(
+    strategy: str = common_key(
         'contextualized',
         LazyText(
             lambda: (
@@ -36,7 +36,9 @@ class Surgery:
         ),
         one_of=INITIALISATIONS,
     )
-    contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
+    contexts: str = common_key(
+        'all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
+    )
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
@@ -128,7 +130,7 @@ class Surgery:
         low=1,
         high=4096,
     )
-    scale: str = key(
+    scale: str = common_key(
         'centred',
         "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
         "mean and mean distance from it are the source's (drawn rows stay as drawn)",

@@ -20,6 +20,7 @@ from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.records.surgery import COPIED
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
@@ -45,7 +46,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
 
     Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
     """
-    check(run)
+    check(run.config)
     experiment, initialisation = run.config, run.config.surgery.initialisation
     run.computes('surgery', str(present()), **computing())
     known = subwords.load(run.folder('vocab'))
@@ -67,7 +68,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
             parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, known, architecture)
-        untouched = _untouched(run, source)
+        untouched = _untouched(run.console, source)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
@@ -77,26 +78,25 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
 
 
-def _untouched(run: Run[HasSurgery], source: Loaded) -> dict[str, np.ndarray]:
+def _untouched(console: Console, source: Loaded) -> dict[str, np.ndarray]:
     """What the source has beside the parameters; a line says what becomes of it."""
     found, lost = untouched_in(source.folder, source.architecture)
     if found:
-        run.console.say(
+        console.say(
             f'surgery: {source.folder} also has {enumerated([*found])}: every export has that too, unchanged where the '
             'objective does not train it'
         )
     if lost:
-        run.console.say(
+        console.say(
             f'surgery: {source.folder} also has {enumerated(lost)}: in no model of this run, being a head for labels, '
             'of another shape, or read by nothing'
         )
     return found
 
 
-def check(run: Run[HasSurgery]) -> None:
+def check(experiment: HasSurgery) -> None:
     """Raise what `build` would find wrong with the settings and the source's config.json."""
-    experiment, surgery = run.config, run.config.surgery
-    folder = source_folder(experiment.source)
+    surgery, folder = experiment.surgery, source_folder(experiment.source)
     if surgery.initialisation.source and folder is None:
         raise ConfigError(
             f'config.source.path: is empty, but config.surgery.strategy={surgery.strategy!r} needs a source'

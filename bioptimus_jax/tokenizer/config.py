@@ -3,7 +3,7 @@
 import dataclasses
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, LARGEST_SIZE
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import Plugins
 
 TOKENIZERS = Plugins('bioptimus_jax.tokenizer.kinds', 'KIND')
@@ -14,12 +14,12 @@ TOKENIZERS = Plugins('bioptimus_jax.tokenizer.kinds', 'KIND')
 class Vocab:
     """The tokenizer of the adapted model."""
 
-    tokenizer: str = key(
+    tokenizer: str = common_key(
         'wordpiece',
         'kind of tokenizer (where the source is kept, its own): a file in tokenizer/kinds/',
         one_of=TOKENIZERS,
     )
-    kind: str = key(
+    kind: str = common_key(
         'train',
         "train one, take `file`, keep the source's, or append to the source's what a new one adds",
         one_of=('train', 'file', 'source', 'append'),
@@ -29,10 +29,10 @@ class Vocab:
         'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs',
         path=True,
     )
-    size: int = key(
+    size: int = common_key(
         30522, 'entries of a vocabulary that is trained, special tokens included', low=100, high=LARGEST_SIZE
     )
-    lowercase: bool = key(True, 'uncased (must agree with the source)')
+    lowercase: bool = common_key(True, 'uncased (must agree with the source)')
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30, high=LARGEST_SIZE)
     sample_words: int = key(

@@ -89,9 +89,9 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     return {**counts, 'words_counted': sum(domain.values()), 'content': content}
 
 
-def check(run: Run[HasVocab]) -> None:
+def check(experiment: HasVocab) -> None:
     """Raise what `build` would find wrong with the source's tokenizer and with the one that is taken as it is."""
-    tokenizers_of(run.config, source_folder(run.config.source))
+    tokenizers_of(experiment, source_folder(experiment.source))
 
 
 def tokenizers_of(experiment: HasVocab, source_place: Path | None) -> tuple[Subwords | None, Subwords | None]:

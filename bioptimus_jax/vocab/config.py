@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Protocol
 
-from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.corpus.config import HasCorpus
 from bioptimus_jax.model.config import HasModel
 from bioptimus_jax.tokenizer.config import Vocab
@@ -15,7 +15,9 @@ MOST_CONTEXTS = 10_000  # of a token: all of them are held at once (paper: 20)
 class Contexts:
     """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
 
-    per_token: int = key(20, 'distinct sentences per token, uniform over places', low=1, high=MOST_CONTEXTS)
+    per_token: int = common_key(
+        20, 'distinct sentences per token, uniform over places', low=1, high=MOST_CONTEXTS
+    )
     max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
 
 

@@ -16,7 +16,7 @@ examples:
 
 from typing import Any
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag, json_flag, switch
+from bioptimus_jax.cli.command import USE, Command, Verb, described, flag, json_flag, switch
 from bioptimus_jax.errors import ConfigError
 
 
@@ -79,4 +79,5 @@ VERB = Verb(
         flag('runs', 'A and B', None, nargs='+', metavar='FOLDER'),
     ),
     _call,
+    group=USE,
 )

@@ -11,7 +11,7 @@ examples:
   bioptimus completion fish > ~/.config/fish/completions/bioptimus.fish
 """
 
-from bioptimus_jax.cli.command import Verb, all_verbs, described, flag, keys_of
+from bioptimus_jax.cli.command import BEFORE, Verb, all_verbs, described, flag, keys_of
 from bioptimus_jax.config.fields import walk
 from bioptimus_jax.experiment.config import shipped
 from bioptimus_jax.experiment.schema import Experiment
@@ -80,7 +80,7 @@ def script(shell: str) -> str:
 
 def _words(verb: Verb) -> tuple[list[str], list[str]]:
     """Flags and keys, with a = where they take a value; and each with every value that it may have."""
-    flags, values = ['--help'], list[str]()
+    flags, values = ['--help', *['--help-all'] * bool(verb.keys)], list[str]()
     for name, settings in verb.flags:
         choices = shipped() if name == '--config' else settings.get('choices', ())
         values += [f'{name}={choice}' for choice in choices] if name.startswith('-') else choices
@@ -97,4 +97,5 @@ VERB = Verb(
     *described(__doc__),
     (flag('shell', 'one of: %(choices)s', None, choices=tuple(SHELLS), metavar='SHELL'),),
     lambda command: print(script(command.options.shell), end=''),
+    group=BEFORE,
 )

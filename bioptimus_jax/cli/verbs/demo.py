@@ -12,7 +12,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag
+from bioptimus_jax.cli.command import START, Command, Verb, described, flag
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.run.session import require_local
 
@@ -29,4 +29,5 @@ VERB = Verb(
     *described(__doc__),
     (flag('--workdir', 'run folder (default: %(default)s)', 'runs/demo'),),
     _call,
+    group=START,
 )

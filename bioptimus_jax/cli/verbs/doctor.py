@@ -13,7 +13,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag
+from bioptimus_jax.cli.command import START, Command, Verb, described, flag
 from bioptimus_jax.errors import ConfigError, printable
 
 WIDTH = 15
@@ -37,4 +37,5 @@ VERB = Verb(
     *described(__doc__),
     (flag('--workdir', 'folder for runs (default: %(default)s)', '.', metavar='DIR'),),
     _call,
+    group=START,
 )

@@ -13,7 +13,7 @@ examples:
   bioptimus download --to=ner --what=ner
 """
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag, needed, switch
+from bioptimus_jax.cli.command import USE, Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.run.session import require_local
@@ -58,4 +58,5 @@ VERB = Verb(
         switch('--check', 'read all that is there again, not only what has changed since'),
     ),
     _call,
+    group=USE,
 )

@@ -22,7 +22,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.cli.command import Command, Verb, count, described, flag, positive, switch, task_flag
+from bioptimus_jax.cli.command import (
+    START,
+    Command,
+    Verb,
+    count,
+    described,
+    flag,
+    positive,
+    switch,
+    task_flag,
+)
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.hosts.devices import DEVICES, device_named
 from bioptimus_jax.storage.files import atomic
@@ -160,4 +170,5 @@ VERB = Verb(
     ),
     _call,
     ('corpus',),
+    group=START,
 )

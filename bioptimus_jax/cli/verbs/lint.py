@@ -13,7 +13,17 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, column_flags, described, flag, json_flag, needed, several
+from bioptimus_jax.cli.command import (
+    USE,
+    Command,
+    Verb,
+    column_flags,
+    described,
+    flag,
+    json_flag,
+    needed,
+    several,
+)
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import TASKS, Finetune
 from bioptimus_jax.progress.console import complain
@@ -57,4 +67,5 @@ VERB = Verb(
         json_flag(),
     ),
     _call,
+    group=USE,
 )

@@ -15,6 +15,7 @@ examples:
 import dataclasses
 
 from bioptimus_jax.cli.command import (
+    BEFORE,
     Command,
     Verb,
     config_flag,
@@ -97,4 +98,5 @@ VERB = Verb(
     ),
     _call,
     KEYS,
+    group=BEFORE,
 )

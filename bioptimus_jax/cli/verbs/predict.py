@@ -24,7 +24,7 @@ examples:
 import sys
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, count, described, flag, several, switch
+from bioptimus_jax.cli.command import USE, Command, Verb, count, described, flag, several, switch
 from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.progress.console import complain
 
@@ -89,4 +89,5 @@ VERB = Verb(
         count('--threads', 'threads of the CPU', 1),
     ),
     _call,
+    group=USE,
 )

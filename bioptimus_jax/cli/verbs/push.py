@@ -16,7 +16,7 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag, needed, switch
+from bioptimus_jax.cli.command import USE, Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import printable
 
 
@@ -44,4 +44,5 @@ VERB = Verb(
         switch('--yes', 'send it'),
     ),
     _call,
+    group=USE,
 )

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from bioptimus_jax.cli.command import (
+    USE,
     Command,
     Verb,
     described,
@@ -75,4 +76,5 @@ VERB = Verb(
     ),
     _call,
     stage_keys(STAGE),
+    group=USE,
 )

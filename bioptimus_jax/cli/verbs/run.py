@@ -14,7 +14,7 @@ examples:
 
 import time
 
-from bioptimus_jax.cli.command import OF_A_RUN, Command, Verb, described, in_run, run_flags, switch
+from bioptimus_jax.cli.command import OF_A_RUN, START, Command, Verb, described, in_run, run_flags, switch
 from bioptimus_jax.experiment.stages import foreseen, run_all
 from bioptimus_jax.run.folder import Run
 
@@ -45,4 +45,5 @@ VERB = Verb(
     _call,
     ('seed', 'stages', 'source', *OF_A_RUN),
     every=True,
+    group=START,
 )

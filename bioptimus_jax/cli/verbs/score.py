@@ -29,7 +29,7 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, column_flags, described, flag, json_flag, several
+from bioptimus_jax.cli.command import USE, Command, Verb, column_flags, described, flag, json_flag, several
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.config import TASKS, Finetune
 
@@ -88,4 +88,5 @@ VERB = Verb(
         json_flag(),
     ),
     _call,
+    group=USE,
 )

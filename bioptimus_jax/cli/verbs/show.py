@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from bioptimus_jax.cli.command import Command, Verb, config_flag, count, described, needed
+from bioptimus_jax.cli.command import BEFORE, Command, Verb, config_flag, count, described, needed
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.progress.console import coloured, numbered
 from bioptimus_jax.run.session import require_local
@@ -81,4 +81,5 @@ VERB = Verb(
     ),
     _call,
     ('seed', 'rows', 'phases', 'phase', 'pretrain'),
+    group=BEFORE,
 )

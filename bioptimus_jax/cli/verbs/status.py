@@ -14,7 +14,7 @@ example:
 import dataclasses
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag, json_flag
+from bioptimus_jax.cli.command import START, Command, Verb, described, flag, json_flag
 from bioptimus_jax.run.session import require_local
 
 
@@ -30,4 +30,5 @@ VERB = Verb(
     *described(__doc__),
     (flag('run', 'a run folder', None, metavar='RUN'), json_flag()),
     _call,
+    group=START,
 )

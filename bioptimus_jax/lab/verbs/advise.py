@@ -15,6 +15,7 @@ examples:
 """
 
 from bioptimus_jax.cli.command import (
+    BEFORE,
     Command,
     Verb,
     as_documents,
@@ -82,4 +83,5 @@ VERB = Verb(
     ),
     _call,
     ('corpus',),
+    group=BEFORE,
 )

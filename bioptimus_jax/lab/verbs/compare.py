@@ -20,7 +20,7 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, as_documents, config_flag, described, flag, switch
+from bioptimus_jax.cli.command import USE, Command, Verb, as_documents, config_flag, described, flag, switch
 from bioptimus_jax.cli.verbs import compare
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.run.folder import Run
@@ -71,4 +71,5 @@ VERB = Verb(
     ),
     _call,
     ('phases', 'phase', 'finetune.tuned_on'),
+    group=USE,
 )

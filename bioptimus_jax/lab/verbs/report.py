@@ -17,7 +17,7 @@ that shows it reloads it by itself.
 
 from pathlib import Path
 
-from bioptimus_jax.cli.command import Command, Verb, described, flag, levels, stage_keys, stage_text
+from bioptimus_jax.cli.command import USE, Command, Verb, described, flag, levels, stage_keys, stage_text
 from bioptimus_jax.cli.verbs import report
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run.session import require_local
@@ -65,4 +65,5 @@ VERB = Verb(
     ),
     _call,
     stage_keys(report.STAGE),
+    group=USE,
 )

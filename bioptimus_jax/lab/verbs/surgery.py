@@ -6,6 +6,7 @@ they come to the true rows. Writes WORKDIR/probe.json and prints a table, the be
 """
 
 from bioptimus_jax.cli.command import (
+    OF_STAGES,
     Command,
     Verb,
     described,
@@ -52,4 +53,5 @@ VERB = Verb(
     ),
     _call,
     stage_keys(STAGE),
+    OF_STAGES,
 )

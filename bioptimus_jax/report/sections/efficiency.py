@@ -13,7 +13,6 @@ from bioptimus_jax.records.metrics import Encoded, EncodedFlops
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, Measures, scored_sets
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.run.folder import stage_folder
 
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'
@@ -151,7 +150,7 @@ def _before(m: Measures) -> Effort:
     flops: float | None = 0.0
     if read := [r for r in m.encoded if isinstance(r, Encoded)]:
         with contextlib.suppress(InputError):  # the model of surgery may have been removed
-            model = read_architecture(stage_folder(m.run, 'surgery') / 'model')
+            model = read_architecture(m.run.stage_folder('surgery') / 'model')
             flops = sum(r.pieces * forward_flops_per_token(model, r.attended, 0) for r in read)
     for r in m.encoded:
         if isinstance(r, EncodedFlops):  # of the record of a run
