@@ -316,7 +316,7 @@ def test_audit_names_what_is_wrong(ner_sets):
     with pytest.raises(InputError, match=r'test\.tsv:2: expected token TAB tag'):
         audit.Auditor(Audit(folder=folder))
     (ner_sets / 'other').mkdir()
-    (ner_sets / 'other' / 'test.xml').write_text('<a/>', 'utf-8')
+    (ner_sets / 'other' / 'test.pdf').write_text('<a/>', 'utf-8')
     with pytest.raises(InputError, match=r'other: holds no split in a readable form'):
         audit.Auditor(Audit(folder=folder))
     assert audit.Auditor(Audit(folder=folder, datasets=('disease',))).searched == 1

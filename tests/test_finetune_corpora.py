@@ -847,8 +847,8 @@ def test_a_folder_of_files_of_columns_is_a_split_with_a_document_a_file(tmp_path
             InputError, match=rf'a\.txt: neither a text of BRAT, .* \({why}.*\.ann beside NAME\.txt'
         ):
             read_iob2(folder)
-    write(tmp_path / 'other' / 'a.json', '{}')
-    with pytest.raises(InputError, match=r'other: holds a\.json; read are \.txt with \.ann'):
+    write(tmp_path / 'other' / 'a.docx', '{}')
+    with pytest.raises(InputError, match=r'other: holds a\.docx; read are \.txt with \.ann'):
         read_iob2(tmp_path / 'other')
 
 
@@ -934,14 +934,11 @@ def test_comments_and_conll_u(tmp_path):
 
 def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
     for name, said in (
-        (
-            'jsonl',
-            r"train\.jsonl is not read: save it .*pyarrow\.json\.read_json\('train\.jsonl'\), 'train\.parquet'",
-        ),
-        ('json', r'train\.json is not read: save it as a table'),
-        ('csv', r"pyarrow\.csv\.read_csv\('train\.csv'\)"),
-        ('xml', r'train\.xml is not read: write its mentions as PubTator or BRAT'),
-        ('tsv.gz', r'train\.tsv\.gz is not read: unpack it'),
+        ('spacy', r'train\.spacy is a DocBin of spaCy; write each'),
+        ('xlsx', r'train\.xlsx is a workbook of Excel; save it as \.csv'),
+        ('pkl', r'train\.pkl is a pickle, which could run anything'),
+        ('tar', r'train\.tar is an archive; unpack it'),
+        ('tsv.xz', r'train\.tsv\.xz is compressed; unpack it, or use gzip'),
     ):
         for split in ('dev', 'train'):
             write(tmp_path / name / f'{split}.{name}', '')
@@ -966,7 +963,10 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
     for name, said in (
         ('empty', rf'devel\.tsv: holds no sentence; .*; {moved}'),
         ('without', rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {moved}'),
-        ('texts', r"tsv:1: unknown tag 'label'; .*task \(of lint and score --task\) to classes"),
+        (
+            'texts',
+            r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
+        ),
         ('words', r"unknown tag 'Drug'; [^;]*; if the line is a header"),  # words with types
     ):
         with pytest.raises(InputError, match=said):

@@ -394,6 +394,28 @@ def test_a_tfds_folder_that_names_code(tmp_path, refused, monkeypatch):
         assert "features.json: names the class 'evil_features.Text'" in line
 
 
+@pytest.mark.parametrize(
+    ('name', 'content', 'said'),
+    [
+        (
+            'train.xml',
+            '<!DOCTYPE collection [<!ENTITY a SYSTEM "secret.txt">]><collection>&a;</collection>',
+            None,
+        ),
+        ('train.jsonl', '[' * 100_000, 'is not JSON (too deep)'),
+        ('train.json', '{"text": "a", "entities": [[0, ' + '9' * 5000 + ', "D"]]}', 'train.json:1: '),
+        ('train.csv', 'text,label\n"' + 'a' * 99, 'is not comma-separated text'),
+        ('train.jsonl.gz', gzip.compress(b' ' * 2**25), 'unpacks to more than 200 times its size'),
+    ],
+)
+def test_foreign_files_that_are_made_to_break_readers(name, content, said, tmp_path, refused):
+    for split in ('train', 'devel', 'test'):
+        whole = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / 'sets' / 'x').mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'sets' / 'x' / name.replace('train', split)).write_bytes(whole)
+    assert (said or 'declares entities of its own') in refused('lint', f'--sets={tmp_path / "sets"}')
+
+
 # ---- download
 
 

@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.task import task_for, task_of
 from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
+from bioptimus_jax.records.finetune import ModelOnSet
 from bioptimus_jax.report.resolved import experiment_of
 from bioptimus_jax.run.shipped import plug_ins
 from bioptimus_jax.sets.corpora import set_at, set_files
@@ -204,7 +205,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         (folder / f'{split}.jsonl').write_text('\n'.join(map(json.dumps, rows)))
 
     def read(**changes):
-        said = {'json': True, 'texts': ['text'], 'answer': 'topics', 'several': True, **changes}
+        said = {'texts': ['text'], 'answer': 'topics', 'several': True, **changes}
         (folder / 'set.json').write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
         chosen = set_at(folder)
         learned = task_for(chosen)
@@ -216,7 +217,9 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     assert [text.answers for text in dataset.train[:3]] == [(), ('a',), ('a', 'b')]
     assert [text.document for text in dataset.train[:4]] == [0, 0, 1, 1]
     assert (dataset.labels, list(learned.metrics)) == (('a', 'b'), ['default', 'macro_f1', 'example_f1'])
-    again = task_of({'dataset': 'topics', **json.loads(json.dumps(chosen.kind))})
+    again = task_of(
+        ModelOnSet(model='a', dataset='topics', setting='', **json.loads(json.dumps(chosen.kind)))
+    )
     assert again == learned
     assert [again.metrics[name] for name in again.metrics] == [
         learned.metrics[name] for name in learned.metrics
@@ -237,7 +240,8 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
         ({'labels': ['a,b']}, "labels: 'a,b' is no label; with several"),
         ({'task': 'similarity', 'labels': ['a']}, 'labels: is for task classes'),
         ({'labels': ['a', 'c']}, "train.jsonl:3: 'b' is not a label of topics: a, c"),
-        ({'name': 'none'}, r'train.jsonl:1: is not a JSON object with text, topics, none'),
+        ({'name': 'none'}, r"train.jsonl:1: has no 'none'; it has text, topics, id"),
+        ({'answer': 3}, 'has columns or keys with names, and none is 3'),
     ):
         with pytest.raises(InputError, match=said) as error:
             read(**changes)
@@ -245,7 +249,7 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     for split, header in (('train', 'x\ty'), ('devel', 'x\ty'), ('test', 'y\tx')):
         (folder / f'{split}.jsonl').unlink()
         (folder / f'{split}.tsv').write_text(f'{header}\na text\tyes\nother text\tno\n')
-    plain = {'json': None, 'several': None, 'answer': 2, 'texts': [1]}
+    plain = {'several': None, 'answer': 2, 'texts': [1]}
     (folder / 'train.tsv').write_text('text\tlabel\na text\tyes\nother text\tyes\n')
     with pytest.raises(InputError, match=r'train\.tsv:1: looks like a header'):
         read(**plain)

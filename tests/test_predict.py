@@ -1,5 +1,6 @@
 """What a finished model says of new text, held against transformers' own pipelines; forms; refusals."""
 
+import gzip
 import io
 import json
 import shutil
@@ -325,30 +326,23 @@ CONLL = 'Gout\tB-Disease\nand\tO\n\naspirin\tB-Drug\n'
 @pytest.mark.parametrize(
     ('name', 'content', 'message'),
     [
-        ('x.txt', CONLL, 'x.txt:1: holds a word with its tag in each line, as CoNLL has it'),
-        (
-            'x.conll',
-            f'-DOCSTART- -X- O O\n\n{CONLL}'.replace('\t', ' NN B-NP '),
-            'x.conll:3: holds a word with its',
-        ),
-        ('x.txt', 'Gout O\n' * 12, 'x.txt:1: holds a word with its tag in each line'),
-        ('x.txt', '# doc 1\n' + 'Gout\tB\nand\tO\n' * 6, 'x.txt:2: holds a word with its tag in each line'),
         ('x.txt', 'PMID- 1\nTI  - Gout.\n', 'x.txt: is in the MEDLINE format of PubMed'),
         ('x.txt', '<doc id="1">Gout</doc>', 'x.txt: is XML or HTML'),
-        ('x.tsv', CONLL, 'x.tsv: is a table, and which of its columns is the text is not known'),
-        ('x.csv', 'text,label\na,b\n', 'x.csv: is a table'),
+        ('x.tsv', 'Gout\tyes\n', 'x.tsv: is a table, and which of its columns is the text is not known'),
+        ('x.csv', 'a,b\nc,d\n', 'x.csv:1: names the columns a, b; its first line has to name them'),
+        ('x.csv', 'text,label\na,b,c\n', 'x.csv:2: has 3 columns, but the first line names 2; quote'),
         ('x.ann', 'T1\tDrug 0 4\tGout\n', 'x.ann: holds annotations of BRAT; give the .txt beside it'),
         ('x.txt', 'T1\tDrug 0 4\tGout\nT2\tDrug 5 8;9 12\tand rat\n', 'x.txt: holds annotations of BRAT'),
-        ('x.xml', '<?xml version="1.0"?><a>Gout</a>', 'x.xml: is XML or HTML, with tags in the text'),
+        (
+            'x.xml',
+            '<?xml version="1.0"?><a>Gout</a>',
+            'x.xml: is XML, but not BioC (it begins with <a>); save',
+        ),
         ('x.nxml', '<article><p>Gout</p></article>', 'x.nxml: is XML or HTML'),
         ('x.html', ' <!DOCTYPE html>\n<p>Gout', 'x.html: is XML or HTML'),
-        (
-            'x.txt',
-            '{"text": "Gout"}\n{"text": "Rats"}\n',
-            'x.txt: holds JSON, but is not called so; rename it',
-        ),
-        ('x.txt.gz', b'\x1f\x8b\x08\x00', 'x.txt.gz: is compressed with gzip; unpack it'),
-        ('x.docx', b'PK\x03\x04\x14', 'x.docx: is an archive, as .zip, .docx and .xlsx are'),
+        ('x.txt.gz', b'\x1f\x8b\x08\x00', 'x.txt.gz: is cut off or damaged gzip'),
+        ('x.txt.bz2', b'BZh9', 'x.txt.bz2: is compressed; unpack it, or use gzip; read are text, CoNLL'),
+        ('x.docx', b'PK\x03\x04\x14', 'x.docx: is an archive, as .zip, .docx and .xlsx are; save'),
         ('x.pdf', b'%PDF-1.4\n', 'x.pdf: is a PDF; save its text'),
         ('x.txt', b'a\x00b\x00', 'x.txt: is no text, but binary or UTF-16'),
         ('x.pubtator', '12|t|Gout\n13\t0\t4\tGout\tD\n', 'x.pubtator:2: belongs to no document of PubTator'),
@@ -362,6 +356,51 @@ def test_what_is_no_plain_text_is_refused_in_one_line(tmp_path, name, content, m
         read_given([str(tmp_path / name)], [], True, ['yes', 'no'])
     assert str(error.value).removeprefix(f'{tmp_path}/').startswith(message)
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'texts'),
+    [
+        ('x.tsv', CONLL, ['Gout and\naspirin']),
+        ('x.txt', CONLL, ['Gout and\naspirin']),
+        ('x.conll', f'-DOCSTART- -X- O O\n\n{CONLL}'.replace('\t', ' NN B-NP '), ['Gout and\naspirin']),
+        ('x.txt', '# doc 1\n' + 'Gout\tB\nand\tO\n' * 6, ['Gout and ' * 5 + 'Gout and']),
+        ('x.csv', 'text,label\n"a, b",c\n', ['a, b']),
+        ('x.txt', '{"text": "Gout"}\n{"text": "Rats"}\n', ['Gout', 'Rats']),
+        ('x.jsonl', '{"tokens": ["Gout", "."], "ner_tags": ["B-D", "O"]}', ['Gout .']),
+        ('x.jsonl', '{"words": ["Gout", "and", "rats"], "predicted": ["B-D", "O", "O"]}', ['Gout and rats']),
+    ],
+)
+def test_what_sets_are_read_in_is_answered_too_without_its_answers(tmp_path, name, content, texts):
+    for packed in (False, True):
+        file = tmp_path / (f'{name}.gz' if packed else name)
+        file.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
+        assert [one.texts for one in read_given([str(file)], [], False)] == [(text,) for text in texts]
+
+
+def test_folders_within_are_read_and_what_holds_nothing_is_left_out_in_words(tmp_path, capsys):
+    for name, content in {
+        'a.txt': 'Gout.',
+        'empty.txt': '',
+        'b/c.txt.gz': 'Rats.',
+        'b/d/e.csv': 'text,label\n"x, y",\n ,\n',
+        '.git/f.txt': 'no',
+        'figure.png': '?',
+        'a.ann': '',
+        'labels.txt': 'no',
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        plain = content.encode()
+        (tmp_path / name).write_bytes(gzip.compress(plain) if name.endswith('.gz') else plain)
+    given = read_given([str(tmp_path)], [], False)
+    assert [(one.name, *one.texts) for one in given] == [
+        ('a', 'Gout.'),
+        ('b/c', 'Rats.'),
+        ('b/d/e-1', 'x, y'),
+    ]
+    said = capsys.readouterr().err
+    assert f'{tmp_path}: 1 file left out, as they are no texts: figure.png' in said
+    assert f'left out, as nothing is in them: 1 text, the first is {tmp_path / "empty.txt"}' in said
 
 
 @pytest.mark.parametrize(
@@ -446,7 +485,7 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
             'nowhere.txt: no such file or folder; a text itself is given with --text',
         ),
         ('tagger', ['empty.txt'], 3, 'empty.txt: holds no text'),
-        ('tagger', ['nothing'], 3, 'nothing: holds no .txt, .json, .jsonl or .pubtator; name files'),
+        ('tagger', ['nothing'], 3, 'nothing: holds no file that is read (text, CoNLL, PubTator, BRAT, BioC'),
         ('tagger', ['two.jsonl'], 3, 'two.jsonl:2: has two texts, but entities are looked for in one'),
         ('tagger', ['three.jsonl'], 3, 'three.jsonl:1: has no "text", and no "words" of one text or two'),
         ('tagger', ['--text=a', '--as=brat'], 2, '--as=brat needs --to'),

@@ -16,7 +16,7 @@ from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.rebuild.builders import chemprot, ddi, gad, hoc, pubmedqa
 from bioptimus_jax.rebuild.originals import Originals
 from bioptimus_jax.rebuild.rebuild import written
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.blurb import record_of
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.inputs import INPUTS, MARKER, NamedPlace, mentions_in, searchable
@@ -473,11 +473,11 @@ def test_the_public_files_come_out_byte_for_byte(name, data, tmp_path, capsys):
 def test_ddi_with_markers_has_the_examples_of_the_public_set(data, tmp_path):
     """The same answers and documents; every mention is found, and without markers the text is the original one."""
     made = ddi.make(Originals(data / 'tasks' / 'DDI'), 1)
-    read = [texts.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
+    read = [labelled.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
     for form in ('markers', 'original'):
         known = texts.published(f'DDI-{form}')
         (tmp_path / form).write_bytes(written(ddi.BUILDER, made, 'test', INPUTS[form]))
-        read.append(texts.read_file(tmp_path / form, known, False))
+        read.append(labelled.read_file(tmp_path / form, known, False))
     for public, marked, original in zip(*read, strict=True):
         assert public.answers == marked.answers == original.answers
         assert public.document == marked.document == original.document
@@ -501,8 +501,8 @@ def test_pubmedqa_is_split_as_its_authors_do(data, tmp_path, capsys):
     chosen = set_at(tmp_path / 'pubmedqa')
     task = task_for(chosen)
     dataset = task.read(chosen)
-    assert ', as published' in task.look(dataset, {}, 128)[2][0]
-    assert task.detail(dataset, [])['majority'] == pytest.approx(0.552)
+    assert ', as published' in task.look(dataset, {}, 128).lines[0]
+    assert task.detail(dataset, []).majority == pytest.approx(0.552)
 
 
 def test_another_fold_is_a_set_of_its_own_under_the_same_record(data, tmp_path, capsys):

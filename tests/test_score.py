@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import read_json, write_sealed
 
 DRUG = 'Drug'
 
@@ -345,7 +345,7 @@ WHOLE = [
         ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is not JSON (Expecting value)'),
         ('p.json', '[\n1]', ':2: is not an object'),
         ('p.json', '[' * 100_000, ':1: is not JSON (too deep)'),
-        ('p.jsonl', line(words=['a'], tags=['O']), ":1: has no 'entities' or 'answers' or 'predicted'"),
+        ('p.jsonl', line(words=['a'], answer='O'), ':1: needs "entities" with "text", or "predicted" tags with'),
         ('p.jsonl', line(text='a zol-mi', entities=[[0, 9, 'x']]), ":1: the entity [0, 9, 'x'] is not within"),
         ('p.jsonl', line(text='a', entities=[[0, True, 'x']]), ":1: the entity [0, True, 'x'] is not [start"),
         ('p.jsonl', line(text='a zolmi', entities=[]), ":1: 'azolmi' differs from sentence 1 (GOLD:1), 'azol-m'"),
@@ -394,8 +394,8 @@ def test_answers_to_texts_in_columns_and_json(topics, tmp_path):
         ),
         ('p.tsv', 'a dose\tdrug\na house\tdrug\n', ":2: 'a house' differs from text 2 (GOLD:2), 'a mouse'"),
         ('p.jsonl', line(answers=['drug', 'other']), ':1: has 2 answers, but a text of this set has one'),
-        ('p.jsonl', line(answers='drug'), ":1: 'answers' is not a list"),
-        ('p.jsonl', line(answers=[1]), ':1: its answers are [1], not texts that are labels'),
+        ('p.jsonl', line(answers=[['drug']]), ':1: needs "answers" or "label"; it has answers'),
+        ('p.jsonl', line(answers=[1]), ":1: '1' is not a label of the set; they are drug, other"),
     ],
 )
 def test_answers_that_cannot_be_scored_are_named(name, content, said, topics, tmp_path):
@@ -467,7 +467,11 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys, m
     ):
         assert cli.main([*kept, '--types=CHEMICAL=Drug', *seed]) == 2 * bool(said)
         assert said in capsys.readouterr().err
-    (cell / 'scores.json').write_text('{"model": "them"}')
+    trained = {
+        'devel': record['test'],
+        **{n: x for n, x in record.items() if n not in ('outside', 'seedless')},
+    }
+    write_sealed(cell / 'scores.json', trained)
     assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 2
     assert 'holds a fine-tuning; choose another folder' in capsys.readouterr().err
     assert cli.main(['score', str(tmp_path / 'no'), str(file)]) == 3

@@ -143,7 +143,7 @@ def test_the_rule_sees_a_danger(source):
 
 
 def test_xml_is_read_without_entities_dtds_network_or_large_trees():
-    from bioptimus_jax.corpus.markup import PARSING
+    from bioptimus_jax.storage.parsing import PARSING
 
     wanted = dict(load_dtd=False, no_network=True, resolve_entities=False, huge_tree=False)
     assert wanted.items() <= PARSING.items()

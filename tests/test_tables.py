@@ -174,7 +174,7 @@ WRONG = {
     'columns': (
         {'words_of': WORDS, 'ner_tags': NUMBERS},
         None,
-        r'needs a column tokens or words and tags .*; it has words_of',
+        r'row 1: needs "tokens" with "ner_tags", or "text" with "entities"; it has ner_tags; name',
     ),
     'no names': (
         {'tokens': WORDS, 'ner_tags': NUMBERS},
@@ -182,9 +182,9 @@ WRONG = {
         r"row 1: unknown tag '1'; it is a number, and the file does not say its name: write the tags",
     ),
     'another task': (
-        {'premise': ['a'] * 9, 'gold_label': ['x'] * 9},
+        {'hypothesis': ['b'] * 9, 'premise': ['a'] * 9, 'gold_label': ['x'] * 9},
         None,
-        r'it has premise, gold_label; .*task \(of lint and score --task\) to classes',
+        r'it has hypothesis, premise, gold_label; .*task \(of lint and score --task\) to classes',
     ),
     'another number': (
         {'tokens': WORDS, 'ner_tags': [[7, 0, 0], *NUMBERS[1:]]},
@@ -197,14 +197,14 @@ WRONG = {
         r'parquet: row 3: its label is not given; leave such rows out',
     ),
     'lists': (
-        {'text': ['a'] * 9, 'label': [[0, 1], [1], [0]] * 3},
+        {'text': ['a'] * 9, 'label': [[0], [1], [0], [0, 1], *[[1]] * 5]},
         SENTIMENT,
-        r'row 1: has 2 answers, \[0, 1\]; sets of your own have one each',
+        r"row 1: has 2 answers, 'bad, good', but a text of this set has one; give several to texts of train too",
     ),
     'tokens for texts': (
         {'text': [['a', 'b']] * 9, 'label': [0, 1, 0] * 3},
         SENTIMENT,
-        r'row 1: needs texts and one answer',
+        r"row 1: 'text' is no text: \['a', 'b'\]",
     ),
     'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tag'),
 }

@@ -21,6 +21,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune import config as finetune_config
 from bioptimus_jax.finetune.batches import drawn
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
@@ -31,14 +32,15 @@ from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.resampling import bootstrap
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text, Texts
-from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
+from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl
 from bioptimus_jax.vocab.agreement import load_for_words
 
 AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')
@@ -63,13 +65,13 @@ def test_public_sets_have_the_published_counts_and_majorities(name, data):
     task = task_for(chosen)
     dataset = task.read(chosen)
     assert tuple(len(getattr(dataset, split)) for split in ('train', 'devel', 'test')) == task.known.examples
-    lines = task.look(dataset, {}, 128)[2]
+    lines = task.look(dataset, {}, 128).lines
     assert ', as published' in lines[0]
     assert [line for line in lines if 'answers' in line] == UNCLEAR.get(name, [])
     given = collections.Counter(answer for text in dataset.test for answer in text.answers)
     assert {label: given[label] for label in POSITIVES.get(name, {})} == POSITIVES.get(name, {})
     if name in MAJORITIES:
-        assert task.detail(dataset, [])['majority'] == pytest.approx(MAJORITIES[name], abs=5e-4)
+        assert task.detail(dataset, []).majority == pytest.approx(MAJORITIES[name], abs=5e-4)
 
 
 def drawn_answers(seed, several, count=60):
@@ -163,7 +165,7 @@ def test_correlations_of_numbers_that_lie_close_together_or_far_apart(x, y):
     ],
 )
 def test_what_one_answer_for_everything_gets_on_devel(name, devel, best):
-    task = task_of({'dataset': name, 'task': 'similarity' if name == 'biosses' else 'classes'})
+    task = finetune_config.TASKS.load('similarity' if name == 'biosses' else 'classes').of(name)
     hallmarks = dict(zip('ab', texts.HALLMARKS[:2], strict=True))
     examples = [
         Text(('x',), (hallmarks.get(answer, answer) if name == 'hoc' else answer,)) for answer in devel
@@ -218,7 +220,7 @@ REFUSED = [
     ),
     (
         'own',
-        'text\tlabel\nthe dose\tnone',
+        'texts\tlabels\nthe dose\tnone',
         ':1: looks like a header; a set of your own has none, remove it',
     ),
     ('own', 'the dose\tother\tnone', ': has 2 texts a line, but '),
@@ -241,9 +243,9 @@ REFUSED = [
     ('ddi', 'D.d1.s0.p0\ta\tDDI-Int', ":1: 'DDI-Int' is not a label of ddi"),
     ('bioasq', '\n', 'dev.tsv: holds no example'),
     ('bioasq', '1\tq?\ta\tmaybe', ":1: 'maybe' is not a label of bioasq: yes, no"),
-    ('chemprot-scibert', 'a\tAGONIST', ':1: is not a JSON object with text, label ('),
-    ('chemprot-scibert', '{"text": "a"}', ":1: is not a JSON object with text, label (KeyError('label'))"),
-    ('chemprot-scibert', '[1]', ':1: is not a JSON object with text, label ('),
+    ('chemprot-scibert', 'a\tAGONIST', ':1: is not JSON (Expecting value); give a list, or one object'),
+    ('chemprot-scibert', '{"text": "a"}', ":1: has no 'label'; it has text"),
+    ('chemprot-scibert', '[1]', ':1: is not an object; records of JSON have "tokens" with "ner_tags"'),
     ('hoc-blue', '0_1\ta\t7_s1\r', ':1: is an example; the first line of hoc-blue is a header'),
     ('hoc-blue', 'h\r\n0_1\ta\t_s1\r', ":2: '_s1' names no document"),
     (
@@ -382,7 +384,7 @@ def test_names_of_examples_and_headers_are_no_texts(tmp_path, lines, message):
 def test_it_is_said_how_columns_are_read(tmp_path):
     def said(name, lines, task='classes'):
         chosen = set_at(written(tmp_path / name, lines), task)
-        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2])
+        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines)
 
     assert 'plain: column 1 is read as the text, column 2 as its label' in said('plain', FOUR)
     pair = [f'A {x}.\t{line}' for x, line in zip('abcd', FOUR, strict=True)]
@@ -395,7 +397,7 @@ def test_it_is_said_how_columns_are_read(tmp_path):
     assert 'header' not in said('rare', rare)
     (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')
     chosen = set_at(tmp_path / 'rare', 'classes')
-    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2]
+    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines
     assert (
         "rare: no other line of train than the first has the label 'maybe': a header is to be removed"
         in lines
@@ -443,18 +445,18 @@ def test_quoted_fields_are_read_without_their_quotation_marks_and_it_is_said(tmp
 
 def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
     folder = written(tmp_path / 'own', ['"It hurts."\tyes', 'It does not.\tno', '"No."\tno'])
-    assert texts.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
+    assert labelled.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
     content = as_pandas([('one line', 'no'), ('two\nlines "here"', 'yes'), ('one line', 'no')])
     (folder / 'test.tsv').write_text(content)
     with pytest.raises(
         InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'
     ):
-        texts.read_file(folder / 'test.tsv', None, False)
+        labelled.read_file(folder / 'test.tsv', None, False)
     (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
     with pytest.raises(
         InputError, match=r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on'
     ):
-        texts.read_file(folder / 'test.tsv', None, False)
+        labelled.read_file(folder / 'test.tsv', None, False)
 
 
 def test_no_public_file_is_quoted(data):
@@ -464,7 +466,7 @@ def test_no_public_file_is_quoted(data):
             assert unquoted(lines) is None, file
     for name, count in (('bioasq', 192), ('chemprot', 208), ('hoc', 142)):
         content = (data / 'blurb' / name / 'train.tsv').read_text('utf-8')
-        read = texts.read_file(data / 'blurb' / name / 'train.tsv', texts.published(name), False)
+        read = labelled.read_file(data / 'blurb' / name / 'train.tsv', texts.published(name), False)
         assert content.count('"') == sum(text.count('"') for x in read for text in x.words) == count
 
 
@@ -826,10 +828,10 @@ def check_kept_models(folder):
         assert card.data.pipeline_tag == 'text-classification'
         assert card.data.datasets == [dataset]
         assert len(card.data.widget) == len(card.data.eval_results) == 1
-        record = read_json(cell / 'scores.json')
+        record = FineTuning.read(read_sealed(cell / 'scores.json'), 'scores.json')
         metric = task_of(record).metric
-        score = f'| {metric.title} | {100 * record["devel"][DEFAULT][metric.name]:.2f} | '
-        assert f'{score}{100 * record["test"][DEFAULT][metric.name]:.2f} |' in card.text
+        score = f'| {metric.title} | {100 * record.devel[DEFAULT][metric.name]:.2f} | '
+        assert f'{score}{100 * record.test[DEFAULT][metric.name]:.2f} |' in card.text
 
 
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, capsys):
@@ -857,7 +859,8 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     execute(run, STAGES['corpus'])
     execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
-    by_place = {(r['model'], r['dataset'], r['seed']): r for r in read_jsonl(folder / 'results.jsonl')}
+    results = FineTuning.read_lines(folder / 'results.jsonl')
+    by_place = {(r.model, r.dataset, r.seed): r for r in results}
     assert len(by_place) == 16
     for (model, dataset, seed), record in by_place.items():
         task = task_of(record)
@@ -875,19 +878,19 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
                 zero_division=0,
             ),
         }[dataset](gold, predicted)
-        assert record['test'][DEFAULT][task.metric.name] == pytest.approx(theirs)
+        assert record.test[DEFAULT][task.metric.name] == pytest.approx(theirs)
         if (model, seed) == ('bert', 0):  # as the verb scores the same file
             own = folder / model / dataset / 'standard' / f'seed-{seed}' / 'predictions.jsonl'
             scored = score_file(sets / dataset, own, 'classes', {})
-            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record['test']
+            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record.test
             assert not scored.notes
     best = {
-        d: max(r['test'][DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
+        d: max(r.test[DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
         for d in ('own', 'bioasq', 'hoc', 'biosses')
     }
     assert min(best.values()) > 0.8, best
-    assert by_place['bert', 'own', 0]['majority'] < 0.7
-    assert 0.3 < by_place['bert', 'own', 0]['devel_alike'] < 0.7
+    assert by_place['bert', 'own', 0].majority < 0.7
+    assert 0.3 < by_place['bert', 'own', 0].devel_alike < 0.7
     made = read_json(folder / 'statistics.json')
     assert {r['ensemble']['seeds'] for r in made} == {2}
     kinds = {r['dataset']: (r['unit'], r['units']) for r in made}
@@ -954,16 +957,9 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     assert f'| {100 * theirs:.2f} [' in shown
     assert '], 2 seeds' in shown
 
-    # A cell that was scored before there was Spearman's rho goes on without it.
-    file = folder / 'bert' / 'biosses' / 'standard' / 'seed-0' / 'scores.json'
-    older = read_sealed(file)
-    assert older['test'].pop('spearman').keys() == older['devel'].pop('spearman').keys() == {'rho'}
-    write_sealed(file, older)
+    # Cells that are finished are read as they were written, with every measure of their set.
+    results = (folder / 'results.jsonl').read_bytes()
     assert stage.build(run, folder)['kept'] == 16
-    measured = {
-        r['model']: r['test'] for r in read_json(folder / 'statistics.json') if r['dataset'] == 'biosses'
-    }
-    assert {model: 'spearman' in test for model, test in measured.items()} == {'bert': False, 'roberta': True}
-    assert measured['bert']['default']['median'] == pytest.approx(
-        measured['bert']['default']['mean']
-    )  # of two
+    assert (folder / 'results.jsonl').read_bytes() == results
+    assert of_one['test'].keys() == {DEFAULT, 'spearman'}
+    assert of_one['test'][DEFAULT]['median'] == pytest.approx(of_one['test'][DEFAULT]['mean'])  # of two

@@ -15,7 +15,7 @@ import ahocorasick_rs
 from bioptimus_jax.corpus.config import Audit
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.records.corpus import AuditedSentence
-from bioptimus_jax.sets import inputs, published, texts
+from bioptimus_jax.sets import inputs, labelled, published
 from bioptimus_jax.sets.corpora import (
     has_a_split,
     name_of,
@@ -81,7 +81,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
     numbers = bool(known and not known.labels)
-    for example in texts.read_split(split, lambda name: split_files(folder, name)[0], known, numbers):
+    for example in labelled.read_split(split, lambda name: split_files(folder, name)[0], known, numbers):
         for part in (part for text in example.words for part in inputs.searchable(text)):
             yield from split_sentences(part)
 

@@ -18,11 +18,12 @@ from bioptimus_jax.corpus import article_meta, tarred
 from bioptimus_jax.corpus.article_text import Reading, in_language, once
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
-from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, reason, root_of
+from bioptimus_jax.corpus.markup import LONGEST_RECORD, reason, root_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id
 from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.storage.parsing import PARSING
 
 ARTICLE = 'article'
 # What holds articles: PMC's sets, Europe PMC's, and answers by OAI-PMH.

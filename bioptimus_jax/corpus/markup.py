@@ -4,24 +4,15 @@ Nothing outside a file is loaded, and one that declares entities of its own is r
 """
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from lxml import etree
 
 from bioptimus_jax.corpus import mathml, scripts
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.storage.parsing import PARSING
 
-# Comments are dropped while parsing, so that the text around them is one piece. Limits on depth and on the size
-# of one text stay: no record comes near them.
-PARSING: dict[str, Any] = dict(
-    load_dtd=False,
-    no_network=True,
-    resolve_entities=False,
-    huge_tree=False,
-    remove_comments=True,
-    remove_pis=True,
-)
 LONGEST_RECORD = 2**25  # bytes; the longest of seven real files has 46 kB, five thousand authors make some MB
 # What is put around the text of an element; a formula that is displayed stands on a line of its own.
 AROUND = {

@@ -11,10 +11,11 @@ from pathlib import Path
 from lxml import etree
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.markup import LONGEST_RECORD, PARSING, broken, reason
+from bioptimus_jax.corpus.markup import LONGEST_RECORD, broken, reason
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.corpus.stored import Advance, UnpackedFile, opened
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.storage.parsing import PARSING
 
 RECORDS_PER_REPORT = 256
 BYTES_PER_READ = 2**18

@@ -1,38 +1,28 @@
-"""What is no plain text though it may be called so: PubTator is read, and everything else that is known is refused.
+"""What is no plain text though it may be called so: PubTator and CoNLL are read, and all else that is known is refused.
 
 Read as prose, markup, tags and gold annotations would be part of what a model answers to.
 """
 
-import json
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.corpora import PUBTATOR
+from bioptimus_jax.sets.columns import read_columns
+from bioptimus_jax.sets.corpora import ENDINGS
+from bioptimus_jax.sets.cutting import bare_text
+from bioptimus_jax.sets.folders import COLUMNS
+from bioptimus_jax.sets.foreign.refused import MARKUP, READ
 from bioptimus_jax.sets.roles import ENOUGH
+from bioptimus_jax.sets.sentences import plain_name
 from bioptimus_jax.sets.standoff import apart, title_and_abstract
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
-PACKED = {
-    b'\x1f\x8b': 'compressed with gzip; unpack it',
-    b'BZh': 'compressed with bzip2; unpack it',
-    b'\xfd7zXZ': 'compressed with xz; unpack it',
-    b'\x28\xb5\x2f\xfd': 'compressed with zstd; unpack it',
-    b'PK\x03\x04': 'an archive, as .zip, .docx and .xlsx are; save its text as .txt',
-    b'%PDF': 'a PDF; save its text as .txt',
-    b'\xd0\xcf\x11\xe0': 'a document of Office; save its text as .txt',
-    b'{\\rtf': 'RTF; save its text as .txt',
-    b'PAR1': 'a table in Parquet; give its texts as .txt or .jsonl',
-    b'ARROW1': 'a table in Arrow; give its texts as .txt or .jsonl',
-}
-"""First bytes of a file, and what to say of it."""
-TABLES = ('.tsv', '.csv')
-MARKUP = re.compile(
-    r'\s*<(\?xml|!doctype|(html|head|body|article|collection|document|doc|pubmedarticle|pmc)(\s+[\w:.-]+=|\s*/?>))',
-    re.IGNORECASE,
-)
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
 PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
+OF_WORDS = tuple(end for end in COLUMNS if end not in ('.tsv', '.txt'))
+"""Endings of files that hold nothing but words with tags."""
 TYPED = re.compile(r'[BIMELSUW]-\S+')
 FEW = 3
 SPACES = re.compile(r'[ \t]+')
@@ -40,46 +30,49 @@ NamedText = tuple[str, str]
 """The name and the text of a document."""
 
 
-def refuse_packed(place: str, content: bytes) -> None:
-    """Raises InputError for a file that holds no text."""
-    for first, said in PACKED.items():
-        if content.startswith(first):
-            raise InputError(f'{place}: is {said}')
-    begin = content[:4096]
-    if 4 * begin.count(0) > len(begin):  # half of UTF-16; a few are read as blanks, wherever they stand
-        raise InputError(f'{place}: is no text, but binary or UTF-16; save it as UTF-8')
+def documents(path: Path | None, place: str, content: str) -> list[NamedText] | None:
+    """The documents of a PubTator file, title and abstract as the one text that offsets refer to, or those of lines of
+    words with tags, without these; None for plain text.
 
-
-def documents(name: str, place: str, content: str) -> list[NamedText] | None:
-    """The documents of a PubTator file, title and abstract as the one text that offsets refer to; None for plain text.
-
-    Raises InputError for what is neither, by its name or by what it holds.
+    Raises InputError for what is none of these, by its name or by what it holds.
     """
+    name = plain_name(path) if path else ''
     lines = [line.rstrip('\r') for line in content.split('\n')]
     filled = [line for line in lines if line.strip()]
-    if name.endswith(PUBTATOR) or (filled and PUBTATOR_LINE.fullmatch(filled[0])):
+    if name.endswith(ENDINGS['PubTator']) or (filled and PUBTATOR_LINE.fullmatch(filled[0])):
         return list(_pubtator(place, lines))
     if name.endswith('.ann') or (len(filled) > 1 and all(map(STANDOFF.fullmatch, filled))):
         raise InputError(f'{place}: holds annotations of BRAT; give the .txt beside it')
-    if name.endswith(TABLES):
+    tagged = _tagged(lines)
+    if tagged or name.endswith(OF_WORDS):
+        if path is None:
+            raise InputError(
+                f'{place}:{tagged}: holds a word with its tag in each line, as CoNLL has it; give it as a file'
+            )
+        return list(_of_words(path))
+    if name.endswith('.tsv'):
         raise InputError(
-            f'{place}: is a table, and which of its columns is the text is not known; give the texts alone, as .txt or '
-            'as .jsonl with "text"'
+            f'{place}: is a table, and which of its columns is the text is not known; name them in its first line '
+            '("text"), or give the texts alone, as .txt or .csv'
         )
     if MARKUP.match(content):
-        raise InputError(f'{place}: is XML or HTML, with tags in the text; save its text as .txt')
+        raise InputError(
+            f'{place}: is XML or HTML, with tags in the text; save its text as .txt; read are {READ}'
+        )
     if filled and filled[0].startswith('PMID- '):
         raise InputError(
-            f'{place}: is in the MEDLINE format of PubMed; give the texts alone, as .jsonl with "text"'
-        )
-    if filled and _is_json(filled):
-        raise InputError(f'{place}: holds JSON, but is not called so; rename it to .json or .jsonl')
-    if tagged := _tagged(lines):
-        raise InputError(
-            f'{place}:{tagged}: holds a word with its tag in each line, as CoNLL has it, and no text; give the words '
-            'alone, as .jsonl with "text"'
+            f'{place}: is in the MEDLINE format of PubMed; give the texts alone, as .jsonl with "text"; read are {READ}'
         )
     return None
+
+
+def _of_words(path: Path) -> Iterator[NamedText]:
+    """The documents of a file of words with tags, a sentence a line, without the tags."""
+    sentences = read_columns(path).sentences
+    stem = plain_name(path).rpartition('.')[0]
+    for number, of_one in itertools.groupby(sentences, key=lambda sentence: sentence.document):
+        name = f'{stem}-{number + 1}' if sentences[-1].document else stem
+        yield name, '\n'.join(bare_text(sentence.words) for sentence in of_one)
 
 
 def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
@@ -97,17 +90,6 @@ def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
                     'blank line is between documents'
                 )
         yield name, title_and_abstract(parts)
-
-
-def _is_json(filled: Sequence[str]) -> bool:
-    if filled[0].lstrip()[:1] not in ('{', '['):
-        return False
-    for text in (filled[0], '\n'.join(filled)):
-        try:
-            return isinstance(json.loads(text), dict | list)
-        except (ValueError, RecursionError):
-            continue
-    return False
 
 
 def _tagged(lines: Sequence[str]) -> int:

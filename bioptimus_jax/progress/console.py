@@ -5,6 +5,8 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from bioptimus_jax.errors import Stopped, printable
 
@@ -84,6 +86,30 @@ def crash_file(details: str) -> str:
     with open(number, 'w', encoding='utf-8') as file:
         file.write(printable(details))
     return path
+
+
+SHOWN, LETTERS = 5, 40
+"""Names that a message lists, and letters of each."""
+LONGEST_LIST, MANY = 160, 30
+"""Letters of a list of labels that is shown whole, and labels that are more than a column of labels mostly has."""
+
+
+def shortened(names: Iterable[Any], shown: int = SHOWN, letters: int = LETTERS) -> str:
+    """The first names of a list, each cut to some letters, and how many more there are."""
+    every = [str(name) for name in names]
+    cut = [name if len(name) <= letters else f'{name[: letters - 3]}...' for name in every[:shown]]
+    return ', '.join(cut) + (f' and {len(every) - shown:,} more' if len(every) > shown else '')
+
+
+def some_labels(labels: Iterable[Any]) -> str:
+    """Labels for a message: all of a few; of many the first five, how many there are, and whether that is meant."""
+    every = [str(label) for label in labels]
+    if len(', '.join(every)) <= LONGEST_LIST:
+        return ', '.join(every)
+    if len(every) <= MANY:
+        return shortened(every, letters=LETTERS // 2)
+    first = shortened(every[:SHOWN], letters=LETTERS // 2)
+    return f'{first} ...; {len(every):,} different labels; is this the column?'
 
 
 def numbered(number: int, noun: str) -> str:

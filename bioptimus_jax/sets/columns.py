@@ -22,7 +22,7 @@ from bioptimus_jax.sets.roles import (
     unknown_tag,
     words_and_blanks,
 )
-from bioptimus_jax.sets.sentences import Sentence, SplitReading, of_devel, text_of
+from bioptimus_jax.sets.sentences import Sentence, SplitReading, bytes_of, of_devel, text_of
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 DOCUMENT, MEDLINE = '-DOCSTART-', '###MEDLINE:'
@@ -89,7 +89,7 @@ def count_mentions(path: Path, roles: ColumnRoles | None = None, left_out: Colle
     are no part of any sentence.
     """
     # Nothing is shared with `_table` but the places: `require_all_mentions` holds one against the other.
-    lines = path.read_bytes().split(b'\n')
+    lines = bytes_of(path).split(b'\n')
     if left_out:
         lines = [line for number, line in enumerate(lines, 1) if number not in left_out]
     separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '

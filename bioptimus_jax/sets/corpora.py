@@ -5,9 +5,10 @@ Scoring and the audit of a corpus read them here, and so see the same texts.
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll, .conllu, .bio, .iob or .iob2 (columns.py); NAME.pubtator or NAME.PubTator.txt (standoff.py); folders NAME of
 BRAT's .txt and .ann, of BioNLP's .txt, .a1 and .a2, or of files of columns (folders.py); a TFDS folder with these
-splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
-their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1 for gad-1. Types stay
-apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
+splits (prepared.py); or JSON, CSV, BioC and tables (foreign/). Text files may be compressed with gzip. Notes of i2b2
+are in the folders of their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1
+for gad-1. Types stay apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise:
+NAME-typed, NAME-merged.
 """
 
 import dataclasses
@@ -20,14 +21,15 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets import blurb, described, published, tabular, texts
-from bioptimus_jax.sets.advice import no_set_in, no_split
+from bioptimus_jax.progress.console import numbered, shortened
+from bioptimus_jax.sets import blurb, described, labelled, published, texts
+from bioptimus_jax.sets.advice import no_set_in, no_split, rebuilt
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
 from bioptimus_jax.sets.cutting import cut_of_columns, prose
 from bioptimus_jax.sets.folders import (
     COLUMNS,
+    DOCUMENTS,
     MARKS,
     WORDS,
     documents_of,
@@ -35,11 +37,15 @@ from bioptimus_jax.sets.folders import (
     form_of_folder,
     read_files,
 )
+from bioptimus_jax.sets.foreign import splits as foreign
+from bioptimus_jax.sets.foreign import tabular
+from bioptimus_jax.sets.foreign.forms import CSV, JSON, TABLE, XML, form_at
+from bioptimus_jax.sets.foreign.forms import FORMS as FOREIGN
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.roles import FOUND, LAST, Columns, remedy
-from bioptimus_jax.sets.sentences import NAMES, SPLITS, Sentence, SplitReading
-from bioptimus_jax.sets.standoff import read_brat, read_pubtator
+from bioptimus_jax.sets.sentences import GZIPPED, NAMES, SPLITS, Sentence, SplitReading
+from bioptimus_jax.sets.standoff import is_pubtator, read_brat, read_pubtator
 from bioptimus_jax.sets.tags import (
     OUTSIDE,
     Scheme,
@@ -58,7 +64,7 @@ from bioptimus_jax.storage.files import absolute
 class Form:
     """How a split in this form is read, and from which files, from its place and its name; `endings` of its place.
 
-    Only files of columns are read by the columns that were asked for.
+    Files of columns and of records are read by the columns that were asked for.
     """
 
     read: Callable[[Path, str, Columns], SplitReading]
@@ -76,19 +82,46 @@ def _marked(form: str) -> Form:
 
 
 PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
-NOTES, TABLE = 'i2b2', 'table'
+NOTES = 'i2b2'
 FORMS = {
     'columns': Form(lambda file, _, asked: read_columns(file, asked), endings=COLUMNS),
     'PubTator': Form(lambda file, *_: read_pubtator(file), endings=PUBTATOR),
     **{form: _marked(form) for form in MARKS},
     WORDS: Form(lambda folder, _, asked: read_files(folder, asked), lambda folder, _: files_of_words(folder)),
-    TABLE: Form(lambda first, *_: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
+    **{
+        form: Form(
+            lambda path, _, asked: foreign.read_split(path, asked),
+            lambda path, _: foreign.files_of(path),
+            FOREIGN[form].endings if form in FOREIGN else (),
+        )
+        for form in (JSON, XML, CSV, DOCUMENTS)
+    },
+    TABLE: Form(
+        lambda first, _, asked: foreign.read_split(first, asked), lambda first, _: tabular.files_of(first)
+    ),
     NOTES: Form(lambda folder, split, _: read_notes(folder, split), note_files),
     'TFDS': Form(lambda folder, split, _: read_prepared(folder, split), prepared_files),
 }
+RECORDS = (JSON, XML, CSV, TABLE)
+"""Forms whose records say what they hold by their keys."""
+BY_NAMES = (*RECORDS, DOCUMENTS)
+"""The same, and folders of such files."""
+OF_TEXTS = ('columns', JSON, CSV, TABLE)
+"""Forms that texts with answers may be in."""
+BIOC = {XML: ('.bioc.xml', '.BioC.xml', '.BioC.XML'), JSON: ('.bioc.json', '.BioC.json', '.BioC.JSON')}
+"""How BioC's files also end."""
+ENDINGS = {
+    form: tuple(
+        itertools.chain(*((end, f'{end}{GZIPPED}') for end in (*FORMS[form].endings, *BIOC.get(form, ()))))
+    )
+    for form in FORMS
+}
+"""Form -> endings of a file that is a split in it."""
 Chooser = TypeVar('Chooser', bound=ChoosesSets)
 MARKED = (*MARKS, 'PubTator', NOTES)
 """Forms of texts with mentions by characters."""
+SHOWN_SETS = 12
+"""Names of sets that a message lists."""
 MERGED = 'merged into one'
 
 
@@ -158,12 +191,12 @@ def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> Name
     """
     name = name_of(folder)
     known = published.record_of(name)
-    if said := described.described(folder, lambda split: split_source(folder, split)[1]):
-        if known:
-            raise InputError(
-                f'{folder / described.FILE}: {name} is a public set, which is read as its authors have it; rename the '
-                'folder'
-            )
+    if known and described.file_in(folder):
+        raise InputError(
+            f'{folder / described.FILE}: {name} is a public set, which is read as its authors have it; rename the '
+            'folder'
+        )
+    if not known and (said := described.described(folder, lambda split: split_source(folder, split)[1])):
         return NamedSet(name, folder, '', said['task'], columns, json.dumps(said, sort_keys=True))
     merged_types = MERGED * getattr(known, 'merged', False)
     return NamedSet(name, folder, merged_types, known.task if known else task, columns)
@@ -226,7 +259,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
         labels=labels,
         gold_in_file={name: reading.mentions for name, reading in read.items()},
         unseen_labels={tag: count for tag, count in sorted(later.items()) if tag not in labels},
-        form=form,
+        form=read['train'].form or form,
         scheme=str(scheme),
         repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
         merged_types=types if chosen.reading else (),
@@ -241,7 +274,7 @@ def _read(form: str, source: Path, split: str, columns: Columns) -> SplitReading
     try:
         return FORMS[form].read(source, split, columns)
     except InputError as error:
-        if form not in ('columns', TABLE) or not texts.holds_prose(source):
+        if form not in OF_TEXTS or not labelled.holds_prose(source):
             raise
         what = str(error).partition('; if the line is a header')[0]
         raise InputError(
@@ -274,7 +307,7 @@ def read_test(chosen: NamedSet, source: Path) -> Dataset:
         labels_of(types_of(test), 'bio'),
         gold_in_file={'test': reading.mentions},
         unseen_labels={},
-        form=form,
+        form=reading.form or form,
         scheme=str(scheme),
         gold_left_out={'test': reading.left_out},
         columns=reading.columns,
@@ -310,12 +343,12 @@ def read_iob2(path: Path) -> tuple[Sentence, ...]:
 
 
 def form_of(path: Path) -> str:
-    """The form of a file or folder by its name: columns, unless it is another."""
+    """The form of a file or folder by its name or by what it holds: columns, unless it is another."""
     if path.is_dir():
         return form_of_folder(path)
-    if tables.is_table(path):
-        return TABLE
-    return 'PubTator' if path.name.endswith(PUBTATOR) else 'columns'
+    if path.name.endswith(ENDINGS['PubTator']):
+        return 'PubTator'
+    return form_at(path) or ('PubTator' if is_pubtator(path) else 'columns')
 
 
 def is_dataset(folder: Path) -> bool:
@@ -349,7 +382,8 @@ def sets_in(
         raise no_set_in(root)
     if wrong := [name for name in names if name not in every]:
         raise InputError(
-            f'{root}: has no set {", ".join(wrong)}; found: {", ".join(known)}{meant(wrong[0], every)}'
+            f'{root}: has no set {shortened(wrong)}; found: {shortened(known, SHOWN_SETS)}'
+            f'{meant(wrong[0], every) or rebuilt(root / wrong[0])}'
         )
     return [every[name] for name in names or known]
 
@@ -388,8 +422,8 @@ def check_names_of_sets(settings: ChoosesSets) -> None:
     for name in settings.of_set:
         if name not in chosen and not published.record_of(name):
             raise ConfigError(
-                f'config.finetune.of_set.{name}: no such set in config.finetune.folder; found: {", ".join(chosen)}'
-                f'{meant(name, chosen)}'
+                f'config.finetune.of_set.{name}: no such set in config.finetune.folder; found: '
+                f'{shortened(chosen, SHOWN_SETS)}{meant(name, chosen)}'
             )
 
 
@@ -406,7 +440,9 @@ def split_files(folder: Path, split: str) -> list[Path]:
 
 def rule_of_words(folder: Path) -> str:
     """What decides the words of a set beside its files: '' where these hold words. Raises InputError."""
-    return 'from text alone' if split_source(folder, 'train')[0] in MARKED else ''
+    form, source = split_source(folder, 'train')
+    marked = form in MARKED or (form in BY_NAMES and foreign.by_characters(foreign.items_at(source).items))
+    return 'from text alone' if marked else ''
 
 
 def columns_file(folder: Path, split: str) -> Path | None:
@@ -418,10 +454,10 @@ def columns_file(folder: Path, split: str) -> Path | None:
 def file_of_texts(folder: Path, split: str) -> Path:
     """The file, or the first one, that a split of texts is read from. Raises InputError for forms of words alone."""
     form, source = split_source(folder, split)
-    if form not in ('columns', TABLE):
+    if form not in OF_TEXTS:
         raise InputError(
-            f'{source}: is read as {form}, which has no texts with answers; write text TAB answer as {split}.tsv, or a '
-            'table as .parquet'
+            f'{source}: is read as {form}, which has no texts with answers; write text TAB answer as {split}.tsv, or '
+            '"text" and "label" as .csv, .jsonl or .parquet'
         )
     return source
 
@@ -429,7 +465,7 @@ def file_of_texts(folder: Path, split: str) -> Path:
 def texts_file(folder: Path, split: str) -> Path | None:
     """The file of a split that holds texts with answers, and not words with tags. Raises InputError."""
     form, source = split_source(folder, split)
-    return source if form in ('columns', TABLE) and texts.holds_texts(source) else None
+    return source if form in OF_TEXTS and labelled.holds_texts(source) else None
 
 
 def set_files(folder: Path) -> list[Path]:
@@ -441,24 +477,29 @@ def set_files(folder: Path) -> list[Path]:
 
 def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     """Everything in a folder that may be a split of a set, with its form."""
-    found = []
-    for form in ('columns', 'PubTator'):
-        paths = [folder / f'{name}{end}' for name in NAMES[split] for end in FORMS[form].endings]
-        found += [(form, p) for p in paths if p.is_file()]
+    found: dict[Path, str] = {}
+    known = published.texts_of(name_of(folder))
+    # What has a record, or is described, is read as that says.
+    said = published.record_of(name_of(folder)) or described.file_in(folder)
+    for form in ('columns', 'PubTator', JSON, XML, CSV):
+        for path in (folder / f'{name}{end}' for name in NAMES[split] for end in ENDINGS[form]):
+            if path.is_file():
+                found.setdefault(path, form if said or form != 'columns' else form_of(path))
+    if known and known.files:
+        own = (folder / known.files.format(name) for name in NAMES[split])
+        found |= {path: JSON for path in own if path.is_file()}
     shown = tabular.candidates(folder, split)
     folders = [folder / name for name in NAMES[split]]
     # A folder of tables is none of texts.
-    found += [(form_of(p), p) for p in folders if p.is_dir() and not (shown and shown[0].is_relative_to(p))]
-    found += [(TABLE, path) for path in shown]
-    known = published.texts_of(name_of(folder))
-    if pattern := (known.files if known else described.pattern_in(folder)):
-        own = [folder / pattern.format(name) for name in NAMES[split]]
-        found += [('columns', path) for path in own if path.is_file()]
+    found |= {p: form_of(p) for p in folders if p.is_dir() and not (shown and shown[0].is_relative_to(p))}
+    found |= dict.fromkeys(shown, TABLE)
     if note_files(folder, split):
-        found.append((NOTES, folder))
+        found[folder] = NOTES
     prepared = [p for p in (folder, *sorted(folder.glob('*.*.*'))) if (p / tables.INFO).is_file()]
-    # `datasets` writes a file with this name too, but never without its STATE.
-    return found + [('TFDS', p) for p in prepared if not (p / tables.STATE).is_file()]
+    # `datasets` writes a file with this name too, but never without its STATE or beside files of records.
+    if not any(form in RECORDS for form in found.values()):
+        found |= {p: 'TFDS' for p in prepared if not (p / tables.STATE).is_file()}
+    return [(form, path) for path, form in found.items()]
 
 
 def split_source(folder: Path, split: str) -> tuple[str, Path]:
@@ -489,9 +530,9 @@ def _scheme(readings: Iterable[SplitReading], sources: Iterable[Path], place: Pa
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
         within = itertools.chain(*([s] if s.is_file() else files_of_words(s) for s in sources))
-        files = [file for file in within if not tables.is_table(file)]
+        files = [file for file in within if form_of(file) == 'columns']
         where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files, asked).items()))
-        raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
+        raise InputError(f'{place}: {error}; first {where or "in its records"}') from error
 
 
 def _in_iob2(reading: SplitReading, scheme: Scheme) -> tuple[Sentence, ...]:

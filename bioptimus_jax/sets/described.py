@@ -1,6 +1,7 @@
 """A set of texts of your own whose files are described beside them, in NAME/set.json: columns, labels, measures.
 
-What is described is turned into the record that public sets have, so that all else reads both alike.
+What is described is turned into the record that public sets have, so that all else reads both alike. Where the records
+of a set give texts several labels, or none, there is such a description without a file.
 """
 
 import json
@@ -10,14 +11,16 @@ from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets import own, tabular
+from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
+from bioptimus_jax.sets.foreign.items import Keys
+from bioptimus_jax.sets.labelled import rows_of
 from bioptimus_jax.sets.sentences import SPLITS, text_of
-from bioptimus_jax.sets.texts import CLASSES, SIMILARITY, Layout, Published, rows_of
-from bioptimus_jax.storage import tables
+from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published
 
 FILE = 'set.json'
-JSON_LINES = '{}.jsonl'
 KEYS: Mapping[str, Any] = {
     'task': str,
     'texts': list,
@@ -25,7 +28,6 @@ KEYS: Mapping[str, Any] = {
     'name': (str, int),
     'document': str,
     'header': bool,
-    'json': bool,
     'labels': list,
     'uncounted': list,
     'measures': list,
@@ -35,18 +37,14 @@ USUAL = {CLASSES: ['accuracy'], SIMILARITY: ['pearson', 'spearman']}
 """The measures of a set that names none."""
 SEPARATOR = ','
 """What stands between several labels of a text."""
+OF_SEVERAL = ['micro_f1', 'macro_f1', 'example_f1']
+"""The measures of a set whose texts are found to have several labels."""
 
 
 def file_in(folder: Path) -> Path | None:
     """The description of the set in a folder; None where it has none."""
     file = folder / FILE
     return file if file.is_file() else None
-
-
-def pattern_in(folder: Path) -> str:
-    """The name of a split's file where the described files have one of their own, `{}` for the split; else empty."""
-    file = file_in(folder)
-    return JSON_LINES if file and _values(file).get('json') else ''
 
 
 def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | None:
@@ -57,10 +55,14 @@ def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | No
     """
     file = file_in(folder)
     if not file:
-        return None
+        return _of_several(split) if folder.is_dir() else None
     values = _values(file)
-    if values.get('json'):
+    if form_of_name(split('train')):
         columns = [*values['texts'], values['answer'], *([values['name']] if 'name' in values else [])]
+        if wrong := next((column for column in columns if not isinstance(column, str)), None):
+            raise InputError(
+                f'{file}: {split("train")} has columns or keys with names, and none is {wrong!r}'
+            )
         values['keys'] = columns
         places = {name: at for at, name in enumerate(columns)}
     else:
@@ -72,8 +74,36 @@ def described(folder: Path, split: Callable[[str], Path]) -> dict[str, Any] | No
     if values['task'] == CLASSES and 'labels' not in values:
         values['labels'] = _labels(values, split('train'))
     if wrong := set(values.get('uncounted', ())).difference(values.get('labels', ())):
-        raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r} is not among labels')
+        raise InputError(f'{file}: uncounted: {sorted(wrong)[0]!r:.60} is not among labels')
     return values
+
+
+def _of_several(split: Callable[[str], Path]) -> dict[str, Any] | None:
+    """The description of a set whose records have lists of labels, some with several or none; None for other sets."""
+    try:
+        train = split('train')
+        if not form_at(train):
+            return None
+        items = read_items(train).items
+    except InputError:
+        return None  # whoever reads the set says what is wrong
+    listed = [
+        item for item in items if item.listed and item.texts and not item.mentions and item.tags is None
+    ]
+    given = [item.answers or () for item in listed]
+    if len(listed) < len(items) or all(len(answers) == 1 for answers in given) or not any(given):
+        return None
+    labels = sorted({answer for answers in given for answer in answers})
+    texts = list(range(len(items[0].texts)))
+    return {
+        'task': CLASSES,
+        'texts': texts,
+        'answer': len(texts),
+        'labels': labels,
+        'several': True,
+        'measures': OF_SEVERAL,
+        'found': True,
+    }
 
 
 def published(name: str, values: Mapping[str, Any]) -> Published:
@@ -92,12 +122,11 @@ def published(name: str, values: Mapping[str, Any]) -> Published:
         layout,
         (0, 0, 0),
         tuple(values.get('measures') or USUAL[values['task']]),
-        FILE,
+        FOUND if values.get('found') else FILE,
         '',
         tuple(values.get('labels', ())),
         tuple(values.get('uncounted', ())),
         values.get('several', False),
-        files=JSON_LINES if 'keys' in values else '',
     )
 
 
@@ -132,7 +161,7 @@ def _values(file: Path) -> dict[str, Any]:
     for label in (*values.get('labels', ()), *values.get('uncounted', ())):
         if not isinstance(label, str) or not label or (values.get('several') and SEPARATOR in label):
             raise InputError(
-                f'{file}: labels: {label!r} is no label; with several, it has no {SEPARATOR!r} in it'
+                f'{file}: labels: {label!r:.60} is no label; with several, it has no {SEPARATOR!r} in it'
             )
     return values
 
@@ -144,15 +173,13 @@ def _columns(file: Path, values: Mapping[str, Any], split: Callable[[str], Path]
     headers: dict[Path, list[str]] = {}
     for name in SPLITS:
         path = split(name)
-        if tables.is_table(path) or tabular.DATA in path.parts[-2:-1]:
-            raise InputError(f'{file}: describes lines of text, but {path} is a table; remove one of them')
         first = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n', 1)[0].rstrip('\r')
         headers[path] = [column.strip() for column in first.split('\t')]
     train, *others = headers
     for path in others:
         if headers[path] != headers[train]:
             raise InputError(
-                f'{path}:1: has the header {", ".join(headers[path])}, but {train} has {", ".join(headers[train])}'
+                f'{path}:1: has the header {shortened(headers[path])}, but {train} has {shortened(headers[train])}'
             )
     return {column: at for at, column in enumerate(headers[train])}
 
@@ -162,7 +189,7 @@ def _place(file: Path, key: str, column: Any, places: Mapping[str, int]) -> int:
         return column - 1
     if column not in places:
         there = (
-            f'there are {", ".join(places)}{meant(column, places)}'
+            f'there are {shortened(places, 12, 16)}{meant(column, places)}'
             if places
             else 'without a header give its number'
         )
@@ -173,8 +200,14 @@ def _place(file: Path, key: str, column: Any, places: Mapping[str, int]) -> int:
 def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
     """The labels of the training file. Raises InputError where its first line looks like a header."""
     layout = published('', {**values, 'labels': []}).layout
-    rows = rows_of(train, layout)
-    if not layout.keys and not layout.header and rows:
+    if layout.keys:
+        keys = Keys(tuple(layout.keys[at] for at in layout.texts), layout.keys[layout.answer])
+        items = read_items(train, keys).items
+        listed = [answer for item in items if item.listed for answer in item.answers or ()]
+        single = [answer for item in items if not item.listed for answer in item.answers or ()]
+        return sorted({*_apart(listed, False), *_apart(single, values.get('several', False))})
+    rows = rows_of(train)
+    if not layout.header and rows:
         wide = [row for row in rows if len(row[2]) > max(layout.answer, *layout.texts)]
         own.refuse_header([(*row[:2], [row[2][at] for at in (*layout.texts, layout.answer)]) for row in wide])
     answers = [
@@ -182,5 +215,10 @@ def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
         for *_, columns in rows[layout.header :]
         if len(columns) > layout.answer
     ]
-    parts: Sequence[Sequence[str]] = [x.split(SEPARATOR) if values.get('several') else [x] for x in answers]
+    return _apart(answers, values.get('several', False))
+
+
+def _apart(answers: Sequence[str], several: bool) -> list[str]:
+    """The labels of answers, sorted."""
+    parts: Sequence[Sequence[str]] = [x.split(SEPARATOR) if several else [x] for x in answers]
     return sorted({label.strip() for each in parts for label in each if label.strip()})

@@ -1,7 +1,8 @@
 """Folders that are a split: texts with annotations beside them, or files of words with tags.
 
-BRAT has NAME.ann beside NAME.txt. The shared tasks of BioNLP have NAME.a1 (what is given) and NAME.a2 (what is asked
-for) in its place, in the same notation. Notes for readers and files of macOS (._NAME) are no documents.
+Folders within are read, too, and that is said. BRAT has NAME.ann beside NAME.txt. The shared tasks of BioNLP have
+NAME.a1 (what is given) and NAME.a2 (what is asked for) in its place, in the same notation. Notes for readers and files
+of macOS (._NAME) are no documents.
 """
 
 import dataclasses
@@ -11,14 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.columns import read_columns
+from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
 from bioptimus_jax.sets.roles import Columns
-from bioptimus_jax.sets.sentences import Sentence, SplitReading
+from bioptimus_jax.sets.sentences import Sentence, SplitReading, plain_name, plain_suffix
 from bioptimus_jax.sets.tags import OUTSIDE
 
 COLUMNS = ('.tsv', '.txt', '.conll', '.conllu', '.bio', '.iob', '.iob2')
 """Endings of files of words with tags."""
 BRAT, GIVEN, ASKED, WORDS = 'BRAT', 'BioNLP (.a1)', 'BioNLP (.a1 and .a2)', 'files of columns'
+DOCUMENTS = 'files of records'
+"""Folders of JSON, BioC and the like."""
 MARKS = {BRAT: ('.ann',), GIVEN: ('.a1',), ASKED: ('.a1', '.a2')}
 """Form of a folder of texts with annotations -> the files beside each of its texts."""
 NOTES = re.compile(
@@ -27,21 +32,30 @@ NOTES = re.compile(
 HIDDEN = '._'
 """How macOS begins the names of files that it lays beside others."""
 NO_DOCUMENTS = 'notes for readers and files of macOS left out'
+WITHIN = 'documents in folders within, read too'
 SHOWN = 4
 """Names of files that a message lists."""
 
 
 def form_of_folder(folder: Path) -> str:
     """The form of a folder that is a split, by the files beside its texts."""
-    endings = {path.suffix for path in folder.iterdir() if not path.name.startswith(HIDDEN)}
+    files = [
+        p for p in folder.rglob('*') if p.is_file() and not p.name.startswith(HIDDEN) and _is_shown(p, folder)
+    ]
+    endings = {path.suffix for path in files}
     if '.ann' in endings:
         return BRAT
-    return (ASKED if '.a2' in endings else GIVEN) if '.a1' in endings else WORDS
+    if '.a1' in endings:
+        return ASKED if '.a2' in endings else GIVEN
+    records = any(plain_suffix(path).lower() in TEXT_ENDINGS for path in files)
+    return DOCUMENTS if records and not files_of_words(folder) else WORDS
 
 
 def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> dict[str, list[Path]]:
     """Name -> the text of a document and the files with these endings beside it. Raises InputError where one lacks."""
-    every = {end: {p.stem: p for p in sorted(folder.glob(f'*{end}'))} for end in ('.txt', *marks)}
+    every: dict[str, dict[str, Path]] = {end: {} for end in ('.txt', *marks)}
+    for path in (p for p in folder.rglob('*') if p.suffix in every and _is_shown(p, folder)):
+        every[path.suffix][path.relative_to(folder).with_suffix('').as_posix()] = path
     # In the order of the texts' own names, of which models learn.
     names = sorted({name for named in every.values() for name in named}, key=lambda name: f'{name}.txt')
     found: dict[str, list[Path]] = {}
@@ -49,11 +63,12 @@ def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> d
         there = [named[name] for named in every.values() if name in named]
         lacks = [end for end, named in every.items() if name not in named]
         only_text = lacks == list(marks)
-        if name.startswith(HIDDEN) or (only_text and _is_note(name)):
+        own = Path(name).name
+        if own.startswith(HIDDEN) or (only_text and _is_note(own)):
             repairs[NO_DOCUMENTS] += 1
         elif lacks:
             raise InputError(
-                f'{there[0]}: has no {name}{lacks[0]} beside it; '
+                f'{there[0]}: has no {own}{lacks[0]} beside it; '
                 + (
                     f'fetch it again, or add an empty {lacks[0]} if nothing is marked in this text'
                     if only_text and len(marks) == 1
@@ -62,6 +77,7 @@ def documents_of(folder: Path, marks: Sequence[str], repairs: Counter[str]) -> d
             )
         else:
             found[name] = there
+            repairs[WITHIN] += '/' in name
     return found
 
 
@@ -71,7 +87,13 @@ def files_of_words(folder: Path) -> list[Path]:
 
 
 def _in_columns(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix in COLUMNS)
+    found = (path for path in folder.rglob('*') if path.is_file() and plain_suffix(path) in COLUMNS)
+    return sorted(path for path in found if _is_shown(path, folder))
+
+
+def _is_shown(path: Path, folder: Path) -> bool:
+    """Whether a file is in no hidden folder."""
+    return not any(part.startswith('.') for part in path.relative_to(folder).parts[:-1])
 
 
 def _is_note(name: str) -> bool:
@@ -88,8 +110,8 @@ def read_files(folder: Path, asked: Columns) -> SplitReading:
     repairs = Counter({NO_DOCUMENTS: len(_in_columns(folder)) - len(files)})
     if not files:
         raise InputError(
-            f'{folder}: {holding(folder)}; read are .txt with .ann beside them (BRAT), .txt with .a1, and files of a '
-            f'word and its tag a line ({", ".join(COLUMNS)})'
+            f'{folder}: {holding(folder)}; read are .txt with .ann beside them (BRAT), .txt with .a1, files of a word '
+            f'and its tag a line ({", ".join(COLUMNS)}), and files of {", ".join(TEXT_ENDINGS)}'
         )
     sentences: list[Sentence] = []
     mentions, documents, said = 0, 0, dict[str, Path]()
@@ -98,8 +120,10 @@ def read_files(folder: Path, asked: Columns) -> SplitReading:
             reading = read_columns(file, asked)
         except InputError as error:
             raise (_texts_alone(folder, file, str(error)) if file.suffix == '.txt' else error) from error
+        within = file.relative_to(folder).with_name(plain_name(file)).with_suffix('').as_posix()
+        repairs[WITHIN] += '/' in within
         sentences += (
-            dataclasses.replace(s, document=documents + s.document, line=0, source=file.stem)
+            dataclasses.replace(s, document=documents + s.document, line=0, source=within)
             for s in reading.sentences
         )
         documents, mentions = sentences[-1].document + 1, mentions + reading.mentions
@@ -127,7 +151,7 @@ def holding(folder: Path) -> str:
 def _texts_alone(folder: Path, file: Path, why: str) -> InputError:
     """What is wrong with a folder of .txt that are neither marked by files beside them nor words with tags."""
     beside = sorted({p.suffix for p in folder.iterdir() if p.is_file() and p.suffix not in ('', '.txt')})
-    others = f', only {", ".join(beside)}' if beside else ''
+    others = f', only {shortened(beside)}' if beside else ''
     line = why.removeprefix(f'{file}:').partition(';')[0]
     return InputError(
         f'{file}: neither a text of BRAT, since no text here has a .ann or .a1 beside it{others}, nor a word and its '

@@ -83,7 +83,7 @@ def refuse_same_header(splits: Mapping[str, Sequence[ColumnLine]]) -> None:
         where = next(iter(splits.values()))[0][0]
         raise InputError(
             f'{where}: looks like a header, as all splits begin with it and no other line has its label '
-            f'{answers[0][0]!r}; a set of your own has none, remove it'
+            f'{answers[0][0]!r:.60}; a set of your own has none, remove it'
         )
 
 
@@ -105,7 +105,7 @@ def notes(files: Mapping[str, Path], rows: Sequence[ColumnLine], numbers: bool) 
     first = rows[0][2][-1].strip()
     if not numbers and answers[first] == 1 and len(rows) >= ENOUGH:
         said.append(
-            f'no other line of train than the first has the label {first!r}: a header is to be removed'
+            f'no other line of train than the first has the label {first!r:.60}: a header is to be removed'
         )
     return said + [note for split, file in files.items() for note in _quoted(split, file)]
 

@@ -74,7 +74,7 @@ def _flaw(words: Sequence[str], tags: Sequence[str]) -> str:
     wrong = next((tag for tag in tags if not is_tag(tag)), None)
     if wrong is not None:
         number = '; it is a number, and the file does not say its name: write the tags' * wrong.isdecimal()
-        return f'unknown tag {wrong!r}{number}'
+        return f'unknown tag {wrong[:60]!r}{number}'
     if len(words) != len(tags):
         return f'{numbered(len(words), "word")}, {numbered(len(tags), "tag")}'
     return '' if all(words) else 'an empty word'

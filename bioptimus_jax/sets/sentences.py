@@ -1,7 +1,10 @@
 """What a reader of NER files gives: sentences, how many mentions the files mark, and what had to be repaired."""
 
 import dataclasses
+import gzip
+import io
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +15,9 @@ SPLITS = ('train', 'devel', 'test')
 NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}
 
 WITHOUT_DEVEL = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
+GZIPPED, GZIP_BEGINS = '.gz', b'\x1f\x8b'
+MOST_UNPACKED, SMALL_UNPACKED = 200, 2**23
+"""No text becomes so many times as long, when it is unpacked, and this many bytes more."""
 WITHIN_LINE = re.compile(r'\r(?=[^\r\n])')
 
 
@@ -80,7 +86,7 @@ class SplitReading:
     `mentions` are counted in the files, apart from any sentence; `left_out` of them are in no sentence, since they
     overlap or repeat others. `repairs`: in words, what was not as it should be -> how often. `cut`: the rule of
     `cutting.CUTS` that gives these words from text, '' where the words themselves have to tell. `columns`: in words,
-    which of several were read.
+    which of several were read. `form`: the exact name of the form, where what a file holds tells it.
     """
 
     sentences: tuple[Sentence, ...]
@@ -89,6 +95,7 @@ class SplitReading:
     left_out: int = 0
     cut: str = ''
     columns: str = ''
+    form: str = ''
 
 
 def text_of(path: Path) -> str:
@@ -96,15 +103,39 @@ def text_of(path: Path) -> str:
     return decoded(path, bytes_of(path))
 
 
+def plain_name(path: Path) -> str:
+    """The name of a file without the .gz behind it."""
+    return path.name.removesuffix(GZIPPED)
+
+
+def plain_suffix(path: Path) -> str:
+    """The ending of a file before .gz."""
+    return Path(plain_name(path)).suffix
+
+
 def bytes_of(path: Path) -> bytes:
-    """What a file holds. Raises InputError."""
+    """What a file holds, unpacked where it is compressed with gzip. Raises InputError."""
     try:
         refuse_pointer(path)
-        return path.read_bytes()
+        content = path.read_bytes()
+        return unpacked(path, content) if content.startswith(GZIP_BEGINS) else content
     except OSError as error:
         raise InputError(
             f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
         ) from error
+
+
+def unpacked(place: Path | str, content: bytes) -> bytes:
+    """What is compressed with gzip. Raises InputError where it is cut off, damaged, or longer than any text becomes."""
+    most = SMALL_UNPACKED + MOST_UNPACKED * len(content)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            found = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f'{place}: is cut off or damaged gzip ({error}); fetch it again') from error
+    if len(found) > most:
+        raise InputError(f'{place}: unpacks to more than {MOST_UNPACKED} times its size, which no text does')
+    return found
 
 
 def decoded(path: Path | str, content: bytes) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.folders import BRAT, MARKS, documents_of, form_of_folder
-from bioptimus_jax.sets.sentences import SplitReading, text_of
+from bioptimus_jax.sets.sentences import GZIPPED, SplitReading, text_of
 
 OFFSET = r'\d{1,18}'
 """A place in a text: none is longer, and of thousands of digits Python makes no number."""
@@ -30,13 +30,22 @@ def read_brat(folder: Path) -> SplitReading:
 def brat_documents(folder: Path, repairs: Counter[str]) -> list[Marked]:
     """The documents of a folder as they are marked, by their names. Raises InputError."""
     found = documents_of(folder, MARKS.get(form_of_folder(folder), MARKS[BRAT]), repairs)
-    return [_brat_document(text, marks, repairs) for text, *marks in found.values()]
+    return [_brat_document(name, text, marks, repairs) for name, (text, *marks) in found.items()]
 
 
 def read_pubtator(path: Path) -> SplitReading:
     """Titles, abstracts and mentions of a PubTator file; relations are counted only. Raises InputError."""
     repairs: Counter[str] = Counter()
     return reading(path, pubtator_documents(path, repairs), repairs)
+
+
+def is_pubtator(path: Path) -> bool:
+    """Whether the first line of a file is that of a document of PubTator, whatever the file is called."""
+    if path.name.endswith(GZIPPED):
+        return PUBTATOR_TEXT.fullmatch(text_of(path).lstrip('\n').split('\n', 1)[0].rstrip('\r')) is not None
+    with open(path, 'rb') as file:
+        first = file.readline(2**20).decode('utf-8', 'ignore').removeprefix('\ufeff').rstrip('\r\n')
+    return PUBTATOR_TEXT.fullmatch(first) is not None
 
 
 def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
@@ -63,14 +72,14 @@ def apart(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
-def _brat_document(text_file: Path, marks: Sequence[Path], repairs: Counter[str]) -> Marked:
+def _brat_document(name: str, text_file: Path, marks: Sequence[Path], repairs: Counter[str]) -> Marked:
     text = text_of(text_file)
     mentions: list[Mention] = []
     for file in marks:
         found = list(_brat_mentions(file, text, repairs))
         mentions += found
         repairs[OF_A2] += len(found) * (file.suffix == '.a2')
-    return Marked(text, tuple(mentions), str(text_file), text_file.stem)
+    return Marked(text, tuple(mentions), str(text_file), name)
 
 
 def _brat_mentions(file: Path, text: str, repairs: Counter[str]) -> Iterator[Mention]:

@@ -54,7 +54,7 @@ def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
     letters = ''.join(sorted({tag[0] for tag in found}))
     bare = sorted(tag for tag in found if len(tag) == 1)
     if 0 < len(bare) < len(found):
-        raise ValueError(f'tags with a type and without one ({bare[0]!r}) are mixed')
+        raise ValueError(f'tags with a type and without one ({bare[0]!r:.60}) are mixed')
     typed = not bare
     if set(letters) <= set('BI'):
         if letters == 'I':
@@ -182,7 +182,7 @@ def _type_of(tag: str) -> str:
     if tag == OUTSIDE:
         return ''
     if tag[:2] not in ('B-', 'I-') or len(tag) == 2:
-        raise InputError(f'unknown tag {tag!r}; IOB2 has O, B-TYPE and I-TYPE')
+        raise InputError(f'unknown tag {tag!r:.60}; IOB2 has O, B-TYPE and I-TYPE')
     return tag[2:]
 
 

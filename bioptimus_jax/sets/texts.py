@@ -1,39 +1,22 @@
-"""Sets of texts: one text or two with labels or a number; those of BLURB by records, one's own in two or three columns.
+"""Sets of texts: one text or two with labels or a number, and the records of those of BLURB.
 
-A line is an example, and its columns stand apart by tabs; nothing is quoted in public sets. The public files are those
-of BLURB's own scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE$`, `@DRUG$` and so on.
+The public files are those of BLURB's own scripts (Gu et al. 2021, section 4): entities of relations are written as
+`@GENE$`, `@DRUG$` and so on. `labelled` reads them.
 """
 
 import dataclasses
-import functools
-import json
-import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 from bioptimus_jax.config.plugins import Table
-from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets import own, tabular
-from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
-from bioptimus_jax.sets.own import ColumnLine
-from bioptimus_jax.sets.quoting import unquoted
-from bioptimus_jax.sets.roles import words_and_blanks
-from bioptimus_jax.sets.sentences import of_devel, text_of
-from bioptimus_jax.sets.tags import is_tag
-from bioptimus_jax.storage import tables
 
 CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'
 """The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
-LARGEST_NUMBER = 1e6
-Answers = Callable[[str, str], tuple[str | float, ...]]
-"""What an answer column says, and where it stands."""
+FOUND = 'found in its files'
+"""The source of the record of a set whose files say by themselves that texts have several labels."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +55,8 @@ class Layout:
 
     `header`: the first line is none. `document`: what of a name says which document an example is from. `question`:
     the first text is never cut. `joined`: lines of one document are one example, their labels united (HoC); `apart`:
-    but each of them is read and classified alone. `keys`: a line is a JSON object, and these are its columns.
+    but each of them is read and classified alone. `keys`: a line is a record with names (JSON, CSV, a table), and these
+    are its columns.
     """
 
     texts: tuple[int, ...]
@@ -237,245 +221,3 @@ def published(name: str) -> Published | None:
     set is written otherwise (chemprot-markers) or is another fold (gad-fold2)."""
     known = SETS.get(VARIANT.sub('', name.lower()))
     return known and (known if name.lower() == known.name else dataclasses.replace(known, name=name.lower()))
-
-
-def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Published | None = None) -> Texts:
-    """A set from the file of each split; `numbers`: its answers are numbers; `known`: its record.
-
-    Raises InputError naming file and line.
-    """
-    train = read_split('train', files.__getitem__, known, numbers)
-    labels: Sequence[str] = ()
-    if not numbers:
-        labels = known.labels if known else sorted({str(a) for x in train for a in x.answers})
-        if len(labels) < 2:
-            raise InputError(
-                f'{files["train"]}: has one label, {", ".join(labels)}; there is nothing to learn'
-            )
-    later = {
-        split: read_split(split, files.__getitem__, known, numbers, labels) for split in ('devel', 'test')
-    }
-    width = len(train[0].words)
-    for split, read in later.items():
-        if not known and len(read[0].words) != width:
-            raise InputError(
-                f'{files[split]}: has {numbered(len(read[0].words), "text")} a line, but {files["train"]} {width}; '
-                'the splits of a set have the same columns'
-            )
-    return Texts(name, train, **later, labels=tuple(labels), notes=() if known else _notes(files, numbers))
-
-
-def _notes(files: Mapping[str, Path], numbers: bool) -> tuple[str, ...]:
-    """How the files of one's own set were read, in words. Raises InputError where all of them have a header."""
-    if tables.is_table(files['train']):
-        return ()  # its columns have names
-    rows = {split: rows_of(file, None) for split, file in files.items()}
-    if not numbers:
-        own.refuse_same_header(rows)
-    return tuple(own.notes(files, rows['train'], numbers))
-
-
-def read_split(
-    split: str,
-    files: Callable[[str], Path],
-    known: Published | None,
-    numbers: bool,
-    labels: Sequence[str] = (),
-) -> tuple[Text, ...]:
-    """The examples of a split; where its record holds devel out of train, both are cut from train's file.
-
-    `files`: split -> its file, which for such a devel may be empty, or train's. `labels`: all that there are, where
-    train has said so. Raises InputError with file and line.
-    """
-    held_out = known.held_out if known and split != 'test' else 0
-    if not held_out:
-        return read_file(files(split), known, numbers, labels)
-    whole = read_file(files('train'), known, numbers, labels, known.train if known else None)
-    if len(whole) <= held_out:
-        raise InputError(
-            f'{files("train")}: has {numbered(len(whole), "example")}, and the last {held_out:,} are devel'
-        )
-    if split == 'train':
-        return whole[:-held_out]
-    has_own = files(split) != files('train') and files(split).stat().st_size > 0
-    own_examples = read_file(files(split), known, numbers, labels) if has_own else ()
-    return (*own_examples, *whole[-held_out:])
-
-
-def read_file(
-    path: Path,
-    known: Published | None,
-    numbers: bool,
-    labels: Sequence[str] = (),
-    layout: Layout | None = None,
-) -> tuple[Text, ...]:
-    """The examples of one file: by the record of its set, or of text TAB answer, or two texts TAB answer.
-
-    `labels`: all that an own set has; `layout`: if not that of the record. Raises InputError with file and line.
-    """
-    layout = layout or (known.layout if known else None)
-    rows = rows_of(path, layout)
-    layout = layout or _own_layout(rows)
-    answers = functools.partial(answers_of, known=known, numbers=numbers, labels=labels)
-    _check_header(rows, layout, known, answers)
-    rows = rows[layout.header :]
-    if not rows:
-        raise InputError(f'{path}: holds no example{of_devel(path)}')
-    documents: dict[str, int] = {}
-    examples = [_example(*row, layout, answers, documents) for row in rows]
-    return tuple(_joined(examples, layout.apart) if layout.joined else examples)
-
-
-def holds_texts(path: Path) -> bool:
-    """Whether a file without a record holds texts with answers, and not words with tags: as most of its lines do, or by
-    the columns of a table."""
-    if tables.is_table(path):
-        return not tabular.has_tokens(path)
-    rows = _tabbed(path)
-    # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
-    if words_and_blanks(rows):
-        return False
-    of_texts = sum(_has_words(columns) or not any(is_tag(x.strip()) for x in columns) for columns in rows)
-    return 2 * of_texts > len(rows)
-
-
-def holds_prose(path: Path) -> bool:
-    """Whether most lines of such a file have a column of several words; of a table the same as above."""
-    if tables.is_table(path):
-        return holds_texts(path)
-    rows = _tabbed(path)
-    return not words_and_blanks(rows) and 2 * sum(map(_has_words, rows)) > len(rows)
-
-
-def _tabbed(path: Path) -> list[list[str]]:
-    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
-    return [line.split('\t') for line in lines if '\t' in line and line.strip()]
-
-
-def _has_words(columns: Sequence[str]) -> bool:
-    return max(len(x.split()) for x in columns) > 1
-
-
-def rows_of(path: Path, layout: Layout | None) -> list[ColumnLine]:
-    """The lines of a file that are not blank, in columns. Raises InputError for what should be JSON and is not."""
-    if tables.is_table(path):
-        if layout:
-            raise InputError(f'{path}: a public set is read from its own files; rename the folder')
-        return tabular.read_rows(path)
-    lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
-    rows = [(f'{path}:{number}', number, line.rstrip('\r')) for number, line in lines if line.strip()]
-    keys = layout.keys if layout else ()
-    plain = None if layout else unquoted([line for *_, line in rows])
-    if plain:
-        return [(where, number, columns) for (where, number, _), columns in zip(rows, plain, strict=True)]
-    return [
-        (where, number, _values(where, line, keys) if keys else line.split('\t'))
-        for where, number, line in rows
-    ]
-
-
-def _values(where: str, line: str, keys: Sequence[str]) -> list[str]:
-    try:
-        found = json.loads(line)
-        return [' '.join(_plain(found[key]).split()) for key in keys]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f'{where}: is not a JSON object with {", ".join(keys)} ({error!r:.60})') from error
-
-
-def _plain(value: Any) -> str:
-    """A value of JSON as a column holds it; of a list what is in it, with commas."""
-    if value is None or isinstance(value, dict):
-        raise TypeError(f'{value!r} is neither text nor a number')
-    return ','.join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _check_header(
-    rows: Sequence[ColumnLine], layout: Layout, known: Published | None, answers: Answers
-) -> None:
-    """Raises InputError where the first line is a header and should be none, or the other way round."""
-    if not rows:
-        return
-    where, number, first = rows[0]
-    if not known:
-        own.refuse_header(rows)
-    if not (known and layout.header):
-        return
-    try:
-        _example(where, number, first, layout, answers, {})
-    except InputError:
-        return
-    raise InputError(f'{where}: is an example; the first line of {known.name} is a header')
-
-
-def _own_layout(rows: Sequence[ColumnLine]) -> Layout:
-    """Two or three columns, the last of which is the answer. Raises InputError."""
-    width = own.width_of(rows)
-    return Layout(tuple(range(width - 1)), width - 1)
-
-
-def _example(
-    where: str, number: int, columns: list[str], layout: Layout, answers: Answers, documents: dict[str, int]
-) -> Text:
-    """The example of a line; `documents` gets the number of its document, where that is new."""
-    if len(columns) != layout.columns:
-        count = numbered(len(columns), 'column')
-        raise InputError(f'{where}: has {count}, not {layout.columns}{own.across(columns)}')
-    texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
-    if not all(texts):
-        raise InputError(f'{where}: a text is empty')
-    document = 0
-    if layout.document and layout.name is not None:
-        found = re.match(layout.document, columns[layout.name])
-        if not found:
-            raise InputError(f'{where}: {columns[layout.name]!r} names no document')
-        document = documents.setdefault(found[0], len(documents))
-    return Text(texts, answers(where, given), document, line=number)
-
-
-def answers_of(
-    where: str,
-    given: str,
-    known: Published | None,
-    numbers: bool,
-    labels: Sequence[str] = (),
-) -> tuple[str | float, ...]:
-    """What an answer column says: a number, or the labels of the set. Raises InputError that names `where`."""
-    if numbers:
-        try:
-            value = float(given)
-        except ValueError:
-            value = math.nan
-        # NaN is below nothing: so it is refused as well.
-        if not abs(value) < LARGEST_NUMBER:
-            raise InputError(f'{where}: {given!r} is not a number')
-        return (value,)
-    if not known:
-        if not given:
-            raise InputError(f'{where}: has no label')
-        if labels and given not in labels:
-            raise InputError(
-                f'{where}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
-            )
-        return (given,)
-    parts = [part.strip() for part in given.split(',')] if known.several else [given]
-    said = [known.spelled.get(part, part) for part in parts]
-    unknown = [label for label in said if label and label not in known.labels]
-    if unknown or not (any(said) or known.several):
-        wrong, known_labels = unknown[0] if unknown else given, ', '.join(known.labels)
-        raise InputError(f'{where}: {wrong!r} is not a label of {known.name}: {known_labels}')
-    return tuple(label for label in known.labels if label in said)
-
-
-def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:
-    """One example for each document: its texts in the order of the file, every label that one of them has."""
-    parts: dict[int, list[Text]] = defaultdict(list)
-    for example in examples:
-        parts[example.document].append(example)
-    found = []
-    for of_one in parts.values():
-        sentences = tuple(part.words[0] for part in of_one)
-        answers = tuple(sorted({answer for part in of_one for answer in part.answers}, key=str))
-        each = tuple(part.answers for part in of_one) if apart else ()
-        words = sentences if apart else (' '.join(sentences),)
-        found.append(Text(words, answers, parts=each, line=of_one[0].line))
-    return found

@@ -147,7 +147,11 @@ def label_names(path: Path, schema: pyarrow.Schema) -> dict[str, list[str]]:
             info = json.loads((schema.metadata or {})[b'huggingface'])['info']
         except (KeyError, ValueError, TypeError, RecursionError):
             return {}
-    features = info.get('features') if isinstance(info, dict) else None
+    return named_features(info.get('features') if isinstance(info, dict) else None)
+
+
+def named_features(features: Any) -> dict[str, list[str]]:
+    """Column -> what its numbers mean, from the types that `datasets` gives columns."""
     found = {name: _names(features[name]) for name in features} if isinstance(features, dict) else {}
     return {name: names for name, names in found.items() if names}
 
@@ -160,14 +164,3 @@ def _names(feature: Any) -> list[str]:
         return []
     names = feature.get('names')
     return list(map(str, names)) if isinstance(names, list) else _names(feature.get('feature'))
-
-
-def require_columns(path: Path, schema: pyarrow.Schema, *choices: tuple[str, ...]) -> list[str]:
-    """For each of the choices the first column that is there. Raises InputError with what there is."""
-    found = [next((name for name in names if name in schema.names), '') for names in choices]
-    if not all(found):
-        needed = ' and '.join(' or '.join(names) for names in choices)
-        raise InputError(
-            f'{path}: needs a column {needed}; it has {", ".join(schema.names) or "none"}; rename one of them'
-        )
-    return found

@@ -4,7 +4,8 @@ What is worth knowing about sets before a model is trained on them: how columns 
 published ones, texts that are in two splits. For entities also tag scheme, repairs, orphan I- tags, sentences
 tagged in two ways. With a model, words that its tokenizer loses, and what is too long for one window.
 
-reads:  a set (train, devel, test as .tsv, .conll, .parquet, PubTator, BRAT or TFDS), or a folder of sets
+reads:  a set (train, devel, test as .tsv, .conll, .json, .jsonl, .csv, .parquet, BioC, PubTator, BRAT or TFDS), or
+        a folder of sets
 writes: lines to the terminal; exit code 3 where a set cannot be read
 
 example:
@@ -41,7 +42,7 @@ def _call(command: Command) -> None:
     columns = Columns(options.word_column, options.tag_column)
     looked = look_through(Path(options.sets), models, options.task, columns)
     command.answer(
-        lambda: {'sets': looked.sets, 'clashes': looked.clashes, 'errors': looked.errors},
+        looked.json,
         lambda: '\n'.join('\n'.join(lines) for lines in looked.lines),
     )
     if looked.errors:

@@ -9,8 +9,9 @@ reading.json has the rule for words and sentences, and the length of windows. It
 
 MODEL:  a Hugging Face folder; or a run, or part of one, with one model that
         --config.finetune.keep=best has kept, or with one export
-INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; .pubtator, whose
-        title and abstract are one text; a folder of such files; - for standard input
+INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; .csv with a column "text";
+        every other form of a set, without its answers; each also as .gz; a folder of such files, with the folders
+        in it; - for standard input
 
 writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,
         which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)
@@ -56,6 +57,8 @@ def _call(command: Command) -> None:
         if one.called:
             complain(f'{one.place}: is called {one.name} here, as an earlier text is called {one.called}')
     loaded = load_for_answers(folder, kind, options.threads)
+    if loaded.reads.remark:
+        complain(f'{folder}: WARNING: on devel {loaded.reads.remark}; train it anew, with other settings')
     if count := sum(quotations(one.texts, loaded.tokenizer.quoted) for one in given):
         complain(quotation_note(count))
     settings = Settings(options.max_pieces, options.lines, options.best)

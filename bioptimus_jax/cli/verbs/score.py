@@ -11,7 +11,8 @@ PREDICTIONS: .tsv as the test file, with predicted tags or answers in its last c
                {"text": "Torsade de ...", "entities": [[0, 18, "Disease"]]}   characters, end behind the last
                {"text": "...", "answers": ["yes"]}   labels or one number; "words": [A, B] of two texts; may
                                                      be left out
-             entities also as PubTator, or a folder of BRAT (.txt and .ann)
+             entities also as PubTator, or a folder of BRAT (.txt and .ann); all also in the other forms that
+             sets have (CSV, BioC, doccano ...), where a label is what was predicted
 
 Of more than two columns of GOLD it is found which holds the words and which the tags, or --word_column and
 --tag_column say so. A label that a test file alone does not have counts as wrong.

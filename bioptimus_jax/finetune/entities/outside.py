@@ -15,20 +15,15 @@ from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities.files import PREDICTIONS, read_predictions
-from bioptimus_jax.finetune.outside import (
-    ANSWERS,
-    Item,
-    Submission,
-    first_difference,
-    from_difference,
-    listed,
-    words_of,
-)
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.finetune.outside import Item, Submission, first_difference, from_difference, said_of
+from bioptimus_jax.progress.console import numbered, shortened
 from bioptimus_jax.sets import standoff
-from bioptimus_jax.sets.characters import Marked, Mention
-from bioptimus_jax.sets.corpora import form_of, read_iob2
+from bioptimus_jax.sets.characters import Marked
+from bioptimus_jax.sets.corpora import BY_NAMES, form_of, read_iob2
 from bioptimus_jax.sets.folders import MARKS
+from bioptimus_jax.sets.foreign.flat import without_role
+from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
+from bioptimus_jax.sets.foreign.splits import items_at
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import (
     NAMELESS,
@@ -59,20 +54,25 @@ def read_tags(asked: Submission, one_type: bool) -> tuple[list[Tags], list[str]]
     `one_type`: the set's types are read as one.
     """
     counts: Counter[str] = Counter()
-    documents = _documents(asked, counts)
+    form = form_of(asked.file)
+    found_items = items_at(asked.file, PREDICTED_KEYS) if form in BY_NAMES else None
+    documents = _documents(asked, form, found_items, counts)
     if documents is not None:
         named = [_renamed(document, asked.types, one_type) for document in documents]
         found = laid_on(asked, _in_order(asked, named), counts)
     else:
-        found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked)]
+        found = [
+            renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked, found_items)
+        ]
         found = [merged(tags) for tags in found] if one_type else found
     notes = [f'{what}: {count:,}' for what, count in counts.items() if count]
+    notes += said_of(found_items, 'entities' if documents is not None else 'tags') if found_items else []
     return found, notes + _strange_types(asked, found)
 
 
-def _of_words(asked: Submission) -> list[Tags]:
+def _of_words(asked: Submission, found: Items | None) -> list[Tags]:
     """Tags that were predicted for words: those that a model reads, or those that the set is scored on."""
-    items = _tagged(asked) if asked.in_json else _in_columns(asked)
+    items = _tagged(asked, found) if found else _in_columns(asked)
     exact = [i.words == s.scored_words for i, s in zip(items, asked.gold, strict=False)]
     exact += [False] * (len(items) - len(exact))
     # Items of either kind of words are compared with the words that a model reads.
@@ -104,56 +104,51 @@ def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Mark
 
 def _in_order(asked: Submission, documents: Sequence[Marked]) -> Sequence[Marked]:
     """Documents in the order of the test set, by their names where both sides name the same ones."""
-    places = {name: at for at, name in enumerate(dict.fromkeys(s.source for s in asked.gold))}
+    # As files that predict has written, names have no folders before them.
+    places = {
+        name.replace('/', '_'): at for at, name in enumerate(dict.fromkeys(s.source for s in asked.gold))
+    }
     filled = [document for document in documents if document.text.strip()]
-    if '' in places or {document.name for document in filled} != set(places):
+    named = [document.name.replace('/', '_') for document in filled]
+    if '' in places or {*named} != set(places):
         return documents
-    return sorted(filled, key=lambda document: places[document.name])
+    return [
+        document for _, document in sorted(zip(named, filled, strict=True), key=lambda pair: places[pair[0]])
+    ]
 
 
-def _documents(asked: Submission, counts: Counter[str]) -> list[Marked] | None:
+def _documents(
+    asked: Submission, form: str, found: Items | None, counts: Counter[str]
+) -> list[Marked] | None:
     """Documents with mentions by characters, None where words have tags."""
-    if asked.file.is_dir() or not asked.in_json:
-        form = form_of(asked.file)
-        if form in MARKS:
-            return standoff.brat_documents(asked.file, counts)
-        return standoff.pubtator_documents(asked.file, counts) if form == 'PubTator' else None
-    objects = list(asked.objects('entities', *ANSWERS))
-    if not any('entities' in entry for _, entry in objects):
+    if form in MARKS:
+        return standoff.brat_documents(asked.file, counts)
+    if form == 'PubTator':
+        return standoff.pubtator_documents(asked.file, counts)
+    if found is None or all(item.mentions is None for item in found.items):
         return None
-    documents = []
-    for line, entry in objects:
-        where, text = f'{asked.file}:{line}', entry.get('text')
-        if not isinstance(text, str):
-            raise InputError(f'{where}: has no "text", to which the offsets of its entities refer')
-        mentions = []
-        for one in listed(asked.file, line, entry, 'entities') or ():
-            if not (isinstance(one, list) and [type(part) for part in one] == [int, int, str]):
-                raise InputError(f'{where}: the entity {one!r} is not [start, end, type]')
-            start, end, kind = one
-            if not 0 <= start < end <= len(text) or not text[start:end].strip() or not kind.strip():
-                raise InputError(
-                    f'{where}: the entity {one!r} is not within its text of {len(text):,} characters'
-                )
-            mentions.append(Mention('_'.join(kind.split()), start, end))
-        documents.append(Marked(text, tuple(mentions), where, str(entry.get('id', ''))))
-    return documents
+    counts.update(found.repairs)
+    for item in found.items:
+        if not item.texts:
+            raise InputError(f'{item.place}: has no "text", to which the offsets of its entities refer')
+    return [Marked(item.texts[0], item.mentions or (), item.place, item.name) for item in found.items]
 
 
-def _tagged(asked: Submission) -> list[Item]:
-    """Items of objects with words and a tag for each, whatever their scheme."""
+def _tagged(asked: Submission, found: Items) -> list[Item]:
+    """Items of records with words and a tag for each, whatever their scheme."""
     items = []
-    for line, entry in asked.objects(*ANSWERS):
-        words, tags = words_of(asked.file, line, entry), listed(asked.file, line, entry, *ANSWERS) or []
-        wrong = next((tag for tag in tags if not (isinstance(tag, str) and is_tag(tag))), None)
+    for one in found.items:
+        if one.words is None or one.tags is None:
+            raise without_role(one, '"entities" with "text", or "predicted" tags with "words"')
+        wrong = next((tag for tag in one.tags if not is_tag(tag)), None)
         if wrong is not None:
-            raise InputError(f'{asked.file}:{line}: unknown tag {wrong!r}; tags are O, B-TYPE, I-TYPE ...')
-        if words is None or len(words) != len(tags):
-            count = 'no words' if words is None else numbered(len(words), 'word')
+            raise InputError(f'{one.place}: unknown tag {wrong!r:.60}; tags are O, B-TYPE, I-TYPE ...')
+        if len(one.words) != len(one.tags):
+            count = numbered(len(one.words), 'word')
             raise InputError(
-                f'{asked.file}:{line}: has {count} and {numbered(len(tags), "tag")}; each word needs one'
+                f'{one.place}: has {count} and {numbered(len(one.tags), "tag")}; each word needs one'
             )
-        items.append(Item(words, tuple(tags), line))
+        items.append(Item(one.words, one.tags, one.line))
     try:
         scheme = recognise(item.answers for item in items)
     except ValueError as error:
@@ -279,8 +274,9 @@ def _strange_types(asked: Submission, found: Sequence[Tags]) -> list[str]:
     strange = sorted(set(theirs) - set(ours))
     if strange and ours and set(strange) == set(theirs):
         raise InputError(
-            f'{asked.file}: has entities of the types {", ".join(strange)}, but {asked.gold_file} of '
-            f'{", ".join(sorted(ours))}; give them the names of the test set, as --types={strange[0]}={min(ours)}'
+            f'{asked.file}: has entities of the types {shortened(strange, 2, 20)}, but {asked.gold_file} of '
+            f'{shortened(sorted(ours), 2, 20)}; give them the names of the test set, as '
+            f'--types={strange[0]}={min(ours)}'
         )
     return [
         f'predicted entities of the type {kind}, which the test set does not have, count as wrong: {theirs[kind]:,}; '

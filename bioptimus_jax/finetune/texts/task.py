@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,19 +15,23 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import MANY, numbered, some_labels
+from bioptimus_jax.records.finetune import BASELINES, Details
 from bioptimus_jax.scoring.metrics import Metric
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
 from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
+
+LINE = 200
+"""Letters of labels in a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +80,10 @@ class TextTask(Task):
 
     def read(self, chosen: NamedSet) -> Texts:
         files = {split: file_of_texts(chosen.folder, split) for split in SPLITS}
-        return texts.read_texts(chosen.name, files, self.numbers, self.known)
+        return labelled.read_texts(chosen.name, files, self.numbers, self.known)
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
-        return texts.read_file(file, self.known, self.numbers), None
+        return labelled.read_file(file, self.known, self.numbers), None
 
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
@@ -107,9 +112,7 @@ class TextTask(Task):
             tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers, settings.segment_ids
         )
 
-    def look(
-        self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    def look(self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
         name = dataset.name
         splits = [getattr(dataset, split) for split in SPLITS]
@@ -121,7 +124,7 @@ class TextTask(Task):
             lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
-            lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
+            lines += _labels(name, dataset.labels, given)
         lines += [f'{name}: {note}' for note in dataset.notes] + self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
             cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
@@ -129,7 +132,7 @@ class TextTask(Task):
                 lines.append(
                     f'{name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}'
                 )
-        return {}, {}, lines
+        return Look(lines=lines)
 
     def _unclear(self, dataset: Texts) -> list[str]:
         """A line where texts stand in one split with several answers, as a dummy for each entity makes them alike."""
@@ -152,11 +155,11 @@ class TextTask(Task):
             f'{dataset.name}: {shown} texts have several answers in one split{said}; the first in {first}'
         ]
 
-    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:
+    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> Details:
         """Test scores of two answers that read nothing: always the same, and drawn by the shares of training."""
         gold = [x.answers for x in dataset.test]
         same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
-        return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
+        return Details(majority=float(same[self.metric.name]), prior=self.prior(dataset))
 
     def alike(self, dataset: Texts, examples: Sequence[Text]) -> float:
         """The best score of the answers that training gives most often, and of each label alone: a rarer one may have
@@ -178,6 +181,17 @@ class TextTask(Task):
     @abc.abstractmethod
     def prior(self, dataset: Texts) -> float:
         """The score of answers that are drawn by their shares in training, of their expected counts."""
+
+
+def _labels(name: str, labels: Sequence[str], given: Mapping[Any, int]) -> list[str]:
+    """Lines of the labels of train with their counts: all of some, of many the most frequent."""
+    if len(labels) > MANY:
+        ranked = sorted(labels, key=lambda label: -given[label])
+        return [f'{name}: labels of train: {some_labels(ranked)}']
+    # A label with its count stays in one line.
+    shown = ', '.join(f'{label} {given[label]:,}'.replace(' ', '\0') for label in labels)
+    wrapped = textwrap.wrap(shown, LINE, break_on_hyphens=False, break_long_words=False)
+    return [f'{name}: labels of train: {line}'.replace('\0', ' ') for line in wrapped]
 
 
 def _repeated(dataset: Texts) -> list[str]:

@@ -56,7 +56,7 @@ def scheme_of(loaded: LoadedModel) -> Scheme:
     try:
         if wrong is None:
             return recognise([labels])
-        reason = f'{wrong!r} is not a tag'
+        reason = f'{wrong!r:.60} is not a tag'
     except ValueError as error:
         reason = str(error)
     raise InputError(

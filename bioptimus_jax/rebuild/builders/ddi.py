@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from bioptimus_jax.corpus.markup import PARSING, reason, root_of
+from bioptimus_jax.corpus.markup import reason, root_of
 from bioptimus_jax.corpus.records import BadRecord
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.rebuild.originals import Builder, Example, Made, Originals, quoted
@@ -19,6 +19,7 @@ from bioptimus_jax.sets.inputs import NamedPlace
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.standoff import OFFSET
 from bioptimus_jax.sets.texts import SETS
+from bioptimus_jax.storage.parsing import PARSING
 
 LISTS = dict(zip(SPLITS, ('train_files', 'dev_files', 'test_files'), strict=True))
 OFFSETS = re.compile(rf'{OFFSET}-{OFFSET}(;{OFFSET}-{OFFSET})*')

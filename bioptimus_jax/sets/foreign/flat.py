@@ -1,0 +1,246 @@
+"""Records whose keys name what they hold: objects of JSON, rows of CSV and of tables.
+
+    tokens + ner_tags              words and a tag for each
+    text + entities, spans, label  mentions, as [start, end, type] or objects with start and end
+    text + label, labels, answers  what is said of a text, or of two texts
+
+So are the exports of doccano, the answers of `bioptimus predict --as=json` and most data sets of the hub.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.sets.foreign.items import Context, Item
+from bioptimus_jax.sets.foreign.offsets import MarkedPlace, placed
+from bioptimus_jax.sets.prepared import TAGS, TOKENS
+
+PAIRS = (
+    ('sentence1', 'sentence2'),
+    ('sentence_1', 'sentence_2'),
+    ('text1', 'text2'),
+    ('text_1', 'text_2'),
+    ('text_a', 'text_b'),
+    ('premise', 'hypothesis'),
+    ('question', 'context'),
+    ('text', 'text_pair'),
+)
+"""Keys of two texts."""
+ALONE = ('text', 'sentence', 'question')
+OF_MODELS = ('answers', 'predicted', 'prediction', 'predictions')
+"""Keys of what a model says, which a set has only where it has nothing else."""
+GOLD = ('label', 'labels', 'gold_label', 'gold', 'answer', 'class', 'score')
+ANSWERS = (*GOLD, *OF_MODELS)
+ENTITIES = ('entities', 'spans', 'ents', 'mentions')
+NAMES = ('id', 'doc_id', 'document_id', 'pmid')
+STARTS, ENDS = ('start', 'start_offset', 'start_char', 'begin'), ('end', 'end_offset', 'end_char')
+TYPES = ('label', 'type', 'labels', 'entity_group', 'entity_type', 'entity')
+KNOWN = frozenset(
+    (*TOKENS, *TAGS, *ALONE, *ANSWERS, *ENTITIES, *NAMES, *(name for pair in PAIRS for name in pair))
+)
+UNKNOWN, NOT_ASKED = -1, -100
+"""How `datasets` writes a label that is not told, and how sets that are cut into pieces write one that is not asked."""
+READ = (
+    '"tokens" with "ner_tags", "text" with "entities" ([start, end, type]), "text" with "label", or two texts as '
+    '"sentence1" and "sentence2" with "label"'
+)
+
+
+def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -> Item:
+    """The record as an item. Raises InputError for a value of another kind than its key says."""
+    found = {str(key).strip().lower(): key for key in entry}
+    texts = _texts(where, entry, found, context)
+    words = _words(where, entry, found, context, bool(texts))
+    key, mentions = _mentions(where, texts[:1], entry, found, context)
+    answer_key = _key(found, context, 'answer', _answer_names(context))
+    answers = None if answer_key in (None, key) and mentions else _answers(where, entry, answer_key, context)
+    tags = _tags(where, entry, found, context) if words is not None else None
+    name_key = _key(found, context, '', (context.keys.name,) if context.keys.name else NAMES)
+    if context.keys.name and name_key is None:
+        raise InputError(f'{where}: has no {context.keys.name!r}; it has {shortened(entry)}')
+    name = entry[name_key] if name_key is not None else None
+    if not texts and words is not None and 'tokens' not in found and not context.keys.word:
+        texts = words  # of "words" some mean two texts
+    return Item(
+        where,
+        line,
+        '' if name is None else str(name),
+        texts,
+        words,
+        tags,
+        mentions,
+        answers,
+        answers is not None and not isinstance(entry[answer_key], str | int | float),
+        tuple(map(str, entry)),
+    )
+
+
+def _key(found: Mapping[str, Any], context: Context, role: str, names: Sequence[str]) -> Any:
+    """The key of an entry for a role: the first of the names that is there, whatever its case."""
+    name = next((name for name in names if name.lower() in found), None)
+    if name is None:
+        return None
+    key = found[name.lower()]
+    if role:
+        context.taken.setdefault(role, str(key))
+    return key
+
+
+def _answer_names(context: Context) -> Sequence[str]:
+    if context.keys.answer:
+        return (context.keys.answer,)
+    return (*OF_MODELS, *GOLD) if context.keys.predicted else ANSWERS
+
+
+def _texts(
+    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
+) -> tuple[str, ...]:
+    asked = context.keys.texts
+    if asked and (missing := [name for name in asked if name.lower() not in found]):
+        raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
+    pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
+    names = pair or next(((name,) for name in ALONE if name in found), ())
+    if names:
+        context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
+    texts = []
+    for name in names:
+        value = entry[found[name.lower()]]
+        value = value[0] if isinstance(value, list) and len(value) == 1 else value  # as BigBio has them
+        if asked and isinstance(value, int | float):
+            value = str(value)
+        if not isinstance(value, str):
+            raise InputError(f'{where}: {name!r} is no text: {value!r:.60}')
+        if any('\ud800' <= letter <= '\udfff' for letter in value):
+            raise InputError(f'{where}: {name!r} holds half of a character; write the file again as UTF-8')
+        texts.append(value)
+    return tuple(texts)
+
+
+def _words(
+    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context, has_text: bool
+) -> tuple[str, ...] | None:
+    asked = context.keys.word
+    key = _key(found, context, '', (asked,) if asked else TOKENS)
+    if key is None:
+        if asked:
+            raise InputError(f'{where}: has no {asked!r}; it has {shortened(entry)}')
+        return None
+    words = entry[key]
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        context.taken.setdefault('words', str(key))
+        return tuple(words)
+    if has_text:  # as Prodigy and spaCy repeat the text
+        return None
+    if isinstance(words, list):
+        raise InputError(f'{where}: its words are not all texts')
+    raise InputError(f'{where}: {key!r} is not a list')
+
+
+def _tags(
+    where: str, entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
+) -> tuple[str, ...] | None:
+    asked = context.keys.tag
+    names = (*OF_MODELS, *TAGS) if context.keys.predicted else (*TAGS, *OF_MODELS)
+    key = _key(found, context, 'tags', (asked,) if asked else names)
+    if key is None:
+        if asked:
+            raise InputError(f'{where}: has no {asked!r}; it has {shortened(entry)}')
+        return None
+    if not isinstance(entry[key], list):
+        return None
+    return tuple(named(where, tag, context.names_of(str(key))) for tag in entry[key])
+
+
+def named(where: str, value: Any, names: Sequence[str]) -> str:
+    """A label as a word. Raises InputError for a number that stands for none."""
+    if value == NOT_ASKED and not isinstance(value, bool | float):
+        raise InputError(
+            f'{where}: has {NOT_ASKED} for a tag, as sets that are cut into the pieces of a tokenizer have; give words '
+            'with their tags'
+        )
+    if not isinstance(value, int) or isinstance(value, bool) or not names:
+        return str(value)
+    if not 0 <= value < len(names):
+        why = 'its label is not given' if value == UNKNOWN else f'label {value} has no name'
+        raise InputError(f'{where}: {why}; leave such rows out')
+    return names[value]
+
+
+def _mentions(
+    where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
+) -> tuple[Any, tuple[Any, ...] | None]:
+    """The key of mentions and the mentions, None without any."""
+    for name in (*ENTITIES, *ANSWERS):
+        key = found.get(name)
+        value = entry[key] if key is not None else None
+        if not isinstance(value, list) or not (name in ENTITIES or all(map(_is_place, value))):
+            continue
+        if name not in ENTITIES and not (text and name in ('label', 'labels')):
+            continue
+        if not text:
+            raise InputError(f'{where}: has no "text", to which the offsets of its entities refer')
+        if value or name in ENTITIES:
+            context.taken.setdefault('entities', str(key))
+        places = [place for one in value for place in _places(where, one)]
+        return key, placed(where, text[0], places, context.repairs)
+    return None, None
+
+
+def _is_place(one: Any) -> bool:
+    return (isinstance(one, list) and len(one) == 3) or (
+        isinstance(one, Mapping) and not {*STARTS, 'offsets'}.isdisjoint(one)
+    )
+
+
+def _places(where: str, one: Any) -> list[MarkedPlace]:
+    """The place of an entity, once for each of its types. Raises InputError."""
+    if isinstance(one, list) and [type(part) for part in one] == [int, int, str]:
+        return [MarkedPlace(one[2], ((one[0], one[1]),))]
+    if isinstance(one, Mapping):
+        start, end = (next((one[n] for n in names if n in one), None) for names in (STARTS, ENDS))
+        parts = one.get('offsets') or [[start, end]]
+        kinds, quoted = next((one[n] for n in TYPES if n in one), None), one.get('text')
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        quoted = ' '.join(map(str, quoted)) if isinstance(quoted, list) else quoted
+        whole = isinstance(parts, list) and all(
+            isinstance(part, list) and [type(x) for x in part] == [int, int] for part in parts
+        )
+        if whole and kinds and all(isinstance(kind, str) for kind in kinds):
+            quoted = quoted if isinstance(quoted, str) else None
+            return [MarkedPlace(kind, tuple(map(tuple, parts)), quoted) for kind in kinds]
+    raise InputError(f'{where}: the entity {one!r:.80} is not [start, end, type], nor an object with these')
+
+
+def _answers(where: str, entry: Mapping[str, Any], key: Any, context: Context) -> tuple[Any, ...] | None:
+    if context.keys.answer and key is None:
+        raise InputError(f'{where}: has no {context.keys.answer!r}; it has {shortened(entry)}')
+    value = None if key is None else entry[key]
+    if isinstance(value, Mapping):  # as spaCy and Label Studio have several
+        chosen = value.get('choices')
+        value = chosen if isinstance(chosen, list) else None
+    if value is None:
+        return None
+    names = context.names_of(str(key))
+    given = value if isinstance(value, list) else [value]
+    if any(isinstance(one, Mapping | list | None) for one in given):
+        return None
+    return tuple(named(where, one, names) for one in given if one != '' or not isinstance(value, list))
+
+
+def without_role(item: Item, needed: str, remedy: str = '') -> InputError:
+    """What is wrong with a record that lacks what is needed, in words, and what to do."""
+    return InputError(
+        f'{item.place}: needs {needed}; it has {shortened(item.keys, 6, 20) or "nothing"}{remedy and f"; {remedy}"}'
+    )
+
+
+def renamed(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
+    """An entry with other values under some keys, which stand before all others."""
+    return {**changed, **{key: value for key, value in entry.items() if key not in changed}}
+
+
+def texts_joined(item: Item) -> Item:
+    """The item with white space in its texts squeezed, as classifiers read them."""
+    return dataclasses.replace(item, texts=tuple(' '.join(text.split()) for text in item.texts))

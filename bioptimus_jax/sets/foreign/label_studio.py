@@ -1,0 +1,99 @@
+"""Label Studio's export in JSON: tasks of data, and annotations with what each person has marked.
+
+What the list of JSON-MIN holds is flat, and read there. Of several annotations of a task the one that is marked as
+ground truth is read, else the first, and it is said. A task that nobody has annotated is left out and counted.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.sets.foreign import flat
+from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
+
+NOT_ANNOTATED = 'tasks of Label Studio that nobody has annotated, or all have skipped, left out'
+SEVERAL = 'tasks of Label Studio with annotations of several people, of which one is read'
+OTHERS = 'annotations that are not mentions'
+ADDRESS = re.compile(r'(https?|s3|gs|azure-blob)://\S+|/data/\S+')
+REGIONS = ('labels', 'hypertextlabels')
+NUMBERS = ('rating', 'number')
+
+
+def _is_one(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get('data'), dict)
+        and isinstance(value.get('annotations', value.get('completions')), list)
+    )
+
+
+def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
+    given = value.get('annotations', value.get('completions'))
+    done = [one for one in given if isinstance(one, dict) and not one.get('was_cancelled')]
+    if not done:
+        context.repairs[NOT_ANNOTATED] += 1
+        return
+    context.repairs[SEVERAL] += len(done) > 1
+    chosen = next((one for one in done if one.get('ground_truth')), done[0])
+    result = chosen.get('result')
+    if not isinstance(result, list) or not all(isinstance(one, Mapping) for one in result):
+        raise InputError(f'{where}: an annotation has no list "result"; export it again as JSON')
+    entry = {'id': value.get('id'), **_texts(where, value['data'], context)}
+    yield flat.item_of(where, line, entry | _marked(where, result, context), context)
+
+
+def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, str]:
+    """The text of a task, or the pair of texts. Raises InputError where it is not told which it is."""
+    texts = {key: text for key, text in data.items() if isinstance(text, str)}
+    known = context.keys.texts or next((pair for pair in flat.PAIRS if {*pair} <= texts.keys()), ())
+    names = known or (['text'] if 'text' in texts else list(texts))
+    if missing := [name for name in names if name not in texts]:
+        raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(data)}')
+    if not known and len(names) != 1:
+        raise InputError(
+            f'{where}: which of its data is the text is not known ({shortened(texts) or "none is a text"}); call it '
+            '"text", or name it in set.json'
+        )
+    if wrong := next((texts[name] for name in names if ADDRESS.fullmatch(texts[name].strip())), None):
+        raise InputError(
+            f'{where}: has the address of a text, {wrong[:60]!r}, and not the text; import the texts themselves into '
+            'Label Studio, and export again'
+        )
+    return {name if known else 'text': texts[name] for name in names}
+
+
+def _marked(where: str, result: Sequence[Mapping[str, Any]], context: Context) -> dict[str, Any]:
+    """Entities and answers of an annotation."""
+    entities: list[dict[str, Any]] = []
+    answers: list[Any] = []
+    answered = False
+    for one in result:
+        kind, value = str(one.get('type', '')), one.get('value')
+        if kind in REGIONS and isinstance(value, Mapping):
+            entities.append(_region(where, kind, value))
+        elif kind == 'choices' and isinstance(value, Mapping) and isinstance(value.get('choices'), list):
+            answers, answered = [*answers, *value['choices']], True
+        elif kind in NUMBERS and isinstance(value, Mapping):
+            answers, answered = [*answers, value.get(kind)], True
+        elif kind.endswith('labels'):
+            raise InputError(
+                f'{where}: has regions of the type {kind!r:.60}; read are those of text (labels, hypertextlabels)'
+            )
+        else:
+            context.repairs[OTHERS] += 1
+    # An annotation without any region says that there is none.
+    found: dict[str, Any] = {'entities': entities} if entities or not answered else {}
+    return found | ({context.keys.answer or 'labels': answers} if answered else {})
+
+
+def _region(where: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    place = value.get('globalOffsets', value)
+    start, end, labels = place.get('start'), place.get('end'), value.get(kind)
+    if type(start) is not int or type(end) is not int or not isinstance(labels, list):
+        raise InputError(f'{where}: a region has no start, end and {kind}: {dict(value)!r:.80}')
+    return {'start': start, 'end': end, 'labels': labels, 'text': value.get('text')}
+
+
+DIALECT = Dialect('Label Studio', _is_one, _read)

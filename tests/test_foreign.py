@@ -1,0 +1,886 @@
+"""Files as other programs write them: read with the counts of a writer that knows what it wrote, alike by every verb.
+
+The writers here are of the standard library. What is marked by characters is compared with the same documents as BRAT,
+and words with tags with the same words as lines of columns: these readers have tests of their own.
+"""
+
+import csv
+import gzip
+import io
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from toy_tables import TEXT as STRING
+from toy_tables import each, label, parquet, put, save_splits
+
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.corpus.audit import searched_texts
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetune.look import look_through
+from bioptimus_jax.finetune.scoring import score
+from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.inference.given import read_given
+from bioptimus_jax.rebuild.originals import BUILDERS
+from bioptimus_jax.sets.advice import REBUILT
+from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set_at, split_files
+from bioptimus_jax.sets.foreign.forms import FORMS, read_items
+from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
+from bioptimus_jax.sets.foreign.jsons import DIALECTS
+from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.storage import tables
+
+# A mention that ends within a word, one in another, one of two types, one over two sentences; letters that are several
+# bytes, and one that is two units of UTF-16.
+MARKED = {
+    'd1': (
+        'Aspirin helps naïve patients with 😀 gout. Gout hurts.',
+        ['Drug:Aspirin', 'Disease:gout', 'Disease:Gout'],
+    ),
+    'd2': ('AntiERα drugs treat breast cancer.', ['Gene:ERα', 'Disease:breast cancer', 'Disease:cancer']),
+    'd3': ('No β-blocker here. None at all.', ['Drug:β-blocker', 'Drug:here. None']),
+    'd4': ('Nothing is marked.', []),
+}
+
+
+def marks(text, named):
+    """Type, start and end of every mention, the first place of each."""
+    pairs = [one.split(':', 1) for one in named]
+    return [(kind, text.index(shown), text.index(shown) + len(shown)) for kind, shown in pairs]
+
+
+DOCUMENTS = [(name, text, marks(text, named)) for name, (text, named) in MARKED.items()]
+SENTENCES = [
+    [('Aspirin', 'B-Drug'), ('helps', 'O'), ('β', 'O'), ('"', 'O'), ('cells', 'B-Cell'), (',', 'I-Cell')],
+    [('#', 'O'), ('Gout', 'B-Disease')],
+    [('None', 'O')],
+]
+TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Cell', 'I-Cell', 'B-Disease', 'I-Disease')
+TEXTS = [('Aspirin, "twice"', 'yes'), ('Gout\nhurts', 'no'), ('β 😀', 'yes')]
+PAIRS = [('Is it?', 'It is.', 'yes'), ('Is it?', 'It is, not.', 'no'), ('α', 'β', 'no')]
+SEVERAL = [('Aspirin', ['a', 'b, c']), ('Gout', []), ('β', ['b, c'])]
+
+
+def lines(*objects):
+    return ''.join(json.dumps(one, ensure_ascii=False) + '\n' for one in objects)
+
+
+def table(*rows, mark=','):
+    to = io.StringIO()
+    csv.writer(to, delimiter=mark).writerows(rows)
+    return to.getvalue()
+
+
+def units(text, place, encoding):
+    """How much of a text comes before a place, in bytes of UTF-8 or in units of UTF-16."""
+    return len(text[:place].encode(encoding)) // (2 if encoding == 'utf-16-le' else 1)
+
+
+def label_studio(encoding=''):
+    tasks = []
+    for number, (_, text, found) in enumerate(DOCUMENTS):
+        result = [
+            {
+                'type': 'labels',
+                'value': {
+                    'start': units(text, a, encoding) if encoding else a,
+                    'end': units(text, b, encoding) if encoding else b,
+                    'text': text[a:b],
+                    'labels': [kind],
+                },
+            }
+            for kind, a, b in found
+        ]
+        relation = {'type': 'relation', 'from_id': '1', 'to_id': '2'}
+        said = {'result': [*result, *[relation] * (number == 0)], 'was_cancelled': False}
+        other = {'result': [], 'was_cancelled': number != 1}
+        tasks.append({'id': number, 'data': {'text': text}, 'annotations': [said, other], 'predictions': []})
+    tasks.append({'id': 9, 'data': {'text': 'Nobody.'}, 'annotations': []})
+    return json.dumps(tasks, indent=1)
+
+
+def least(found, text):
+    return [{'start': a, 'end': b, 'text': text[a:b], 'labels': [kind]} for kind, a, b in found]
+
+
+def bioc(encoding='', as_json=False):
+    """A passage for the first sentence of each document, and one for the rest; annotations are in the first."""
+
+    def size(text):
+        return len(text.encode(encoding)) if encoding else len(text)
+
+    documents = []
+    for name, text, found in DOCUMENTS:
+        at = text.find('. ') + 1
+        passages = (
+            [(0, text)] if not at or name == 'd3' else [(0, text[:at]), (size(text[:at]) + 1, text[at + 1 :])]
+        )
+        made = []
+        for offset, part in passages:
+            start = text.index(part)
+            own = [(k, a, b) for k, a, b in found if start <= a < start + len(part)]
+            made.append((offset, part, [(k, size(text[:a]), size(text[a:b]), text[a:b]) for k, a, b in own]))
+        documents.append((name, made))
+    if as_json:
+        return json.dumps(
+            {
+                'PubTator3': [
+                    {
+                        'id': name,
+                        'passages': [
+                            {
+                                'offset': offset,
+                                'text': part,
+                                'annotations': [
+                                    {
+                                        'infons': {'type': k},
+                                        'text': q,
+                                        'locations': [{'offset': a, 'length': n}],
+                                    }
+                                    for k, a, n, q in own
+                                ],
+                            }
+                            for offset, part, own in made
+                        ],
+                        'relations': [{'id': 'R1'}],
+                    }
+                    for name, made in documents
+                ]
+            }
+        )
+
+    def annotation(number, k, a, n, q):
+        # Every second one has an identifier.
+        id = '<infon key="identifier">D1</infon>' * (number % 2)
+        place = f'<location offset="{a}" length="{n}"/>'
+        inside = f'<infon key="type">{k}</infon>{id}{place}<text>{escape(q)}</text>'
+        return f'<annotation id="{number}">{inside}</annotation>'
+
+    def passage(offset, part, own):
+        inside = ''.join(annotation(number, *one) for number, one in enumerate(own))
+        return f'<passage><offset>{offset}</offset><text>{escape(part)}</text>{inside}</passage>'
+
+    inside = ''.join(
+        f'<document><id>{name}</id>{"".join(passage(*one) for one in made)}</document>'
+        for name, made in documents
+    )
+    return (
+        f'<?xml version="1.0"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n<collection>{inside}</collection>'
+    )
+
+
+BY_CHARACTERS = {
+    'text and entities, JSON lines': (
+        '{}.jsonl',
+        lines(*({'id': n, 'text': t, 'entities': [[a, b, k] for k, a, b in f]} for n, t, f in DOCUMENTS)),
+    ),
+    'text and spans, a list': (
+        '{}.json',
+        json.dumps(
+            [
+                {'id': n, 'text': t, 'spans': [dict(start=a, end=b, type=k) for k, a, b in f]}
+                for n, t, f in DOCUMENTS
+            ],
+            indent=2,
+        ),
+    ),
+    'bioptimus predict --as=json': (
+        '{}.jsonl',
+        lines(
+            *(
+                {
+                    'id': n,
+                    'text': t,
+                    'entities': [[a, b, k] for k, a, b in f],
+                    'probabilities': [0.9] * len(f),
+                }
+                for n, t, f in DOCUMENTS
+            )
+        ),
+    ),
+    'doccano, labels': (
+        '{}.jsonl',
+        lines(
+            *(
+                {'id': 1, 'text': t, 'label': [[a, b, k] for k, a, b in f], 'Comments': []}
+                for _, t, f in DOCUMENTS
+            )
+        ),
+    ),
+    'doccano, relations': (
+        '{}.jsonl',
+        lines(
+            *(
+                {
+                    'id': n,
+                    'text': t,
+                    'entities': [dict(id=1, label=k, start_offset=a, end_offset=b) for k, a, b in f],
+                    'relations': [],
+                }
+                for n, t, f in DOCUMENTS
+            )
+        ),
+    ),
+    'Label Studio': ('{}.json', label_studio()),
+    'Label Studio, units of UTF-16': ('{}.json', label_studio('utf-16-le')),
+    'Label Studio, JSON-MIN': (
+        '{}.json',
+        json.dumps([{'id': n, 'text': t, 'label': least(f, t), 'annotator': 1} for n, t, f in DOCUMENTS]),
+    ),
+    'Label Studio, CSV': (
+        '{}.csv',
+        table(
+            ['text', 'id', 'label'],
+            *([t, n, json.dumps(least(f, t)) if f else '[]'] for n, t, f in DOCUMENTS),
+        ),
+    ),
+    'Prodigy': (
+        '{}.jsonl',
+        lines(
+            {'text': 'Rejected.', 'spans': [{'start': 0, 'end': 8, 'label': 'Drug'}], 'answer': 'reject'},
+            *(
+                {
+                    'text': t,
+                    '_task_hash': 1,
+                    'tokens': [{'text': t.split()[0], 'start': 0, 'end': 1, 'id': 0}],
+                    'spans': [dict(start=a, end=b, label=k, token_start=0, token_end=0) for k, a, b in f],
+                    'answer': 'accept',
+                }
+                for _, t, f in DOCUMENTS
+            ),
+        ),
+    ),
+    'spaCy, pairs': (
+        '{}.jsonl',
+        lines(*([t, {'entities': [[a, b, k] for k, a, b in f]}] for _, t, f in DOCUMENTS)),
+    ),
+    'spaCy, Doc.to_json': (
+        '{}.json',
+        json.dumps(
+            [
+                {'text': t, 'ents': [dict(start=a, end=b, label=k) for k, a, b in f], 'tokens': [{'id': 0}]}
+                for _, t, f in DOCUMENTS
+            ]
+        ),
+    ),
+    'BioC, XML': ('{}.xml', bioc()),
+    'BioC, XML, bytes as bconv': ('{}.bioc.xml', bioc('utf-8')),
+    'BioC, JSON': ('{}.json', bioc(as_json=True)),
+    'BioC, JSON, bytes': ('{}.json', bioc('utf-8', as_json=True)),
+    'Parquet with entities': (
+        '{}.parquet',
+        parquet(
+            {
+                'text': [t for _, t, _ in DOCUMENTS],
+                'entities': [[dict(start=a, end=b, label=k) for k, a, b in f] for *_, f in DOCUMENTS],
+            }
+        ),
+    ),
+    'BigBio': (
+        '{}.parquet',
+        parquet(
+            {
+                'document_id': [n for n, *_ in DOCUMENTS],
+                'passages': [
+                    [{'text': [t[:7]], 'offsets': [[0, 7]]}, {'text': [t[8:]], 'offsets': [[8, len(t)]]}]
+                    if t[7] == ' '
+                    else [{'text': [t], 'offsets': [[0, len(t)]]}]
+                    for _, t, _ in DOCUMENTS
+                ],
+                'entities': [
+                    [{'type': k, 'text': [t[a:b]], 'offsets': [[a, b]], 'normalized': []} for k, a, b in f]
+                    for _, t, f in DOCUMENTS
+                ],
+            }
+        ),
+    ),
+    'JSON lines, compressed': (
+        '{}.jsonl.gz',
+        gzip.compress(
+            lines(*({'text': t, 'entities': [[a, b, k] for k, a, b in f]} for _, t, f in DOCUMENTS)).encode()
+        ),
+    ),
+}
+
+
+def of_words(key='ner_tags', values=lambda tags: tags):
+    return [{'tokens': [w for w, _ in s], key: values([t for _, t in s])} for s in SENTENCES]
+
+
+def numbers(tags):
+    return [TAGS.index(tag) for tag in tags]
+
+
+CONLL = '\n\n'.join('\n'.join(map('\t'.join, s)) for s in SENTENCES) + '\n'
+BY_WORDS = {
+    'tokens and ner_tags': {'{}.jsonl': lines(*of_words())},
+    'tokens and tags with numbers, label.json': {
+        '{}.json': json.dumps({'data': of_words('tags', numbers)}),
+        'label.json': json.dumps({tag: at for at, tag in enumerate(TAGS)}),
+    },
+    'tokens and ner_tags with numbers, dataset_info.json': {
+        '{}.jsonl': lines(*of_words('ner_tags', numbers)),
+        'dataset_info.json': json.dumps({'features': {'ner_tags': each(label(*TAGS))}}),
+    },
+    'a word a row, as in the set of Kaggle': {
+        '{}.csv': table(
+            ['Sentence #', 'Word', 'POS', 'Tag'],
+            *(
+                ['' if at else f'Sentence: {n}', word, 'NN', tag]
+                for n, s in enumerate(SENTENCES)
+                for at, (word, tag) in enumerate(s)
+            ),
+        )
+    },
+    'a word a row, blank lines': {
+        '{}.csv': '\n'.join(
+            ['token;tag', *(';'.join(w) for w in SENTENCES[0] if w[0] != '"'), '"""";O', '', '']
+        )
+        + '\n'.join(['#;O', 'Gout;B-Disease', '', 'None;O'])
+    },
+    'CoNLL, compressed': {'{}.tsv.gz': gzip.compress(CONLL.encode())},
+    'CoNLL, a file for each document, also in folders within': {
+        '{}/1.conll': '\n'.join(map('\t'.join, SENTENCES[0])),
+        '{}/within/2.conll': '\n\n'.join('\n'.join(map('\t'.join, s)) for s in SENTENCES[1:]),
+    },
+}
+
+
+def laid_out(root, files):
+    """A set of three splits that hold the same."""
+    for pattern, content in files.items():
+        for split in SPLITS:
+            whole = content if isinstance(content, bytes) else content.encode()
+            put(root, {pattern.format(split): whole})
+    return root
+
+
+def brat(root):
+    files = {}
+    for name, text, found in DOCUMENTS:
+        files[f'{{}}/{name}.txt'] = text
+        files[f'{{}}/{name}.ann'] = ''.join(
+            f'T{n}\t{k} {a} {b}\t{text[a:b]}\n' for n, (k, a, b) in enumerate(found)
+        )
+    return laid_out(root, files)
+
+
+def shown(sentences):
+    """Type and letters of every mention that is scored."""
+    return Counter(
+        (kind, ''.join(s.scored_words[first : last + 1]).replace(' ', ''))
+        for s in sentences
+        for kind, first, last in spans(s.gold)
+    )
+
+
+def said_in(folder):
+    """What the audit of a corpus looks for, with full stops as in text."""
+    return [text.replace(' .', '.') for text in searched_texts(folder, 'test')]
+
+
+@pytest.mark.parametrize('form', BY_CHARACTERS)
+def test_mentions_by_characters_are_those_that_were_written(tmp_path, form):
+    pattern, content = BY_CHARACTERS[form]
+    folder = laid_out(tmp_path / 'set', {pattern: content})
+    read, wanted = read_dataset(folder), read_dataset(brat(tmp_path / 'brat'))
+    written = sum(len(found) for *_, found in DOCUMENTS)
+    assert written == 8
+    assert dict(read.gold_in_file) == dict.fromkeys(SPLITS, written)
+    assert dict(read.gold_left_out) == dict.fromkeys(SPLITS, 1)  # one of two that are nested
+    alike = Counter((k, t[a:b].replace(' ', '')) for _, t, f in DOCUMENTS for k, a, b in f)
+    assert shown(read.train) == alike - Counter([('Disease', 'cancer')])
+    if 'BioC' not in form:  # whose passages end with a line
+        assert [(s.words, s.tags, s.exact) for s in read.train] == [
+            (s.words, s.tags, s.exact) for s in wanted.train
+        ]
+    # lint, score and predict read the same file.
+    looked = look_through(folder, {})
+    assert not looked.errors
+    assert looked.sets['set']['lines'][1].endswith(f' {written - 1} mentions')
+    file = split_files(folder, 'test')[0]
+    found = score(folder, file, 'entities', {}).measures()
+    assert found['default']['f1'] == pytest.approx(2 * 7 / (7 + 8))  # the nested one is predicted, and wrong
+    assert 'AntiERα drugs treat breast cancer.' in [s.replace('Anti ERα', 'AntiERα') for s in said_in(folder)]
+    answered = [one.texts[0].replace('\n', ' ') for one in read_given([str(file)], [], False)]
+    assert answered == [text for _, text, _ in DOCUMENTS]
+
+
+@pytest.mark.parametrize('form', BY_WORDS)
+def test_words_with_tags_are_those_that_were_written(tmp_path, form):
+    folder = laid_out(tmp_path / 'set', BY_WORDS[form])
+    read = read_dataset(folder)
+    if form == 'a word a row, blank lines':
+        rows = [(w, t) for s in SENTENCES for w, t in s]
+        assert Counter((w, t) for s in read.train for w, t in zip(s.words, s.tags, strict=True)) == Counter(
+            rows
+        )
+    else:
+        assert [(s.words, s.tags) for s in read.train] == [tuple(zip(*s, strict=True)) for s in SENTENCES]
+    assert dict(read.gold_in_file) == dict.fromkeys(SPLITS, 3)
+    assert len(read.train) == 3
+    assert not look_through(folder, {}).errors
+    file = folder / 'test' if (folder / 'test').is_dir() else split_files(folder, 'test')[0]
+    assert score(folder, file, 'entities', {}).measures()['default']['f1'] == 1
+    if '{}.csv' in BY_WORDS[form]:
+        return
+    texts = [text for one in read_given([str(file)], [], False) for text in one.texts[0].split('\n')]
+    assert texts == [' '.join(word for word, _ in s) for s in SENTENCES]
+
+
+BY_TEXTS = {
+    'text and label': ('{}.jsonl', lines(*({'text': t, 'label': a} for t, a in TEXTS))),
+    'label of one in a list, as doccano': ('{}.jsonl', lines(*({'text': t, 'label': [a]} for t, a in TEXTS))),
+    'bioptimus predict --as=json': (
+        '{}.jsonl',
+        lines(*({'id': a, 'text': t, 'answers': [a], 'probabilities': {a: 0.9}} for t, a in TEXTS)),
+    ),
+    'CSV': ('{}.csv', table(['', 'text', 'label'], *([n, *row] for n, row in enumerate(TEXTS)))),
+    'CSV with semicolons, compressed': (
+        '{}.csv.gz',
+        gzip.compress(table(['Label', 'Text'], *(row[::-1] for row in TEXTS), mark=';').encode('utf-8-sig')),
+    ),
+    'TSV with names': (
+        '{}.tsv',
+        'id\ttext\tlabel\n' + ''.join(f'{n}\t{" ".join(t.split())}\t{a}\n' for n, (t, a) in enumerate(TEXTS)),
+    ),
+    'Label Studio, choices': (
+        '{}.json',
+        json.dumps(
+            [
+                {
+                    'data': {'text': t},
+                    'annotations': [{'result': [{'type': 'choices', 'value': {'choices': [a]}}]}],
+                }
+                for t, a in TEXTS
+            ]
+        ),
+    ),
+    'Prodigy, options': (
+        '{}.jsonl',
+        lines(
+            *(
+                {'text': t, 'options': [], 'accept': [a], 'answer': 'accept', '_task_hash': 1}
+                for t, a in TEXTS
+            )
+        ),
+    ),
+    'spaCy, cats': ('{}.jsonl', lines(*([t, {'cats': {a: 1.0, 'other': 0.0}}] for t, a in TEXTS))),
+    'numbers with names': (
+        '{}.jsonl',
+        lines(*({'sentence': t, 'label': int(a == 'yes')} for t, a in TEXTS)),
+        ('labels.txt', 'no\nyes\n'),
+    ),
+}
+
+
+def texts_in(folder, task='classes'):
+    chosen = set_at(folder, task)
+    return task_for(chosen).read(chosen), chosen
+
+
+@pytest.mark.parametrize('form', BY_TEXTS)
+def test_texts_with_answers_are_those_that_were_written(tmp_path, form):
+    pattern, content, *beside = BY_TEXTS[form]
+    folder = laid_out(tmp_path / 'set', {pattern: content, **dict(beside)})
+    dataset, _ = texts_in(folder)
+    wanted = [((' '.join(t.split()),), (a,)) for t, a in TEXTS]
+    assert [(t.words, t.answers) for t in dataset.train] == wanted
+    assert dataset.labels == ('no', 'yes')
+    assert not look_through(folder, {}, 'classes').errors
+    file = split_files(folder, 'test')[0]
+    assert score(folder, file, 'classes', {}).measures()['default']['accuracy'] == 1
+    assert 'Aspirin, "twice"' in said_in(folder)
+    assert [' '.join(one.texts[0].split()) for one in read_given([str(file)], [], True)] == [
+        t for (t,), _ in wanted
+    ]
+
+
+def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
+    """A rejected label is none, and another key is named in set.json."""
+    rows = [
+        {'text': t, 'label': 'POS', 'answer': said}
+        for t, said in (('a', 'accept'), ('b', 'reject'), ('c', 'ignore'))
+    ]
+    put(tmp_path, {'x.jsonl': lines(*rows).encode()})
+    found = read_items(tmp_path / 'x.jsonl')
+    assert [(item.texts, item.answers) for item in found.items] == [(('a',), ('POS',))]
+    assert found.repairs == {'texts that were rejected or ignored in Prodigy, left out': 2}
+    least = laid_out(
+        tmp_path / 'least', {'{}.json': json.dumps([{'text': 'a', 'id': 1, 'sentiment': 'good'}])}
+    )
+    with pytest.raises(InputError, match=r'it has text, id, sentiment; name other keys in set\.json'):
+        texts_in(least)
+
+
+def test_pairs_numbers_and_several_labels(tmp_path):
+    for name, content in {
+        'jsonl': lines(*(dict(zip(('premise', 'hypothesis', 'label'), row, strict=True)) for row in PAIRS)),
+        'csv': table(['Sentence1', 'Sentence2', 'gold_label'], *PAIRS),
+        'json': json.dumps([{'words': [a, b], 'answers': [c]} for a, b, c in PAIRS]),
+    }.items():
+        dataset, _ = texts_in(laid_out(tmp_path / name, {f'{{}}.{name}': content}))
+        assert [(*t.words, *t.answers) for t in dataset.train] == PAIRS
+    near = lines(*({'text1': a, 'text2': b, 'score': n / 2} for n, (a, b, _) in enumerate(PAIRS)))
+    dataset, _ = texts_in(laid_out(tmp_path / 'near', {'{}.jsonl': near}), 'similarity')
+    assert [t.answers for t in dataset.train] == [(0.0,), (0.5,), (1.0,)]
+    # Several labels are seen in the lists; a comma in a label is a part of it.
+    kinds = {
+        'lists': {'{}.jsonl': lines(*({'text': t, 'labels': a} for t, a in SEVERAL))},
+        'csv': {'{}.csv': table(['text', 'labels'], *([t, json.dumps(a)] for t, a in SEVERAL))},
+        'hub': {
+            '{}.parquet': parquet(
+                {'text': [t for t, _ in SEVERAL], 'labels': [['a', 'b, c'], [], ['b, c']]},
+            )
+        },
+        'numbered': {
+            '{}.parquet': parquet(
+                {'text': [t for t, _ in SEVERAL], 'labels': [[0, 1], [], [1]]},
+                {'text': STRING, 'labels': each(label('a', 'b, c'))},
+            )
+        },
+    }
+    for name, files in kinds.items():
+        folder = laid_out(tmp_path / name, files)
+        dataset, chosen = texts_in(folder, 'entities')  # found in the files, whatever the task of other sets
+        assert [t.answers for t in dataset.train] == [tuple(a) for _, a in SEVERAL]
+        assert (chosen.task, dataset.labels) == ('classes', ('a', 'b, c'))
+        assert list(task_for(chosen).metrics) == ['default', 'macro_f1', 'example_f1']
+        file = split_files(folder, 'test')[0]
+        assert score(folder, file, 'entities', {}).measures()['default']['f1'] == 1
+    said = {'texts': ['abstract'], 'answer': 'verdict', 'name': 'pmid', 'several': True}
+    for end, content in {
+        'csv': table(['pmid', 'abstract', 'verdict'], *([n, t, 'x,y'] for n, (t, _) in enumerate(TEXTS))),
+        'jsonl': lines(
+            *({'pmid': n, 'abstract': t, 'verdict': ['y', 'x']} for n, (t, _) in enumerate(TEXTS))
+        ),
+    }.items():
+        files = {f'{{}}.{end}': content, 'set.json': json.dumps(said)}
+        dataset, _ = texts_in(laid_out(tmp_path / f'described-{end}', files))
+        assert [t.answers for t in dataset.train] == [('x', 'y')] * 3
+
+
+def test_a_folder_that_datasets_saved_is_read_by_every_verb(tmp_path):
+    columns = {
+        'tokens': [[w for w, _ in s] for s in SENTENCES],
+        'ner_tags': [numbers([t for _, t in s]) for s in SENTENCES],
+    }
+    types = {'tokens': each(STRING), 'ner_tags': each(label(*TAGS))}
+    folder = save_splits(tmp_path / 'set', dict.fromkeys(('train', 'validation', 'test'), columns), types)
+    assert [(s.words, s.tags) for s in read_dataset(folder).train] == [
+        tuple(zip(*s, strict=True)) for s in SENTENCES
+    ]
+    assert score(folder, split_files(folder, 'test')[0], 'entities', {}).measures()['default']['f1'] == 1
+    assert len(read_given([str(folder)], [], False)) == 9
+    [one] = chosen_sets(Finetune(folder=str(tmp_path)))
+    assert one.name == 'set'
+
+
+def test_what_offsets_count_is_decided_by_the_text_that_stands_there_and_said(tmp_path):
+    for content, ending, said in (
+        (bioc('utf-8'), 'xml', 'offsets that count bytes of UTF-8, as the quoted texts show, read so'),
+        (bioc(), 'xml', ''),
+        (
+            label_studio('utf-16-le'),
+            'json',
+            'offsets that count units of UTF-16, as the quoted texts show, read so',
+        ),
+        (label_studio(), 'json', ''),
+    ):
+        put(tmp_path, {f'x.{ending}': content.encode()})
+        found = read_items(tmp_path / f'x.{ending}')
+        assert [what for what in found.repairs if 'count' in what] == [said] * bool(said)
+        assert found.repairs['annotations that are not mentions'] == 1 if ending == 'json' else True
+    # Nothing is quoted: characters are meant, and where that may be wrong it is said.
+    put(tmp_path, {'x.jsonl': lines({'text': '😀 gout', 'label': [[2, 6, 'D']]}).encode()})
+    found = read_items(tmp_path / 'x.jsonl')
+    assert 'without a quoted text: offsets are read as Unicode characters' in ''.join(found.repairs)
+    put(tmp_path, {'x.jsonl': lines({'text': '😀 gout', 'label': [[3, 7, 'D']]}).encode()})
+    with pytest.raises(
+        InputError, match=r"jsonl:1: the entity \[3, 7, 'D'\] is not within its text of 6 char"
+    ):
+        read_items(tmp_path / 'x.jsonl')
+
+
+def test_parts_types_and_sentences_of_bioc(tmp_path):
+    """A mention in two places, one without a type, a passage in sentences, and an annotation of it as a whole."""
+
+    def annotation(places, quoted, kind):
+        infons = f'<infon key="type">{kind}</infon>' * bool(kind)
+        places = ''.join(f'<location offset="{a}" length="{n}"/>' for a, n in places)
+        return f'<annotation>{infons}{places}<text>{quoted}</text></annotation>'
+
+    content = (
+        '<collection><document><id>1</id><passage><offset>5</offset><sentence><offset>5</offset><text>Gout and é.'
+        '</text>'
+        f'{annotation([(5, 4)], "Gout", "")}</sentence><sentence><offset>17</offset><text>Lung or breast cancer.</text>'
+        f'</sentence>{annotation([(17, 4), (32, 6)], "Lung cancer", "D")}</passage>'
+        '<relation><node refid="1" role="x"/></relation></document></collection>'
+    )
+    put(tmp_path, {'x.xml': content.encode()})
+    found = read_items(tmp_path / 'x.xml')
+    [item] = found.items
+    assert item.texts == ('Gout and é.\nLung or breast cancer.',)
+    assert [(m.kind, item.texts[0][m.start : m.end], m.pieces) for m in item.mentions] == [
+        ('entity', 'Gout', 1),
+        ('D', 'Lung or breast cancer', 2),
+    ]
+    assert found.repairs == {
+        'annotations that are not mentions': 1,
+        "annotations without a type, which are called 'entity'": 1,
+    }
+
+
+OTHERS = {
+    'unsaid numbers': (
+        'jsonl',
+        lines(*of_words('ner_tags', numbers)),
+        'jsonl:1: unknown tag .1.; it is a number',
+    ),
+    'pieces': (
+        'jsonl',
+        lines({'tokens': ['a'], 'ner_tags': [-100]}),
+        'has -100 for a tag, as sets that are cut',
+    ),
+    'the second of a line': (
+        'json',
+        json.dumps([{'text': 'a', 'entities': []}, {'text': 'b', 'entities': [[0, 9, 'D']]}]),
+        r'json:1, record 2: the entity \[0, 9',
+    ),
+    'half': ('jsonl', '{"text": "\\ud83d", "entities": []}', 'holds half of a character'),
+    'another quotation': (
+        'jsonl',
+        lines({'text': 'gout', 'spans': [dict(start=0, end=4, label='D', text='Rats')]}),
+        "characters 0 to 4 of the text are 'gout', not 'Rats'",
+    ),
+    'no offsets': (
+        'jsonl',
+        lines({'text': 'gout', 'entities': [{'text': 'gout', 'type': 'D'}]}),
+        'is not .start, end',
+    ),
+    'without a text': (
+        'jsonl',
+        lines({'tokens': ['a'], 'entities': [[0, 1, 'D']]}),
+        'has no "text", to which the',
+    ),
+    'one lacks them': (
+        'jsonl',
+        lines({'text': 'a', 'entities': [[0, 1, 'D']]}, {'text': 'b', 'label': 'x'}),
+        r'jsonl:2: needs "text" with "entities", as the others have; it has text, label',
+    ),
+    'an address': (
+        'json',
+        json.dumps([{'data': {'text': 'https://x.org/a.txt'}, 'annotations': [{'result': []}]}]),
+        'has the address of a text',
+    ),
+    'of which text': (
+        'json',
+        json.dumps([{'data': {'a': 'b c', 'd': 'e f'}, 'annotations': [{'result': []}]}]),
+        'which of its data is the text is not known .a, d.; call it "text"',
+    ),
+    'of pictures': (
+        'json',
+        json.dumps(
+            [{'data': {'text': 'b'}, 'annotations': [{'result': [{'type': 'rectanglelabels', 'value': {}}]}]}]
+        ),
+        "regions of the type 'rectanglelabels'; read are those of text",
+    ),
+    'nobody did': (
+        'json',
+        json.dumps([{'data': {'text': 'b'}, 'annotations': []}]),
+        'holds no record; tasks of Label',
+    ),
+    'a list of Python': (
+        'csv',
+        table(['tokens', 'ner_tags'], ["['a', 'b']", "['O', 'O']"]),
+        'as Python prints it',
+    ),
+    'no end': (
+        'csv',
+        table(['word', 'tag'], ['a', 'O'], ['b', 'O']),
+        'no column "sentence_id" and no blank line',
+    ),
+    'no names': (
+        'csv',
+        table(['a', 'b'], ['c', 'd']),
+        r'csv:1: names the columns a, b; its first line has to name',
+    ),
+    'an open quotation': (
+        'csv',
+        'text,label\n"a,b\n',
+        'csv:2: is not comma-separated text .unexpected end of data.',
+    ),
+    'other XML': (
+        'xml',
+        '<article/>',
+        r'is XML, but not BioC \(it begins with <article>\); .* read are text, CoNLL',
+    ),
+    'cut XML': ('xml', '<collection><document>', 'is cut off or not well-formed XML'),
+    'no places': (
+        'json',
+        json.dumps({'passages': [{'offset': 0, 'text': 'a', 'annotations': [{'text': 'a'}]}]}),
+        'an annotation has no locations with offset and length',
+    ),
+    'cut gzip': ('jsonl.gz', gzip.compress(b'{}' * 99)[:-9], 'is cut off or damaged gzip'),
+}
+
+
+@pytest.mark.parametrize('flaw', OTHERS)
+def test_what_is_wrong_with_a_foreign_file_is_one_line_for_every_verb(tmp_path, flaw):
+    ending, content, message = OTHERS[flaw]
+    folder = laid_out(tmp_path / 'set', {f'{{}}.{ending}': content})
+    with pytest.raises(InputError, match=message) as raised:
+        read_dataset(folder)
+    assert '\n' not in str(raised.value)
+    assert len(str(raised.value)) - len(str(folder)) < 300
+    assert look_through(folder, {}).errors == [str(raised.value)]
+
+
+@pytest.mark.parametrize('name', ['x.spacy', 'x.xlsx', 'x.pkl', 'x.yaml', 'x.zip', 'x.tsv.bz2', 'x.xmi'])
+def test_every_refused_form_names_what_is_read(tmp_path, name):
+    """Inputs of predict, gold standards and predictions of score."""
+    put(tmp_path, {name: b'PK\x03\x04' if 'x.x' in name else b'x'})
+    gold = laid_out(tmp_path / 'set', BY_WORDS['CoNLL, compressed'])
+    for refused in (
+        lambda: read_given([str(tmp_path / name)], [], False),
+        lambda: score(tmp_path / name, split_files(gold, 'test')[0], 'entities', {}),
+        lambda: score(gold, tmp_path / name, 'entities', {}),
+    ):
+        with pytest.raises(
+            InputError, match=r'read are text, CoNLL, PubTator, BRAT, BioC, JSON, CSV, and tables'
+        ):
+            refused()
+
+
+def test_no_line_is_longer_than_300_letters(tmp_path):
+    """A wrong column of labels had ended in a line of 85,699."""
+    names = [f'a label of some length, number {n}' for n in range(500)]
+    rows = [f'text {n}\t{name}' for n, name in enumerate(names)]
+    folder = laid_out(tmp_path / 'set', {'{}.tsv': '\n'.join(rows)})
+    put(folder, {'test.tsv': b'A text.\tone of another column\n'})
+    sets = {
+        'tsv': lambda: texts_in(folder),
+        'score': lambda: score(
+            folder / 'train.tsv',
+            put(tmp_path, {'p.jsonl': lines({'answers': ['z']}).encode()}) / 'p.jsonl',
+            'classes',
+            {},
+        ),
+    }
+    wide = lines({**{name: 1 for name in names}, 'text': 'a'})
+    for end, content in {'jsonl': wide, 'csv': table(names, names)}.items():
+        other = laid_out(tmp_path / end, {f'{{}}.{end}': content})
+        sets[end] = lambda other=other: texts_in(other)
+        sets[f'words {end}'] = lambda other=other: read_dataset(other)
+    said = {'texts': [1], 'answer': 2, 'labels': names}
+    described = laid_out(tmp_path / 'said', {'{}.tsv': 'a\tb\n', 'set.json': json.dumps(said)})
+    sets['described'] = lambda: texts_in(described)
+    many = laid_out(tmp_path / 'types', {'{}.tsv': ''.join(f'a\tB-{n}{"x" * 20}\n\n' for n in range(500))})
+    sets['types'] = lambda: score(
+        many,
+        laid_out(tmp_path / 'q', {'{}.tsv': ''.join(f'a\tB-{n}{"y" * 20}\n\n' for n in range(500))})
+        / 'test.tsv',
+        'entities',
+        {},
+    )
+    same = laid_out(tmp_path / 'same', {'{}.tsv': '\n'.join(rows * 2)})
+    looked = look_through(same, {}, 'classes')
+    assert not looked.errors
+    every = [line for of_one in looked.lines for line in of_one]
+    assert max(map(len, every)) <= 300
+    assert any(line.endswith('500 different labels; is this the column?') for line in every)
+    for name, read in sets.items():
+        with pytest.raises(InputError) as raised:
+            read()
+        line = str(raised.value).replace(str(tmp_path), '')
+        assert len(line) <= 300, (name, line[:400])
+        if name in ('tsv', 'described'):
+            assert line.endswith('500 different labels; is this the column?')
+            assert line.count('a label of some l...') == 5
+
+
+def test_originals_of_a_public_set_point_to_rebuild(tmp_path, data, capsys):
+    assert {*REBUILT} == {*BUILDERS}
+    folder = data / 'blurb' / 'pubmedqa'
+    made = f'`bioptimus rebuild --set=pubmedqa --from={folder} --to=sets` makes the set'
+    for arguments in (
+        ['lint', f'--sets={folder}'],
+        ['score', str(folder), str(folder / 'ori_pqal.json')],
+    ):
+        assert cli.main(arguments) == 3
+        assert made in capsys.readouterr().err
+    with pytest.raises(
+        InputError, match=r'has no set pubmedqa; found: .*`bioptimus rebuild --set=pubmedqa --from='
+    ):
+        chosen_sets(Finetune(folder=str(data / 'blurb'), datasets=('pubmedqa',)))
+    assert cli.main(['rebuild', '--set=pubmedqa', f'--from={folder}', f'--to={tmp_path}']) == 0
+
+
+KEYS = (
+    'text tokens words ner_tags label labels entities spans ents answers predicted passages documents offset offsets '
+    'annotations locations length data result value choices type start end accept answer _task_hash cats relations'
+).split()
+SCRAPS = [
+    'a b',
+    'O',
+    'B-X',
+    '',
+    None,
+    1,
+    0,
+    -1,
+    -100,
+    2.5,
+    True,
+    'é😀',
+    [0, 1, 'D'],
+    [0, 1],
+    'accept',
+    'labels',
+]
+
+
+def test_any_json_is_read_or_is_an_error_of_one_line(tmp_path):
+    drawn = random.Random(0)
+
+    def value(depth=0):
+        kind = drawn.random()
+        if depth > 4 or kind < 0.35:
+            return drawn.choice(SCRAPS)
+        if kind < 0.6:
+            return [value(depth + 1) for _ in range(drawn.randint(0, 3))]
+        return {drawn.choice(KEYS): value(depth + 1) for _ in range(drawn.randint(0, 5))}
+
+    file, refused = tmp_path / 'x.json', 0
+    for _ in range(400):
+        file.write_text(json.dumps([value() for _ in range(2)] if drawn.random() < 0.5 else value()))
+        try:
+            read_items(file)
+            read_iob2(file)
+        except InputError as error:
+            refused += 1
+            assert str(file) in str(error)  # noqa: PT017
+            assert len(str(error)) - len(str(file)) < 300  # noqa: PT017
+    assert 0 < refused < 400
+
+
+def test_the_page_of_forms_names_each_of_them_and_folders_that_are_no_sets_are_said(tmp_path):
+    page = (Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'forms.md').read_text('utf-8')
+    named = [
+        *FORMS,
+        *(dialect.name for dialect in DIALECTS),
+        *TEXT_ENDINGS,
+        *tables.READERS,
+        'doccano',
+        'predict',
+    ]
+    assert [name for name in named if name not in page] == []
+    files = {'a/train.tsv': CONLL.encode(), 'raw/x.pdf': b'%PDF', 'pubmedqa/ori_pqal.json': b'{}'}
+    found, raw = look_through(put(tmp_path, files), {}).left_out
+    assert raw == 'raw: left out, as it has no training split; it holds x.pdf'
+    assert '; if these are its originals, `bioptimus rebuild --set=pubmedqa --from=' in found
