@@ -41,7 +41,7 @@ class RecoveredRows(Record):
     by_frequency: Mapping[str, RecoveredClass] | None = left_out()
 
     def classes(self, kind: str) -> Mapping[str, RecoveredClass]:
-        """By contexts, pieces or frequency; empty where these were not given."""
+        """Class -> medians, by `contexts`, `pieces` or `frequency`; empty where these were not given."""
         return getattr(self, f'by_{kind}') or {}
 
 
