@@ -55,10 +55,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
 LONGEST_FIRST = """
-    docs pretrain launch remote_runs lab_docs objectives plan model rtd plugin_family plugin_initialisation plugin_task
-    causal lab_paper_tables plugin_objective report mixture pairs texts distillation adversarial golden finetune_heads
-    kernels plugin_tokenizer export surgery lab_sweep finetune page initialisations finetune_stability search vocab
-    words lab_results
+    docs pretrain launch lab_sweep model remote_runs plugin_family objectives rtd plan api lab_paper_tables kernels
+    benchmarks report lab_site texts mixture finetune golden lab_docs causal fit finetune_heads pairs adversarial start
+    signals refusals lab_forecast outside cards plugin_objective corpus_stage house download security lab_results
+    lab_probe readme plugin_task plugin_initialisation plugin_tokenizer plugin_masking sources page
 """.split()
 
 

@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS = len(LENGTHS)
-SHAPE = Bert(200, 32, 2, 4, 64, 40)
+SHAPE = Bert(200, 32, 1, 4, 64, 40)
 WORDS = make([*SPECIAL_TOKENS, *(f't{n}' for n in range(195))], True)
 # So large that the inner gradient decides the direction; the published ones leave that to the draw.
 STRONG = {'deviation': 0.05, 'step': 1000.0, 'epsilon': 0.04}

@@ -20,6 +20,7 @@ import toy_ranks
 import transformers
 from toy_compiler import ONE_DEVICE
 from toy_notebook import code_cells, execute
+from toy_programs import environment
 from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
@@ -512,21 +513,20 @@ def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path)
     assert len({tuple(labels.flatten().tolist()) for labels in (*loads[0], *loads[2])}) == 8
 
 
-def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(tmp_path):
+def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(programs, tmp_path):
     """Two processes with two workers each, with evaluation between the steps."""
     model = save_encoder(tmp_path / 'model', layers=1)
     with socket.create_server(('localhost', 0)) as server:
         port = server.getsockname()[1]
     processes = [
         subprocess.Popen(
-            [sys.executable, str(ROOT / 'tests' / 'toy_ranks.py'), str(model), str(tmp_path), '2'],
+            [programs / 'python', ROOT / 'tests' / 'toy_ranks.py', model, tmp_path, '2'],
             cwd=ROOT,
-            env={
-                **os.environ,
+            env=environment(
                 **{'RANK': rank, 'LOCAL_RANK': rank, 'WORLD_SIZE': '2'},
                 **{'MASTER_ADDR': 'localhost', 'MASTER_PORT': str(port)},
-                'PYTHONPATH': f'{ROOT}{os.pathsep}{ROOT / "tests"}',
-            },
+                PYTHONPATH=f'{ROOT}{os.pathsep}{ROOT / "tests"}',
+            ),
             stderr=subprocess.PIPE,
             text=True,
         )

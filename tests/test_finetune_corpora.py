@@ -357,20 +357,23 @@ def test_names_and_endings(tmp_path, devel, ending):
 
 
 def test_splits_that_are_missing_or_there_twice(tmp_path):
-    with pytest.raises(InputError, match=r'train: no such file .* a set needs train, devel'):
-        read_dataset(tmp_path)
-    write_set(tmp_path)
-    write(tmp_path / 'dev.conll', 'a O\n')
-    with pytest.raises(InputError, match=r'devel is there twice \(devel\.tsv and dev\.conll\)'):
-        read_dataset(tmp_path)
-    (tmp_path / 'dev.conll').unlink()
-    (tmp_path / 'test.tsv').rename(tmp_path / 'test.pubtator')
-    with pytest.raises(InputError, match=r'different forms \(PubTator, columns\)'):
-        read_dataset(tmp_path)
-    with pytest.raises(InputError, match='is a set itself, not a folder of sets; give the folder around it'):
-        corpora.chosen_sets(Finetune(folder=str(tmp_path)))
-    with pytest.raises(ConfigError, match=r'config\.finetune\.folder'):
-        corpora.chosen_sets(Finetune())
+    (tmp_path / 'none').mkdir()
+    write(write_set(tmp_path / 'twice') / 'dev.conll', 'a O\n')
+    differ = write_set(tmp_path / 'differ')
+    (differ / 'test.tsv').rename(differ / 'test.pubtator')
+    for name, message in (
+        ('none', r'train: no such file .* a set needs train, devel'),
+        ('twice', r'devel is there twice \(devel\.tsv and dev\.conll\)'),
+        ('differ', r'different forms \(PubTator, columns\)'),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_dataset(tmp_path / name)
+    for folder, message in (
+        (str(differ), 'is a set itself, not a folder of sets; give the folder around it'),
+        ('', r'config\.finetune\.folder'),
+    ):
+        with pytest.raises((InputError, ConfigError), match=message):
+            corpora.chosen_sets(Finetune(folder=folder))
 
 
 def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path, monkeypatch):
@@ -944,28 +947,27 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
             with pytest.raises(InputError, match=holds):
                 look(tmp_path / name, ())
     write(tmp_path / 'other' / 'bc5_train.tsv', TAGGED)
-    with pytest.raises(InputError, match=r'name bc5_train\.tsv and the others as the splits that they are'):
-        look_through(tmp_path / 'other', {})
     write_set(tmp_path / 'data' / 'ner' / 'drugs')
-    with pytest.raises(InputError, match=r'data: has no set in it, but .*data/ner has; give that folder'):
-        look_through(tmp_path / 'data', {})
-    with pytest.raises(InputError, match=r'bc5_train\.tsv: is a file; give the folder of a set'):
-        look_through(tmp_path / 'other' / 'bc5_train.tsv', {})
+    for name, said in (
+        ('other', r'name bc5_train\.tsv and the others as the splits that they are'),
+        ('data', r'data: has no set in it, but .*data/ner has; give that folder'),
+        ('other/bc5_train.tsv', r'bc5_train\.tsv: is a file; give the folder of a set'),
+    ):
+        with pytest.raises(InputError, match=said):
+            look_through(tmp_path / name, {})
+    (write_set(tmp_path / 'without') / 'devel.tsv').unlink()
+    write_set(tmp_path / 'empty', devel='')
+    write_set(tmp_path / 'texts', *['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3)
+    write_set(tmp_path / 'words', *['Aspirin\tDrug\nhelps\tO\n'] * 3)
     moved = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
-    with pytest.raises(InputError, match=rf'devel\.tsv: holds no sentence; .*; {moved}'):
-        read_dataset(write_set(tmp_path / 'empty', devel=''))
-    (tmp_path / 'empty' / 'devel.tsv').unlink()
-    with pytest.raises(
-        InputError, match=rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {moved}'
+    for name, said in (
+        ('empty', rf'devel\.tsv: holds no sentence; .*; {moved}'),
+        ('without', rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {moved}'),
+        (
+            'texts',
+            r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
+        ),
+        ('words', r"unknown tag 'Drug'; [^;]*; if the line is a header"),  # words with types
     ):
-        read_dataset(tmp_path / 'empty')
-    texts = write_set(tmp_path / 'texts', *['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3)
-    with pytest.raises(
-        InputError,
-        match=r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
-    ):
-        read_dataset(texts)
-    with pytest.raises(
-        InputError, match=r"unknown tag 'Drug'; [^;]*; if the line is a header"
-    ):  # words with types
-        read_dataset(write_set(tmp_path / 'words', *['Aspirin\tDrug\nhelps\tO\n'] * 3))
+        with pytest.raises(InputError, match=said):
+            read_dataset(tmp_path / name)

@@ -424,24 +424,25 @@ def cut(sentence):
 
 
 def test_folders_that_cannot_be_used_are_named(tmp_path, sets):
-    a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0,), 0.05)
-    with pytest.raises(InputError, match=r'nowhere: no such folder; give RUN/finetune/MODEL'):
-        compare_models(a, str(tmp_path / 'nowhere'))
-    (tmp_path / 'empty').mkdir()
-    with pytest.raises(InputError, match=r'empty: holds no finished fine-tuning'):
-        compare_models(a, str(tmp_path / 'empty'))
+    a, twice, lost = (
+        write_model(tmp_path / name, {'drugs': sets['drugs']}, (0,), 0.05) for name in ('a', 'twice', 'lost')
+    )
     genes = write_model(tmp_path / 'genes', {'genes': sets['genes']}, (0,), 0.05)
-    with pytest.raises(InputError, match=r'a has drugs, but .*genes has genes: no set in common'):
-        compare_models(a, genes)
-    shutil.copytree(tmp_path / 'a' / 'drugs', tmp_path / 'a' / 'copy')
-    with pytest.raises(InputError, match=r'is drugs, seed 0, and so is .*remove one'):
-        compare_models(a, genes)
-    (tmp_path / 'empty' / 'scores.json').write_text('{"model": "0.4"}')
-    with pytest.raises(InputError, match=r"scores\.json: is damaged \(without the key 'dataset'\)"):
-        compare_models(str(tmp_path / 'empty'), genes)
-    (tmp_path / 'genes' / 'genes' / 'standard' / 'seed-0' / 'predictions.tsv').unlink()
-    with pytest.raises(InputError, match=r'predictions\.tsv: no such file'):
-        compare_models(genes, genes)
+    shutil.copytree(tmp_path / 'twice' / 'drugs', tmp_path / 'twice' / 'copy')
+    (tmp_path / 'lost' / 'drugs' / 'standard' / 'seed-0' / 'predictions.tsv').unlink()
+    for name in ('empty', 'damaged'):
+        (tmp_path / name).mkdir()
+    (tmp_path / 'damaged' / 'scores.json').write_text('{"model": "0.4"}')
+    for one, other, message in (
+        (a, tmp_path / 'nowhere', r'nowhere: no such folder; give RUN/finetune/MODEL'),
+        (a, tmp_path / 'empty', r'empty: holds no finished fine-tuning'),
+        (a, genes, r'a has drugs, but .*genes has genes: no set in common'),
+        (twice, genes, r'is drugs, seed 0, and so is .*remove one'),
+        (tmp_path / 'damaged', genes, r"scores\.json: is damaged \(without the key 'dataset'\)"),
+        (lost, lost, r'predictions\.tsv: no such file'),
+    ):
+        with pytest.raises(InputError, match=message):
+            compare_models(str(one), str(other))
 
 
 @pytest.mark.parametrize(

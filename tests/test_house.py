@@ -176,10 +176,13 @@ def names_at_the_top(module: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_imports_go_downward_and_stay_where_they_belong(module):
-    file = MODULES[module]
-    assert not violations(module, imports_of(file.read_text('utf-8'), module, file.name == '__init__.py'))
+def test_imports_go_downward_and_stay_where_they_belong():
+    wrong = {
+        module: found
+        for module, file in MODULES.items()
+        if (found := violations(module, imports_of(file.read_text('utf-8'), module, file.stem == '__init__')))
+    }
+    assert not wrong
 
 
 @pytest.mark.parametrize(
@@ -224,15 +227,15 @@ def tokens_named(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize('module', [m for m in MODULES if not within(m, 'bioptimus_jax.tokenizer.kinds')])
-def test_what_a_tokenizer_looks_like_is_known_in_its_own_file(module):
+def test_what_a_tokenizer_looks_like_is_known_in_its_own_file():
     """Tables of the report have [MASK] as a heading, a word of the field; in vocab/ there is more of BERT's format."""
-    found = set(tokens_named(MODULES[module].read_text('utf-8')))
     allowed = {
         'bioptimus_jax.lab.sections.difficulty': {'[MASK]'},
         'bioptimus_jax.vocab.agreement': {'[unused'},
     }
-    assert found <= allowed.get(module, set())
+    for module, file in MODULES.items():
+        if not within(module, 'bioptimus_jax.tokenizer.kinds'):
+            assert {*tokens_named(file.read_text('utf-8'))} <= allowed.get(module, set()), module
 
 
 @pytest.mark.parametrize(
@@ -270,19 +273,19 @@ def test_modules_do_not_import_each_other_in_circles():
             del graph[leaf]
 
 
-@pytest.mark.parametrize('module', [m for m, f in MODULES.items() if f.name == '__init__.py'])
-def test_package_init_is_a_docstring_only(module):
+def test_package_init_is_a_docstring_only():
     """But that of the whole, which names what is public, and imports it when it is asked for."""
-    body = ast.parse(MODULES[module].read_text('utf-8')).body
-    more = (ast.Assign, ast.FunctionDef) if module == PACKAGE.name else ()
-    assert isinstance(body[0], ast.Expr)
-    assert all(isinstance(statement, more) for statement in body[1:])
+    for module, file in MODULES.items():
+        if file.stem == '__init__':
+            body = ast.parse(file.read_text('utf-8')).body
+            more = (ast.Assign, ast.FunctionDef) if module == PACKAGE.name else ()
+            assert isinstance(body[0], ast.Expr), module
+            assert all(isinstance(statement, more) for statement in body[1:]), module
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_public_things_have_docstrings(module):
-    missing = undocumented(MODULES[module].read_text('utf-8'))
-    assert not missing, f'{module}: no docstring: {missing}'
+def test_public_things_have_docstrings():
+    missing = {m: names for m, file in MODULES.items() if (names := undocumented(file.read_text('utf-8')))}
+    assert not missing
 
 
 def undocumented(source: str) -> list[str]:
@@ -345,14 +348,13 @@ def test_no_other_file_asks_which_variation_it_is(key):
 
 
 def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
+    naming = collections.defaultdict(set)
+    for file in MODULES.values():
+        for node in ast.walk(ast.parse(file.read_text('utf-8'))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                naming[node.value].add(str(file.relative_to(PACKAGE)))
     for name in OBJECTIVES.own:
-        naming = {
-            str(file.relative_to(PACKAGE))
-            for file in PACKAGE.rglob('*.py')
-            for node in ast.walk(ast.parse(file.read_text('utf-8')))
-            if isinstance(node, ast.Constant) and node.value == name
-        }
-        assert naming <= {'pretrain/config.py', f'pretrain/objectives/{name}.py'}
+        assert naming[name] <= {'pretrain/config.py', f'pretrain/objectives/{name}.py'}
 
 
 def test_no_test_module_imports_another():

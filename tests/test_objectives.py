@@ -74,9 +74,16 @@ COURSE = {
 
 
 @pytest.fixture(scope='module')
-def tiny(tiny):
-    make_notes(tiny)
-    return tiny
+def deep(tmp_path_factory):
+    """The tiny run with two layers, whose losses are the golden ones; a teacher and other texts beside it."""
+    return prepare_all(tmp_path_factory.mktemp('objectives'))
+
+
+def prepare_all(folder):
+    prepare(folder, layers=2)
+    make_teacher(folder)
+    make_notes(folder)
+    return folder
 
 
 def changes_of(name, folder):
@@ -88,13 +95,13 @@ def opened(name, folder, workdir):
 
 
 @pytest.fixture(scope='module')
-def undisturbed(tiny, tmp_path_factory):
+def undisturbed(deep, tmp_path_factory):
     """Gives the run of a name, trained once, with dropout; beside it what a kill within the second phase leaves."""
 
     @functools.cache
     def train(name):
         folder = tmp_path_factory.mktemp(name)
-        run = opened(name, tiny, copy_of(tiny, folder))
+        run = opened(name, deep, copy_of(deep, folder))
         with killed_copy(run, folder / 'killed', lambda step: step > 4):
             return pretrained(run)
 
@@ -147,9 +154,9 @@ def test_losses_are_the_golden_ones(trained):
     np.testing.assert_allclose(losses(run), wanted, rtol=2e-4, err_msg=__doc__)
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tiny):
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, deep):
     name, run = trained
-    again = pretrained(opened(name, tiny, run.workdir.parent / 'killed'))
+    again = pretrained(opened(name, deep, run.workdir.parent / 'killed'))
     assert_same_bits(run, again, '0.4')
 
 
@@ -189,19 +196,19 @@ SHORT = {'phases': '0.2,', 'phase.0.2.duration': 3.0, 'runtime.log_every_steps':
 
 
 @pytest.fixture(scope='module')
-def other_folders(tiny, tmp_path_factory):
+def other_folders(deep, tmp_path_factory):
     """Folders of the runs that have rows or a family of their own, by their names, and what they have other."""
     pairs = prepare_pairs(tmp_path_factory.mktemp('pairs'))
     electra = tmp_path_factory.mktemp('electra')
-    shutil.copy(tiny / 'tiny.py', electra)
-    run = Run(copy_of(tiny, electra), experiment(tiny, **RTD), quiet=True)
+    shutil.copy(deep / 'tiny.py', electra)
+    run = Run(copy_of(deep, electra), experiment(deep, **RTD), quiet=True)
     execute(run, STAGES['surgery'], replace=True)
     return {'nsp': (pairs, {**PAIRS, **SHORT}), 'rtd': (electra, {**RTD, **SHORT})}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_processes_train_what_one_trains(undisturbed, tiny, other_folders, tmp_path):
+def test_two_processes_train_what_one_trains(undisturbed, deep, other_folders, tmp_path):
     """Everything is the same to rounding: every number on record, and the parameters at each phase end. The leader
     alone reads those.
 
@@ -210,7 +217,7 @@ def test_two_processes_train_what_one_trains(undisturbed, tiny, other_folders, t
     alone, wanted = {}, []
     for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd'):
         if name in CASES:
-            folder, changes, alone[name] = tiny, changes_of(name, tiny), undisturbed(name)
+            folder, changes, alone[name] = deep, changes_of(name, deep), undisturbed(name)
         else:
             folder, changes = other_folders[name]
             workdir = shutil.copytree(folder / 'run', tmp_path / f'{name}-alone')
@@ -266,9 +273,7 @@ def assert_alike(one, two):
 
 
 if __name__ == '__main__':
-    folder = prepare(Path(tempfile.mkdtemp()))
-    make_teacher(folder)
-    make_notes(folder)
+    folder = prepare_all(Path(tempfile.mkdtemp()))
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
         run = pretrained(opened(name, folder, folder / name))

@@ -466,22 +466,23 @@ def test_the_export_is_the_whole_model_and_a_masked_one_and_a_source_of_both_hea
 
 
 def test_what_has_no_pairs_is_refused_in_one_line(paired):
-    run = Run(paired / 'run', nsp(paired, rows__layout='documents'), quiet=True)
-    with pytest.raises(
-        ConfigError, match=r'needs pairs .* set config\.rows\.layout=pairs or pairs_exact_half$'
-    ):
-        check(run)
-    with pytest.raises(ConfigError, match=r'config\.rows\.layout=two_segments has none'):
-        check(Run(paired / 'run', nsp(paired, rows__layout='two_segments'), quiet=True))
     roberta = Roberta(300, 16, 1, 2, 16, 34)
-    with pytest.raises(
-        ConfigError, match=r'config\.rows\.layout: pairs needs two token types, which this RoBERTa'
+    alone, two = (
+        Run(paired / 'run', nsp(paired, rows__layout=layout), quiet=True)
+        for layout in ('documents', 'two_segments')
+    )
+    for refused, wrong, refusal in (
+        (check, (alone,), r'needs pairs .* set config\.rows\.layout=pairs or pairs_exact_half$'),
+        (check, (two,), r'config\.rows\.layout=two_segments has none'),
+        (check_rows, (nsp(paired).rows, roberta), r'layout: pairs needs two token types, which this RoBERTa'),
+        (
+            make_objective,
+            (nsp(paired), roberta, None, 64, make_mesh(1), print),
+            r'config\.pretrain\.objective: nsp needs a head for pairs, which RoBERTa',
+        ),
     ):
-        check_rows(nsp(paired).rows, roberta)
-    with pytest.raises(
-        ConfigError, match=r'config\.pretrain\.objective: nsp needs a head for pairs, which RoBERTa'
-    ):
-        make_objective(nsp(paired), roberta, None, 64, make_mesh(1), print)
+        with pytest.raises(ConfigError, match=refusal):
+            refused(*wrong)
 
 
 def test_documents_of_one_sentence_make_no_pairs_to_tell(prepared, tmp_path):

@@ -351,7 +351,7 @@ def damage(folder, kind):
 
 
 @pytest.mark.parametrize('kind', ['flip', 'truncate', 'delete'])
-def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undisturbed, prepared, tmp_path):
+def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undisturbed, stepping, tmp_path):
     folder = shutil.copytree(undisturbed[0], tmp_path / 'run') / 'pretrain'
     name = damage(folder, kind)
     with pytest.raises(InputError, match=rf'{name}: is .* or remove {folder} and run'):
@@ -360,7 +360,7 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undistur
     with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
         load_phase(folder, '0.4')
     checkpoints, lines = Checkpoints(folder, 2, [6, 12, 18, 24]), []
-    restored, step = checkpoints.restore(Parts(prepared).state, lines.append)
+    restored, step = checkpoints.restore(stepping.state(), lines.append)
     checkpoints.close()
     assert step == restored['step'] == 20
     assert any('checkpoint 24 cannot be used' in line for line in lines)
@@ -764,14 +764,26 @@ class Parts:
         words = make(tokens, True)
         self.objective = make_objective(run.config, architecture, words, 64, mesh, print)
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
-        self.step, self.state = sharded_step(self.objective, mesh, self.params)
+        self.step, state = sharded_step(self.objective, mesh, self.params)
+        self.first = jax.tree.map(np.array, state)
+        self.places = jax.tree.map(lambda leaf: leaf.sharding, state)
+
+    def state(self, **other):
+        """The state before the first step, or another one, of arrays that a step may take."""
+        return jax.device_put({**self.first, **other}, self.places)
 
     def after(self, steps):
-        state, losses = self.state, []
+        state, losses = self.state(), []
         for step in range(steps):
             state, metrics = self.step(state, self.batches.at(step), self.table)
             losses.append(float(metrics['loss']))
         return state, losses
+
+
+@pytest.fixture(scope='module')
+def stepping(prepared):
+    """Parts of a curriculum that resets its optimiser once; a step that is not finite is left out."""
+    return Parts(prepared, pretrain__not_finite='skip', **{'phase.0.2.optimizer': 'reset'})
 
 
 def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all_slots(prepared):
@@ -789,7 +801,7 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
     ends = []
     for parts in (whole, Parts(prepared, micro_batches=4, pretrain__clip_norm=0)):
-        state, metrics = parts.step(parts.state, parts.batches.at(0), parts.table)
+        state, metrics = parts.step(parts.state(), parts.batches.at(0), parts.table)
         assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
         for (path, gradient), moment in zip(
             jax.tree.leaves_with_path(wanted), jax.tree.leaves(state['optimizer'][1].mu), strict=True
@@ -907,16 +919,15 @@ def test_parts_of_a_cut_document_have_masks_of_their_own(prepared):
     assert keys(1, batch)[0] != one
 
 
-def test_a_phase_that_resets_begins_without_moments_at_its_first_step_alone(prepared):
-    parts = Parts(prepared, **{'phase__0.2__optimizer': 'reset'})
-    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
-    empty = parts.run.config.pretrain
-    fresh = make_optimizer(empty, parts.params, parts.objective.all_rules).init(state['params'])
-    kept = jax.tree.map(np.asarray, state)
+def test_a_phase_that_resets_begins_without_moments_at_its_first_step_alone(stepping):
+    first, _ = stepping.step(stepping.state(), stepping.batches.at(0), stepping.table)
+    optimizer = make_optimizer(stepping.run.config.pretrain, stepping.params, stepping.objective.all_rules)
+    kept, fresh = jax.tree.map(np.array, (first, optimizer.init(first['params'])))
 
     def after(step, optimizer):
-        state = jax.tree.map(jnp.array, {**kept, 'optimizer': optimizer, 'step': np.int32(step)})
-        return jax.tree.map(np.asarray, parts.step(state, parts.batches.at(step), parts.table)[0])
+        state = stepping.state(**{**kept, 'optimizer': optimizer, 'step': np.int32(step)})
+        state, _ = stepping.step(state, stepping.batches.at(step), stepping.table)
+        return jax.tree.map(np.asarray, state)
 
     def same(left, right):
         return jax.tree.all(jax.tree.map(np.array_equal, left, right))
@@ -936,13 +947,13 @@ def meshes(devices):
     ]
 
 
-# Each is a program of its own. With dropout there is all that there is without.
-QUICK = [((2, 2, 2), 0.0), *((mesh, 0.1) for mesh in [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (1, 2, 4)])]
+# Each is a program of its own. With dropout there is all that there is without, which test_objectives.py has.
+QUICK = [((2, 1, 1), 0.1), ((2, 2, 2), 0.1), ((1, 2, 4), 0.1)]
 
 
 @pytest.fixture(scope='module')
 def on_one_device(prepared):
-    return {dropout: Parts(prepared, dropout=dropout, micro_batches=1).after(2) for dropout in (0.0, 0.1)}
+    return functools.cache(lambda dropout: Parts(prepared, dropout=dropout).after(2))
 
 
 @pytest.mark.parametrize(
@@ -959,7 +970,7 @@ def test_every_mesh_gives_the_step_of_one_device(mesh, dropout, prepared, on_one
     data, fsdp, tensor = mesh
     parts = Parts(prepared, devices=data * fsdp * tensor, fsdp=fsdp, tensor=tensor, dropout=dropout)
     state, losses = parts.after(2)
-    expected, losses_on_one = on_one_device[dropout]
+    expected, losses_on_one = on_one_device(dropout)
     assert losses == pytest.approx(losses_on_one, rel=1e-5)
     largest = max(np.abs(moment).max() for moment in jax.tree.leaves(expected['optimizer'][1].mu))
     for (path, one), many in zip(
@@ -974,8 +985,9 @@ def test_every_mesh_gives_the_step_of_one_device(mesh, dropout, prepared, on_one
 
 def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepared):
     one, many = Parts(prepared), Parts(prepared, devices=8, fsdp=2, tensor=2)
-    kernel = many.state['params']['encoder']['layer']['0']['intermediate']['dense']['kernel']
-    moment = many.state['optimizer'][1].mu['encoder']['layer']['0']['intermediate']['dense']['kernel']
+    state = many.state()
+    kernel = state['params']['encoder']['layer']['0']['intermediate']['dense']['kernel']
+    moment = state['optimizer'][1].mu['encoder']['layer']['0']['intermediate']['dense']['kernel']
     assert kernel.addressable_shards[0].data.shape == (16 // 2, 32 // 2)
     assert moment.sharding == kernel.sharding
     masked = [
@@ -988,17 +1000,16 @@ def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepa
 
 def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
     architecture = Parts(prepared).objective.architecture
-    with pytest.raises(ConfigError, match=r'runtime\.devices: 99'):
-        make_mesh(99)
-    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 3'):
-        make_mesh(8, fsdp=3)
-    with pytest.raises(ConfigError, match=r'runtime\.tensor: 8 does not divide 4 attention heads'):
-        check_fits(make_mesh(8, tensor=8), architecture, 8, 'rows')
-    with pytest.raises(ConfigError, match=r'7 rows are not a multiple of the 8 devices'):
-        check_fits(make_mesh(8), architecture, 7, 'rows')
     wide = dataclasses.replace(architecture, hidden=20)
-    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
-        check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
+    for asked, rows, model, refusal in (
+        ({'devices': 99}, 8, architecture, r'runtime\.devices: 99'),
+        ({'fsdp': 3}, 8, architecture, r'runtime\.fsdp: 3'),
+        ({'tensor': 8}, 8, architecture, r'runtime\.tensor: 8 does not divide 4 attention heads'),
+        ({}, 7, architecture, r'7 rows are not a multiple of the 8 devices'),
+        ({'fsdp': 8}, 8, wide, r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'),
+    ):
+        with pytest.raises(ConfigError, match=refusal):
+            check_fits(make_mesh(**{'devices': 8, **asked}), model, rows, 'rows')
 
 
 @pytest.mark.parametrize('decay', DECAYS)
@@ -1044,43 +1055,45 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_when_asked(prepared, t
     assert all(np.isfinite(v).all() for v in flatten(load_phase(workdir / 'pretrain', '0.1')).values())
 
 
-def test_a_step_that_is_skipped_leaves_parameters_and_moments_as_they_were(prepared):
-    parts = Parts(prepared, pretrain__not_finite='skip')
-    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
+def without_a_finite_loss(parts):
+    """The state after a step, with a head that gives no finite loss."""
+    state, _ = parts.step(parts.state(), parts.batches.at(0), parts.table)
     head = state['params']['cls']['predictions']
     head['bias'] = head['bias'].at[5].set(jnp.nan)
+    return state
+
+
+def test_a_step_that_is_skipped_leaves_parameters_and_moments_as_they_were(stepping):
+    state = without_a_finite_loss(stepping)
     before = jax.tree.map(np.array, state)
-    after, metrics = parts.step(state, parts.batches.at(1), parts.table)
+    after, metrics = stepping.step(state, stepping.batches.at(1), stepping.table)
     assert not metrics['finite']
     assert int(after['step']) == 2
     for name in ('params', 'optimizer'):
         jax.tree.map(np.testing.assert_array_equal, before[name], after[name])
 
 
-def test_a_phase_begins_without_moments_where_its_first_step_is_skipped(prepared):
-    parts = Parts(prepared, pretrain__not_finite='skip', **{'phase__0.2__optimizer': 'reset'})
-    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
-    head = state['params']['cls']['predictions']
-    head['bias'] = head['bias'].at[5].set(jnp.nan)
-    fresh = make_optimizer(parts.run.config.pretrain, parts.params, parts.objective.all_rules)
-    wanted = jax.tree.map(np.array, fresh.init(parts.params))
-    after, metrics = parts.step({**state, 'step': np.int32(6)}, parts.batches.at(6), parts.table)
+def test_a_phase_begins_without_moments_where_its_first_step_is_skipped(stepping):
+    state = without_a_finite_loss(stepping)
+    fresh = make_optimizer(stepping.run.config.pretrain, stepping.params, stepping.objective.all_rules)
+    wanted = jax.tree.map(np.array, fresh.init(stepping.params))
+    at = jax.device_put(np.int32(6), stepping.places['step'])
+    after, metrics = stepping.step({**state, 'step': at}, stepping.batches.at(6), stepping.table)
     assert not metrics['finite']
     jax.tree.map(np.testing.assert_array_equal, wanted, after['optimizer'])
 
 
-def test_one_compiled_step_serves_all_phases_and_counts_what_it_saw(prepared):
-    parts = Parts(prepared)
-    state = parts.state
+def test_one_compiled_step_serves_all_phases_and_counts_what_it_saw(stepping):
+    state = stepping.state()
     for step in (0, 7, 13, 20):
-        state = {**state, 'step': jnp.full((), step, jnp.int32)}
-        batch = parts.batches.at(step)
-        state, metrics = parts.step(state, batch, parts.table)
+        state = {**state, 'step': jax.device_put(np.int32(step), stepping.places['step'])}
+        batch = stepping.batches.at(step)
+        state, metrics = stepping.step(state, batch, stepping.table)
         assert int(metrics['phase']) == step // 6
         lengths = np.asarray(batch['segment_lengths'], float)
         assert (metrics['tokens'], metrics['attended']) == (lengths.sum(), (lengths**2).sum())
         assert metrics['tokens'] < batch['tokens'].size
-    assert parts.step.compiled._cache_size() == 1
+    assert stepping.step.compiled._cache_size() == 1
 
 
 def test_every_row_is_seen_once_an_epoch(prepared):

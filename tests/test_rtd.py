@@ -1,6 +1,7 @@
 """Replaced-token detection: losses and gradients of transformers' two models, draws, starts, exports, refusals."""
 
 import dataclasses
+import functools
 import math
 
 import jax
@@ -39,7 +40,7 @@ from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS, PIECES, TOKENS = 8, 32, 200
 NAMES = [*SPECIAL_TOKENS, *(f't{n}' for n in range(TOKENS - len(SPECIAL_TOKENS)))]
-MODEL = Electra(TOKENS, 24, 2, 4, 40, PIECES, dropout=0.0, attention_dropout=0.0)
+MODEL = Electra(TOKENS, 24, 1, 4, 40, PIECES, dropout=0.0, attention_dropout=0.0)
 
 
 class Parts:
@@ -79,13 +80,13 @@ class Parts:
             'segment_lengths': lengths.astype(np.int32),
         }
 
-    @property
+    @functools.cached_property
     def example(self):
         return jax.jit(lambda batch: example_at(self.objective, batch, self.table, jnp.int32(1)))(self.batch)
 
     def drawn(self, rows):
         """What the generator draws for the slots."""
-        return self.objective.draw(self.params, rows, None)[-1]
+        return jax.jit(lambda params, rows: self.objective.draw(params, rows, None)[-1])(self.params, rows)
 
 
 @pytest.fixture(scope='module')
@@ -496,7 +497,7 @@ def test_what_cannot_be_is_refused_in_one_line(name, trained, prepared):
 def test_flops_by_hand():
     """A piece takes 2 x kernels and 4 x attended x width in each layer, both models; all through one head, slots
     through the other; three times for forward and backward."""
-    parts = Parts()
+    parts = Parts(model=dataclasses.replace(MODEL, layers=2))
     hidden, wide, small, attended, predicted = 24, 40, 12, 17.0, 3.0
     layer = 2 * (4 * hidden**2 + 2 * hidden * wide) + 4 * attended * hidden
     of_small = 2 * (4 * small**2 + 2 * small * 48) + 4 * attended * small

@@ -283,7 +283,8 @@ def test_shown_rows_are_those_that_the_first_step_reads(prepared):
     objective = make_objective(run.config, Bert(300, 16, 2, 4, 32, 32), subwords, rows.pieces, mesh, print)
     schedule = curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))
     batch = Batches(rows, 8, run.config.seed, batch_sharding(mesh)).at(0)
-    example = example_at(objective, batch, curriculum.table(schedule, run.config), jax.numpy.int32(0))
+    table = curriculum.table(schedule, run.config)
+    example = jax.jit(lambda batch: example_at(objective, batch, table, jax.numpy.int32(0)))(batch)
     masked, shown = example.rows.masked, list(first_rows(run, 3, 64))
     assert len(shown) == 3
     for at, row in enumerate(shown):

@@ -217,12 +217,13 @@ def test_number_of_contexts_wanted():
 
 def test_rows_that_nothing_filled_are_an_error():
     table = np.ones((3, 2), np.float32)
-    with pytest.raises(ValueError, match=r'nothing filled.*2'):
-        rows.filled_table(np.array([0, 1, -1]), table, np.zeros(0, np.int64), np.zeros((0, 2)))
-    with pytest.raises(ValueError, match='twice'):
-        rows.filled_table(np.array([0, 1]), table, np.array([1]), np.ones((1, 2)))
-    with pytest.raises(ValueError, match='not finite'):
-        rows.filled_table(np.array([0, -1]), table, np.array([1]), np.full((1, 2), np.nan))
+    for kept, filled, values, message in (
+        ([0, 1, -1], [], np.zeros((0, 2)), 'nothing filled.*2'),
+        ([0, 1], [1], np.ones((1, 2)), 'twice'),
+        ([0, -1], [1], np.full((1, 2), np.nan), 'not finite'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rows.filled_table(np.array(kept), table, np.array(filled, np.int64), values)
 
 
 def test_neighbours_against_sorting_everything():

@@ -467,17 +467,15 @@ def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> No
 
 def test_stage_errors_name_the_key(run: Run) -> None:
     folder = run.workdir / 'vocab'
-    with pytest.raises(
-        ConfigError, match=r'config\.vocab\.lowercase: is False, but the source .* lower case'
-    ):
-        build.build(change(run, lowercase=False), folder)
-    with pytest.raises(ConfigError, match=r'config\.vocab\.file'):
-        build.build(change(run, kind='file'), folder)
     alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
-    with pytest.raises(ConfigError, match=r'config\.vocab\.kind'):
-        build.build(change(alone, kind='source'), folder)
-    with pytest.raises(ConfigError, match=r'config\.vocab\.kind: append needs config\.source\.path'):
-        build.build(change(alone, kind='append'), folder)
+    for wrong, refusal in (
+        (change(run, lowercase=False), 'lowercase: is False, but the source .* lower case'),
+        (change(run, kind='file'), 'file'),
+        (change(alone, kind='source'), 'kind'),
+        (change(alone, kind='append'), r'kind: append needs config\.source\.path'),
+    ):
+        with pytest.raises(ConfigError, match=rf'config\.vocab\.{refusal}'):
+            build.build(wrong, folder)
     assert not list(folder.iterdir()), 'nothing may be left behind'
     assert 'new' not in build.build(alone, folder)
     assert build.read_new_tokens(folder) == []

@@ -12,10 +12,12 @@ from bioptimus_jax.config.fields import put
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import loop
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.config import Curriculum, Evaluation
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.step import sharded_steps
 from bioptimus_jax.run.execute import execute
@@ -28,7 +30,7 @@ def get_config(argument=''):
     c = defaults()
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
     c.vocab.update(size=300)
-    c.model.update(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
+    c.model.update(layers={layers}, hidden=16, heads=4, intermediate=32, max_positions=32)
     c.surgery.strategy = 'scratch'
     c.rows.update(row_pieces=64, max_document_pieces=32)
     c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
@@ -40,7 +42,7 @@ def get_config(argument=''):
 """
 
 
-def prepare(folder):
+def prepare(folder, layers=1):
     """A run with everything that pre-training reads, in this folder."""
     rng = np.random.default_rng(0)
     words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(150)]
@@ -48,7 +50,7 @@ def prepare(folder):
         for number in range(300):
             text = ' '.join(rng.choice(words, rng.integers(6, 40))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl'), layers=layers))
     run = Run(folder / 'run', experiment(folder), quiet=True)
     for stage in ('corpus', 'vocab', 'surgery', 'rows'):
         execute(run, STAGES[stage])
@@ -60,7 +62,6 @@ PAIRS = {
     'rows.block_documents': 40,
     'pretrain.objective': 'nsp',
     'phases': '0.2,',  # whole words
-    'model.layers': 1,
     'corpus.min_words': 2,
     'pretrain.micro_batches': 2,
 }
@@ -79,7 +80,7 @@ def prepare_pairs(folder):
             )
             text = '. '.join(sentences) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl'), layers=1))
     run = Run(folder / 'run', experiment(folder, **PAIRS), quiet=True)
     for stage in ('corpus', 'vocab', 'surgery', 'rows'):
         execute(run, STAGES[stage])
@@ -171,25 +172,33 @@ def equal_programs():
         yield
 
 
-_objectives, _compiled = [], {}
+_objectives, _compiled = [], []
 
 
 def _equal_objective(*arguments):
-    """The equal one of before, if any: the evaluation is traced for the object."""
+    """The equal one of before, if any: the evaluation is traced for the object, masking for its vocabulary."""
     made = make_objective(*arguments)
     for one in _objectives:
         if type(one) is type(made) and _traced(one) == _traced(made):
             return one
+        if one.vocabulary.tokens == made.vocabulary.tokens and one.vocabulary.kind is made.vocabulary.kind:
+            made = dataclasses.replace(made, vocabulary=one.vocabulary)
     _objectives.append(made)
     return made
 
 
-def _traced(objective):
-    """All that a program may depend on; of config.runtime that is in `compute`, and a phase may last longer."""
-    phase = {name: dataclasses.replace(one, duration=1.0) for name, one in objective.config.phase.items()}
-    config = dataclasses.replace(objective.config, runtime=Runtime(), phase=phase)
+def _traced(objective, **apart):
+    """All that a program may depend on; of config.runtime that is in `compute`, and the tables of the step say how
+    long a phase lasts and how fast it learns. `apart`: sections that do not matter."""
+    config = objective.config
+    phase = {name: dataclasses.replace(one, duration=1.0) for name, one in config.phase.items()}
+    pretrain = dataclasses.replace(config.pretrain, learning_rate=1e-3)
+    evaluation = dataclasses.replace(config.evaluation, per_phase=1, snapshots_per_phase=1, entities=())
+    plain = dict(
+        phase=phase, pretrain=pretrain, evaluation=evaluation, runtime=Runtime(), finetune=Finetune()
+    )
     return (
-        config,
+        dataclasses.replace(config, **plain | apart),
         objective.architecture,
         objective.vocabulary.tokens,
         objective.row_pieces,
@@ -199,8 +208,19 @@ def _traced(objective):
 
 def _equal_steps(objectives, mesh, params):
     steps, state = sharded_steps(objectives, mesh, params)
-    known = [_compiled.setdefault((one, mesh), step.compiled) for one, step in zip(objectives, steps)]
-    return [dataclasses.replace(step, compiled=one) for step, one in zip(steps, known)], state
+    return [
+        dataclasses.replace(step, compiled=_equal_step(objective, mesh, step.compiled))
+        for objective, step in zip(objectives, steps)
+    ], state
+
+
+def _equal_step(objective, mesh, compiled):
+    of = type(objective), mesh, _traced(objective, evaluation=Evaluation(), curriculum=Curriculum())
+    for known, one in _compiled:
+        if known == of:
+            return one
+    _compiled.append((of, compiled))
+    return compiled
 
 
 def parameters(run, phase):

@@ -2,7 +2,7 @@
 
 A program takes seconds to import what it needs, and tests start hundreds. What a program sees is what it would see
 anyhow: its words, folder, environment, parent, standard streams, signals and exit code, and the package that PYTHONPATH
-names.
+names. Programs that it starts as `sys.executable` begin warm as well.
 A program begins cold where a variable differs that libraries read while they are imported, and so does pytest.
 
     warm.py SOCKET WORDS...     a program: `-m MODULE ...`, `-c CODE ...`, `FILE ...`, as Python takes them
@@ -63,10 +63,14 @@ def client(address, words):
 
 def server(address):
     """Import the libraries, say so in a line, and start programs until standard input ends."""
+    import gc
     import importlib
 
     for name in IMPORTED:
         importlib.import_module(name)
+    # What was imported stays, and no program looks through it for garbage, which would copy all of it.
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen(64)
@@ -135,6 +139,7 @@ def program(words, folder, environment, streams):
     os.environ.clear()
     os.environ.update(environment)
     sys.orig_argv[:] = [sys.executable, *words]
+    sys.executable = os.path.join(os.path.dirname(sys.argv[1]), 'python')  # what it starts begins warm, too
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, 'w', closefd=False)
     sys.stderr = os.fdopen(2, 'w', 1, errors='backslashreplace', closefd=False)
     how, *rest = words

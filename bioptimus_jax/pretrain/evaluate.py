@@ -81,16 +81,10 @@ class Maskable:
         self, settings: Mapping[str, MaskingParams], slots: Mapping[str, int], masker: Masker
     ) -> FrozenMasks:
         """The masks of each setting, by name, in so many slots."""
-
-        @functools.partial(jax.jit, static_argnums=5)  # compiled once for a number of slots
-        def mask(
-            tokens: Any, starts: Any, segments: Any, keys: Any, setting: MaskingParams, count: int
-        ) -> Masked:
-            maskable = masker.maskable(tokens, segments)
-            return dataclasses.replace(masker, slots=count).mask(tokens, starts, maskable, setting, keys)
-
         arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL, self.keys_R)
-        masked = {n: jax.tree.map(self.batches, mask(*arrays, s, slots[n])) for n, s in settings.items()}
+        masked = {
+            n: jax.tree.map(self.batches, _mask(masker, *arrays, s, slots[n])) for n, s in settings.items()
+        }
         places = self.batches(self.segments_RxL), self.batches(self.positions_RxL)
         return FrozenMasks(*places, masked, jax.tree.map(self.batches, self.pairs))
 
@@ -151,6 +145,14 @@ def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
         return padded.reshape(full, size, *array.shape[1:])
 
     return {name: cut(array) for name, array in batch.items()}
+
+
+@functools.partial(jax.jit, static_argnums=(0, 6))  # compiled once for a masker and a number of slots
+def _mask(
+    masker: Masker, tokens: Any, starts: Any, segments: Any, keys: Any, setting: MaskingParams, count: int
+) -> Masked:
+    maskable = masker.maskable(tokens, segments)
+    return dataclasses.replace(masker, slots=count).mask(tokens, starts, maskable, setting, keys)
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:

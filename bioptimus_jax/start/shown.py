@@ -6,6 +6,7 @@ B rows, L pieces a row, M slots.
 import dataclasses
 from collections.abc import Iterator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -67,12 +68,13 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[ShownRow]:
     _, segments_BxL = positions_and_segments(batch['segment_lengths'], rows.pieces, np)
     maskable_BxL = masker.maskable(batch['tokens'], segments_BxL)
     keys_B = row_keys(seed_key(config.seed), jnp.int32(0), len(numbers_B))
+    mask = jax.jit(masker.mask)  # one program for all phases
 
     def masked_in(name: str) -> Masked | None:
         if not masking_of(config, name):
             return None
         setting = MaskingParams.of(config.phase[name], config.pretrain.max_word_pieces)
-        return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)
+        return jax.device_get(mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B))
 
     masked = {name: masked_in(name) for name in config.phases}
     for at, number in enumerate(numbers_B):
@@ -92,7 +94,7 @@ def _read(plain: list[Piece], subwords: Subwords, masked: Masked | None, row: in
     """The pieces that the model reads in place of the `plain` ones."""
     if masked is None:
         return plain
-    inputs_L = np.asarray(masked.inputs_L[row])
+    inputs_L = masked.inputs_L[row]
     slots = zip(masked.slots_M[row], masked.kinds_M[row], masked.weights_M[row], strict=True)
     kinds = {int(slot): int(kind) for slot, kind, weight in slots if weight}
     marks = {MASKED: HIDDEN, REPLACED: RANDOM}
