@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bioptimus_jax.finetune.cells import MODEL
 from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.measures import Measures
@@ -15,6 +16,7 @@ CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained('{folder}')
 model = AutoModelForMaskedLM.from_pretrained('{folder}')"""
+MASKED_LM = 'ForMaskedLM'
 FEWEST_SEEDS = 3
 
 
@@ -39,9 +41,9 @@ def use(m: Measures) -> Use:
     for dataset in m.datasets:
         if folder := _kept(m, dataset):
             commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
-    # Only a masked LM is loaded by these lines; an objective of another kind says so on its card.
-    loads = there and m.run.config.pretrain.objective != 'rtd'
-    code = CODE.format(folder=there[-1]) if loads else ''
+    # A discriminator is loaded otherwise: its card says how.
+    [kind] = config_values(Path(there[-1])).get('architectures') or [MASKED_LM] if there else ['']
+    code = CODE.format(folder=there[-1]) if kind.endswith(MASKED_LM) else ''
     return Use(there[-1] if there else '', code, tuple(commands), tuple(_next(m)))
 
 
