@@ -240,7 +240,7 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
         print(text, file=sys.stderr)
 
     objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, measured=measured)
-    counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
+    counts = curriculum.RowCounts(len(rows), rows.counts.tokens, rows.counts.words)
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)
     return objective, table, batches, mesh, model.initial_parameters(jax.random.key(0))

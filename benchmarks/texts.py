@@ -126,7 +126,7 @@ def run_variant(options: argparse.Namespace, folder: Path, chosen: Chosen) -> No
             'score': score(dataset.test, outcome.test)
         }
 
-    majority = task.detail(dataset, ())['majority']  # of answers that read nothing
+    majority = task.detail(dataset, ()).majority  # of answers that read nothing
     texts = {split: len(getattr(dataset, split)) for split in SPLITS}
     facts = {'threads': threads, 'majority': round(majority, 4), 'texts': texts}
     serve(step, facts | {'measure': task.metric.label})

@@ -36,10 +36,11 @@ _HOMES = {
     'surgery.initialisations': 'Initialisation Inputs averaged_input',
     'surgery.rows': 'unit',
     # Fine-tuning: a task, `TASK`; `MEASURES`, `FEATURES`, `TEXT_SETS`, `ENTITY_SETS`.
-    'finetune.task': 'DEFAULT Encoded Task',
+    'finetune.task': 'DEFAULT Encoded Look Task',
+    'records.finetune': 'Details Scores',
     'finetune.heads': 'Head',
     'finetune.batches': 'padded',
-    'finetune.config': 'Finetune',
+    'finetune.config': 'PAPER_FINETUNING Finetune',
     'finetune.texts.features': 'Features',
     'scoring.metrics': 'Answers Metric divided',
     'sets.corpora': 'NamedSet split_files',

@@ -21,10 +21,12 @@ from bioptimus_jax.experiment.schema import Experiment as Experiment
 from bioptimus_jax.experiment.trial import Trial as Trial
 from bioptimus_jax.experiment.trial import attention_flaw as attention_flaw
 from bioptimus_jax.finetune.batches import padded as padded
+from bioptimus_jax.finetune.config import PAPER_FINETUNING as PAPER_FINETUNING
 from bioptimus_jax.finetune.config import Finetune as Finetune
 from bioptimus_jax.finetune.heads import Head as Head
 from bioptimus_jax.finetune.task import DEFAULT as DEFAULT
 from bioptimus_jax.finetune.task import Encoded as Encoded
+from bioptimus_jax.finetune.task import Look as Look
 from bioptimus_jax.finetune.task import Task as Task
 from bioptimus_jax.finetune.texts.features import Features as Features
 from bioptimus_jax.model.architecture import Architecture as Architecture
@@ -51,6 +53,8 @@ from bioptimus_jax.pretrain.units import Strategy as Strategy
 from bioptimus_jax.progress.tracker import Tracker as Tracker
 from bioptimus_jax.rebuild.originals import Builder as Builder
 from bioptimus_jax.rebuild.originals import Originals as Originals
+from bioptimus_jax.records.finetune import Details as Details
+from bioptimus_jax.records.finetune import Scores as Scores
 from bioptimus_jax.report.drawing import Figure as Figure
 from bioptimus_jax.report.drawing import curves as curves
 from bioptimus_jax.report.layout import Cell as Cell

@@ -31,7 +31,7 @@ StableAdamW clips the updates of each tensor.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
 
 ARGUMENTS = ('', 'notes')
 PIECES, ROWS = 8192, 64
@@ -47,6 +47,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(f'no argument {argument!r}; there are notes, and none')
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.source.path = 'answerdotai/ModernBERT-base'
     config.corpus.inputs = (f'{data}/pubmed/*/*.xml.gz', f'{data}/pmc/*.tar.gz')
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))

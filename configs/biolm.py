@@ -28,7 +28,7 @@ effects cannot be told apart there: config.surgery.strategy with config.source.p
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 
 LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
 SOURCES = {
@@ -60,6 +60,7 @@ def get_config(argument: str = '') -> ConfigDict:
         )
     data, (size, corpus, own) = environment('BIOPTIMUS_DATA'), ARMS[argument]
     large, config = bool(size), defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.corpus.update(
         inputs=tuple(f'{data}/{files}' for files in INPUTS[corpus]), published_before='2020-04-01'
     )

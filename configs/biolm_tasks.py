@@ -21,7 +21,7 @@ over folds' of the page has the median of the others.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 
 RECIPES: dict[str, dict] = {
     '': dict(learning_rate=1e-5, batch_sentences=32, epochs=20),
@@ -38,6 +38,7 @@ def get_config(argument: str = '') -> ConfigDict:
             f'no argument {argument!r}; there are {", ".join(name or "none" for name in RECIPES)}'
         )
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.stages = ('finetune', 'report')
     config.finetune.update(
         folder=f'{environment("BIOPTIMUS_DATA")}/biolm/{FOLDERS[argument]}',

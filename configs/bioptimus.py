@@ -25,7 +25,7 @@ Attention dropout is 0.1 as in BERT, which needs plain attention.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 ARGUMENTS = ('',)
@@ -39,6 +39,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(f'takes no argument, got {argument!r}')
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.source.path = 'bert-base-uncased@86b5e0934494bd15c9632b12f734a8a67f723594'
     config.corpus.update(
         inputs=(f'{data}/pubmed/*/*.xml.gz',),  # baseline, then updatefiles

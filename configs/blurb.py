@@ -41,7 +41,7 @@ from itertools import product
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 from bioptimus_jax.finetune.config import STANDARD
 
 SEARCH = {
@@ -106,6 +106,7 @@ def get_config(argument: str = '') -> ConfigDict:
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there is {", ".join(filter(None, ARGUMENTS))}')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.stages = ('finetune', 'report')
     config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/blurb', seeds=FIVE, epochs=60)
     config.finetune.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line

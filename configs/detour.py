@@ -26,7 +26,7 @@ times. A causal piece costs more than a masked one: compare with the control by 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
 
 ARGUMENTS = ('', 'masked')
 ROWS, PIECES = 3072, 1024
@@ -39,6 +39,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(f'no argument {argument!r}; there are masked, and none')
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.source.path = 'answerdotai/ModernBERT-base'
     config.corpus.inputs = (f'{data}/pubmed/*/*.xml.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))

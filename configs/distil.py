@@ -34,7 +34,7 @@ Not followed: DistilBERT masks rare tokens more often; Bio-LM does not say that 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, objective
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, objective
 
 TERMS = {'distil': (1, 1, 0), 'align': (1, 1, 1), 'cosine': (1, 0, 1)}
 WEIGHTS = {'': (5.0, 2.0, 1.0), 'distilbert': (2.0, 5.0, 1.0)}
@@ -55,6 +55,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(f'no argument {argument!r}; there are {", ".join(ARGUMENTS)}')
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.source.path = environment('BIOPTIMUS_SOURCE')
     config.corpus.update(inputs=(f'{data}/pubmed/*/*.xml.gz',), published_before='2020-04-01')
     config.vocab.kind = 'source'

@@ -31,7 +31,7 @@ Chosen by us: the abstracts; micro-batches; 128 pieces per row in small.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, override
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, override
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED
 
 SMALL = dict(layers=12, hidden=256, heads=4, intermediate=1024)
@@ -48,6 +48,7 @@ def get_config(argument: str = 'ft') -> ConfigDict:
     data, size = environment('BIOPTIMUS_DATA'), argument.rpartition('_')[2]
     published = PUBLISHED[argument]
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.corpus.inputs = (f'{data}/pubmed/*/*.xml.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))
     config.model.update(family='electra', **SHAPES.get(size, {}))

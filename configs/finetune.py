@@ -38,12 +38,12 @@ ARGUMENTS = tuple(GRIDS)
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """Fine-tuning only: the paper's setting, or a grid of settings."""
+    """Fine-tuning only: epochs, batch and rate by model and set, or a grid of settings."""
     if argument not in GRIDS:
         raise ValueError(f'no argument {argument!r}; there are {", ".join(name or "none" for name in GRIDS)}')
     config = defaults()
     config.stages = ('finetune', 'report')
-    config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4), epochs=10)
+    config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4))
     config.finetune.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line
     config.finetune.setting.update(GRIDS[argument])
     config.finetune.settings = ('standard', *GRIDS[argument])

@@ -26,7 +26,7 @@ million pieces a step; a decay of a tenth of the whole; single pieces masked, un
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
 
 VOCABULARIES = {'': 'append', 'replace': 'train', 'keep': 'source'}
 ARGUMENTS = tuple(VOCABULARIES)
@@ -44,6 +44,7 @@ def get_config(argument: str = '') -> ConfigDict:
         )
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.source.path = 'jhu-clsp/ettin-encoder-150m'
     config.corpus.inputs = (f'{data}/pubmed/*/*.xml.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))

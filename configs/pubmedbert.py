@@ -42,7 +42,7 @@ Chosen by us: 512 pieces throughout (no phase of 128); rows of 512 that hold pai
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
 
 STEPS = {'pmc_long': 100_000.0}
 ARGUMENTS = ('', 'abstracts', 'pmc', 'pmc_long', 'general', 'pieces', 'general_pieces', 'adversarial')
@@ -55,6 +55,7 @@ def get_config(argument: str = '') -> ConfigDict:
             f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
         )
     data, config = environment('BIOPTIMUS_DATA'), defaults()
+    config.finetune.update(PAPER_FINETUNING)
     full_texts = (f'{data}/pmc/*.tar.gz',) if argument.startswith('pmc') else ()
     config.corpus.update(
         inputs=(f'{data}/pubmed/*/*.xml.gz', *full_texts), min_words=128, published_before='2020-03-01'

@@ -64,5 +64,5 @@ def get_config(argument: str = '') -> ConfigDict:
         config.pretrain.update(batch_rows=16, micro_batches=4, learning_rate=2e-3, beta2=0.98)
         config.evaluation.rows = 256
         config.runtime.checkpoint_every_steps = 250
-        config.finetune.update(seeds=(0,), learning_rate=5e-4)
+        config.finetune.update(seeds=(0,))
     return config

@@ -27,7 +27,7 @@ Expect:   for that quarter: held-out loss 6.23, 5.69, 5.34, 5.23 at the ends of 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, override, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, override, phase
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 SHAPES: dict[str, dict] = {
@@ -65,6 +65,7 @@ def get_config(argument: str = '') -> ConfigDict:
     family = ARGUMENTS[argument]
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
+    config.finetune.update(PAPER_FINETUNING)
     config.model.update(family=family, layers=2, hidden=128, heads=2, **SHAPES[family])
     config.vocab.update(VOCABULARIES.get(family, {}))
     if family in OBJECTIVES:

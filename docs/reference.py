@@ -60,7 +60,9 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
-RECORDS = ('metrics', 'manifests', 'corpus', 'vocabulary', 'surgery', 'curriculum', 'analysis', 'runs')
+RECORDS = """
+metrics manifests counts corpus vocabulary surgery curriculum sets finetune statistics analysis runs probe
+""".split()
 """Modules of records, in the order of the stages."""
 FILES = """# Files of a run
 
@@ -69,7 +71,7 @@ One reader checks every key and its type; a file that is damaged is refused in o
 than the first has it as the key `version`.
 
 Keys stand in the order in which they are written. *Left out* keys are missing where nothing is known; others that may
-be missing are in files of older versions.
+be missing have a default.
 """
 CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
 MADE_FROM = {
@@ -178,7 +180,7 @@ def _keys_of(kind: type[Record]) -> str:
         given = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         note = 'left out' if 'left_out' in field.metadata else 'may be missing' if given else ''
         note = 'all other keys' if 'others' in field.metadata else note
-        lines.append(f'| `{field.name}` | {shown} | {note} |')
+        lines.append(f'| `{field.metadata.get("key", field.name)}` | {shown} | {note} |')
     return '\n'.join(lines) + '\n'
 
 

@@ -20,6 +20,7 @@ from bioptimus_jax.lab.questions import QUESTIONS
 from bioptimus_jax.lab.sections import blurb, difficulty, probe
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
+from bioptimus_jax.records.statistics import ArmVote
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.records import named
@@ -27,7 +28,6 @@ from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import entities, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.storage.files import read_jsonl
 
 DOCS = Path(__file__).resolve().parent
 LAB = DOCS / 'lab'
@@ -261,7 +261,7 @@ def last(folder: str, controls: Sequence[str], title: str) -> list[Table]:
     """The last models of a folder of records, their scores, and what they differ by from the controls."""
     compared = arms.grouped(all_in(folder))
     told = (
-        last_models.last_models(compared, read_jsonl(Path(VOTES.format(folder)))),
+        last_models.last_models(compared, ArmVote.read_lines(Path(VOTES.format(folder)))),
         last_models.less_control(compared, controls[0]),
         *(make(compared, arm) for arm in controls for make in (arms.ends, arms.held_out)),
     )
@@ -298,12 +298,12 @@ def refined(once: Mapping[str, Measures]) -> Iterator[Table]:
 
 def tuned(m: Measures) -> set[str]:
     """The models that were fine-tuned."""
-    return {r['model'] for r in m.finetuned}
+    return {r.model for r in m.finetuned}
 
 
 def only_last(m: Measures) -> Measures:
     """The fine-tunings of the last phase alone."""
-    return dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] == m.phases[-1]])
+    return dataclasses.replace(m, finetuned=[r for r in m.finetuned if r.model == m.phases[-1]])
 
 
 def ended(runs: Mapping[str, Measures]) -> Table:
@@ -369,7 +369,7 @@ def _judged(told: Sequence[Forecast], share: float) -> str:
 
 
 def renewed(page: str, made: Iterable[Table]) -> str:
-    """A page with these tables below its text, but for those without rows: older records have no evaluations."""
+    """A page with these tables below its text, but for those without rows: some records have no evaluations."""
     written, _, _ = page.partition(TABLES)
     return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in made if table.rows)
 

@@ -259,10 +259,10 @@ def test_batches_cover_every_row_with_few_shapes(spellers):
 def test_isotropic_rows_have_no_common_direction():
     rows = np.random.default_rng(0).normal(size=(4000, 32))
     result = geometry.measure(rows, pairs=20000, seed=1)
-    assert result['cosine'] == pytest.approx(0, abs=5 * result['cosine_error'])
-    assert result['cosine_error'] == pytest.approx(1 / math.sqrt(32 * 20000), rel=0.05)
-    assert result['top_component_share'] == pytest.approx(1 / 32, rel=0.3)
-    assert result['norm_mean'] == pytest.approx(math.sqrt(32), rel=0.02)
+    assert result.cosine == pytest.approx(0, abs=5 * result.cosine_error)
+    assert result.cosine_error == pytest.approx(1 / math.sqrt(32 * 20000), rel=0.05)
+    assert result.top_component_share == pytest.approx(1 / 32, rel=0.3)
+    assert result.norm_mean == pytest.approx(math.sqrt(32), rel=0.02)
 
 
 def test_a_common_direction_is_measured_and_centred_away():
@@ -271,21 +271,21 @@ def test_a_common_direction_is_measured_and_centred_away():
     noise = generator.normal(size=(4000, 64)) / 8
     rows = noise + math.sqrt(3) * np.eye(64)[0]
     result = geometry.measure(rows, pairs=20000, seed=1)
-    assert result['cosine'] == pytest.approx(0.75, abs=0.02)
-    assert result['cosine_centred'] == pytest.approx(0, abs=0.02)
+    assert result.cosine == pytest.approx(0.75, abs=0.02)
+    assert result.cosine_centred == pytest.approx(0, abs=0.02)
 
 
 def test_a_dominant_component_has_its_share():
     """Variance 9 along one axis and 1 along each of the other 9: the share is one half."""
     rows = np.random.default_rng(0).normal(size=(20000, 10)) * np.array([3.0] + [1.0] * 9)
-    assert geometry.measure(rows, pairs=100, seed=0)['top_component_share'] == pytest.approx(0.5, abs=0.02)
+    assert geometry.measure(rows, pairs=100, seed=0).top_component_share == pytest.approx(0.5, abs=0.02)
 
 
 def test_shared_and_new_rows_are_told_apart():
     words = make([*SPECIAL_TOKENS, '[unused3]', 'a', 'b', 'c', 'd'], True)
     table = np.diag([*[50.0] * 6, 1, 1, 7, 7])
     result = geometry.by_kind(table, words, frozenset({'c', 'd'}), pairs=50, seed=0)
-    assert {k: (v['count'], v['norm_mean']) for k, v in result.items()} == {
+    assert {k: (v.count, v.norm_mean) for k, v in result.items()} == {
         'all': (4, 4.0),
         'shared': (2, 1.0),
         'new': (2, 7.0),

@@ -19,6 +19,7 @@ from bioptimus_jax.finetune.loading import load_head, save_model
 from bioptimus_jax.finetune.scoring import score
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import predict
+from bioptimus_jax.records.finetune import Details, FineTuning
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns
 from bioptimus_jax.sets.tags import spans
@@ -210,15 +211,15 @@ def test_words_that_the_text_does_not_give_back_have_a_second_score(encoders, tm
     options = settings(**READ_AT_ONCE)
     task, dataset, scores, _ = kept(model, encoders['bert'], chosen, options)
     tokenizer, head = load_head(task, model, task.labels(dataset, options), options, 3)
-    record = {**task.applied(dataset, tokenizer, head, options)}
-    assert record['applied'] != scores
+    second = task.applied(dataset, tokenizer, head, options)
+    assert second != scores
     assert (
         main(['predict', str(model), str(bare(tmp_path / 'b.jsonl', dataset)), '--as=json', f'--to={out}'])
         == 0
     )
     found = score(tmp_path / 'set', out, 'entities', {}).measures()['default']
-    assert {name: found[name] for name in record['applied']['default']} == record['applied']['default']
-    [line] = task.remarks(record)
+    assert {name: found[name] for name in second['default']} == second['default']
+    [line] = task.remarks(Details(applied=second))
     assert line.endswith(f'and so has F1 {100 * found["f1"]:.2f}')
 
 
@@ -337,7 +338,7 @@ def run_card(folder, text=None):
 def a_record(task, dataset, name):
     scores = {key: {metric.name: 0.5} for key, metric in task.metrics.items()}
     shown = {'model': 'm', 'dataset': name, 'setting': 'standard', 'seed': 0, 'best_epoch': 1}
-    return {**shown, 'train_sentences': len(dataset.train), 'devel': scores, 'test': scores, **kind_of(task)}
+    return FineTuning(**shown, train_sentences=len(dataset.train), devel=scores, test=scores, **kind_of(task))
 
 
 def kind_of(task):

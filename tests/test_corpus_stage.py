@@ -31,6 +31,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import workers
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.counts import CorpusCounts
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -332,7 +333,9 @@ def test_pubmed_files_come_in_their_order(tmp_path):
         # A retracted article is kept, counted, and said, unless it is to be left out.
         retracted = title == 'Newest'
         assert manifest.counts['kinds'] == ({'retracted': 1} if retracted else {})
-        assert ('of the documents 1 retracted articles' in build._summary(manifest.counts)) == retracted
+        assert (
+            'of the documents 1 retracted articles' in build._summary(CorpusCounts.of(manifest))
+        ) == retracted
     other = record.format(title='Another', version=1, kind='', pmid=8).replace('some words', 'other words')
     (tmp_path / 'other.xml').write_text(f'<PubmedArticleSet>{other}</PubmedArticleSet>', 'utf-8')
     without = dict(corpus__heldout_fraction=0, corpus__leave_out='retracted')
@@ -394,7 +397,9 @@ def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
         'category': 1,
     }
     assert counts['words_not_read'] == {'captions': 2, 'tables': 3}
-    assert build._summary(counts).endswith('; words not read: 2 of captions, 3 of tables')
+    assert build._summary(CorpusCounts.read(counts, 'counts')).endswith(
+        '; words not read: 2 of captions, 3 of tables'
+    )
     ids = {d.id: d for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)}
     wanted = {'3', *(f'PMC{n}' for n in range(1, 30)), *(f'note-{n}' for n in range(28))}
     assert ids.keys() == wanted

@@ -31,6 +31,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
@@ -530,9 +531,9 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     (base / 'README.md').write_text('---\nlicense: mit\nlanguage:\n- en\n- de\n---\n# A model\n')
     scores = {mode: {'f1': 0.5} for mode in ENTITIES.metrics}
     record = {'model': 'bert', 'dataset': 'drugs', 'setting': 'standard', 'seed': 3, 'best_epoch': 2}
-    record |= {'train_sentences': 9, 'devel': scores, 'test': {**scores, 'default': {'f1': 0.7}}}
+    made = FineTuning(**record, train_sentences=9, devel=scores, test={**scores, 'default': {'f1': 0.7}})
     dataset = Dataset('drugs', (), (), (), ('O', 'B-X', 'I-X'), {}, {})
-    write_card(tmp_path, base, ENTITIES, dataset, Finetune(), record)
+    write_card(tmp_path, base, ENTITIES, dataset, Finetune(), made)
     card = ModelCard.load(tmp_path / 'README.md')
     said = card.data.to_dict()
     assert said['license'] == 'mit'
@@ -545,9 +546,10 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     assert (result.dataset_name, result.metric_type, result.metric_value) == ('drugs', 'f1', 70.0)
     assert 'set (not on record) and of the model that it began from (mit) hold' in card.text
     assert 'The epoch (2) was chosen on devel.' in card.text
-    write_card(tmp_path, base, ENTITIES, dataset, Finetune(learn_devel=True), record)
+    write_card(tmp_path, base, ENTITIES, dataset, Finetune(learn_devel=True), made)
     assert 'It is the last epoch (2), and devel was trained on' in ModelCard.load(tmp_path / 'README.md').text
-    write_card(tmp_path, tmp_path / 'none', ENTITIES, dataset, Finetune(), record | {'dataset': 'bioasq'})
+    other = dataclasses.replace(made, dataset='bioasq')
+    write_card(tmp_path, tmp_path / 'none', ENTITIES, dataset, Finetune(), other)
     card = ModelCard.load(tmp_path / 'README.md')
     assert not {'license', 'language', 'base_model'} & set(card.data.to_dict())
     assert (

@@ -41,6 +41,7 @@ from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -544,11 +545,12 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     assert (counts['cells'], counts['kept']) == (4, 0)
     out = capsys.readouterr().out
     name = name_of(str(tiny_bert))
-    last = out[out.rindex('devel F1, seeds done') :].splitlines()
+    last = out[out.rindex('one, F1 ') :].splitlines()
+    assert last[0].split() == ['one,', 'F1', 'test', '95', '%', 'interval', 'devel', 'seeds']
     assert last[1].split()[0] == name
     assert last[2].startswith(f'{name}, frozen')
-    assert last[1].endswith('2/2')
-    assert last[2].endswith('2/2')
+    assert last[1].endswith(' 2')
+    assert re.search(r' \d+\.\d\d to \d+\.\d\d  ', last[2])
     assert 'train 120 sentences' in out.replace('  ', ' ')
     assert len(read_json(folder / name / 'one' / 'frozen' / 'seed-1' / 'scores.json')['history']) == 1
     made = read_json(folder / 'statistics.json')
@@ -674,9 +676,9 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     e = experiment(sets, tiny_bert)
     run, _ = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
     merged, typed = read_measures(run).finetuned
-    assert (merged['dataset'], list(merged['test_by_type'])) == ('jnlpba', ['entity'])
-    assert (typed['dataset'], list(typed['test_by_type'])) == ('jnlpba-typed', ['Drug', 'Protein'])
-    assert merged['gold_scored'] == typed['gold_scored'] == merged['gold_in_file']
+    assert (merged.dataset, list(merged.test_by_type)) == ('jnlpba', ['entity'])
+    assert (typed.dataset, list(typed.test_by_type)) == ('jnlpba-typed', ['Drug', 'Protein'])
+    assert merged.gold_scored == typed.gold_scored == merged.gold_in_file
     tags = {
         name: {
             t
@@ -749,7 +751,7 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     time = kept.stat().st_mtime_ns
     _ner(tmp_path, e, keep='all', crossed=True)
     assert kept.stat().st_mtime_ns == time
-    assert read_measures(run).crossed == [*found.values()]
+    assert plain(read_measures(run).crossed) == [*found.values()]
     changes = config.defaults()
     changes.finetune.update(crossed=True)
     with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):

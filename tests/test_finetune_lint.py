@@ -9,6 +9,8 @@ from toy_commands import document
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities import lint
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.sets import LintedSet, TaggedDifferently
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import SPLITS
@@ -48,23 +50,23 @@ def record(tmp_path):
 
 
 def test_counts_by_hand(record):
-    train, devel, test = (record['splits'][split] for split in SPLITS)
-    assert [s['sentences'] for s in (train, devel, test)] == [5, 3, 4]
-    assert [s['words'] for s in (train, devel, test)] == [11, 6, 157]
-    assert [s['mentions'] for s in (train, devel, test)] == [3, 2, 2]
-    assert all(s['mentions_in_file'] == s['mentions'] for s in (train, devel, test))
-    assert test['mentions_by_type'] == {'Drug': 1, 'Gene': 1}
-    assert train['sentences_without_mention'] == 2
-    assert test['longest_sentence_words'] == 150
-    assert (train['long_sentences'], test['long_sentences']) == (0, 1)
-    assert 'blurb' not in train
-    assert devel['repairs'] == {'orphan I- tags': 1}
-    assert record['unseen_labels'] == {'B-Gene': 1}
-    assert json.loads(json.dumps(record)) == record
+    train, devel, test = (record.splits[split] for split in SPLITS)
+    assert [s.sentences for s in (train, devel, test)] == [5, 3, 4]
+    assert [s.words for s in (train, devel, test)] == [11, 6, 157]
+    assert [s.mentions for s in (train, devel, test)] == [3, 2, 2]
+    assert all(s.mentions_in_file == s.mentions for s in (train, devel, test))
+    assert test.mentions_by_type == {'Drug': 1, 'Gene': 1}
+    assert train.sentences_without_mention == 2
+    assert test.longest_sentence_words == 150
+    assert (train.long_sentences, test.long_sentences) == (0, 1)
+    assert (train.blurb, 'blurb' in train.json()) == (None, False)
+    assert devel.repairs == {'orphan I- tags': 1}
+    assert record.unseen_labels == {'B-Gene': 1}
+    assert LintedSet.read(json.loads(json.dumps(record.json())), 'lint.json') == record
 
 
 def test_repeated_sentences_by_hand(record):
-    assert record['repeated'] == {
+    assert plain(record.repeated) == {
         'within train': {'sentences': 2, 'mentions': 1},
         'within devel': {'sentences': 0, 'mentions': 0},
         'within test': {'sentences': 0, 'mentions': 0},
@@ -72,16 +74,16 @@ def test_repeated_sentences_by_hand(record):
         'test from train': {'sentences': 1, 'mentions': 0},
         'test from devel': {'sentences': 2, 'mentions': 0},
     }
-    assert record['tagged_differently'] == {'sentences': 1, 'examples': ['the drug']}
+    assert record.tagged_differently == TaggedDifferently(1, ('the drug',))
 
 
 def test_pieces_by_hand(record):
-    measured = record['tokenizers']['tiny']
-    assert measured['max_pieces'] == 128
-    assert measured['train']['words_without_piece'] == 0
+    measured = record.tokenizers['tiny']
+    assert measured.max_pieces == 128
+    assert measured.train.words_without_piece == 0
     # 'the' is t ##h ##e; with [CLS] and [SEP]
-    assert measured['train']['longest_sentence_pieces'] == 6
-    assert measured['test'] == {
+    assert measured.train.longest_sentence_pieces == 6
+    assert measured.test.json() == {
         'words_without_piece': 2,
         'of_them_in_mentions': 1,
         'mentions_without_piece': 1,
@@ -124,15 +126,15 @@ def test_a_clean_set_has_no_notes(tmp_path):
 def test_padding_and_truncation_of_a_tokenizer_do_not_count(tmp_path):
     tokenizer = make(VOCABULARY, lowercase=True).tokenizer
     dataset = read_dataset(write_set(tmp_path / 'drugs'))
-    plain = lint.lint_dataset(dataset, {'t': tokenizer})['tokenizers']
+    plain = lint.lint_dataset(dataset, {'t': tokenizer}).tokenizers
     tokenizer.enable_padding(length=16)
-    assert lint.lint_dataset(dataset, {'t': tokenizer})['tokenizers'] == plain
+    assert lint.lint_dataset(dataset, {'t': tokenizer}).tokenizers == plain
 
 
 def test_a_set_under_a_name_of_blurb_is_compared(tmp_path):
     texts = {'train': ['a/B-X'], 'devel': ['b/B-X'], 'test': ['c/B-X']}
     record = lint.lint_dataset(read_dataset(write_set(tmp_path / 'BC5CDR-disease-IOB', texts)))
-    assert record['blurb'] == 'bc5-disease'
+    assert record.blurb == 'bc5-disease'
     assert lint.lines(record)[1] == '  train 1 sentence, 1 word, 1 mention (BLURB: 4,182; NOT the same)'
     names = {'NCBI-disease': 'ncbi-disease', 'JNLPBA': 'jnlpba', 'bc5cdr_chem': 'bc5-chem', 'bc5cdr': ''}
     assert {name: blurb.set_of(name) for name in names} == names
@@ -140,17 +142,17 @@ def test_a_set_under_a_name_of_blurb_is_compared(tmp_path):
 
 def test_real_sets_against_blurb(data):
     records = [lint.lint_dataset(read_dataset(data / 'ner' / name)) for name in ('bc5-disease', 'jnlpba')]
-    shown = {f'{r["dataset"]} {line.split()[0]}': line for r in records for line in lint.lines(r)[1:4]}
+    shown = {f'{r.dataset} {line.split()[0]}': line for r in records for line in lint.lines(r)[1:4]}
     assert len(shown) == 6
     known = shown.pop('bc5-disease devel')
     assert known.endswith('4,246 mentions (BLURB: 4,244; known of the public files)')
     assert all('(BLURB: ' in line and ';' not in line for line in shown.values())
-    by_name = {r['dataset']: r for r in records}
-    assert by_name['jnlpba']['splits']['train']['documents'] == 1800
-    assert by_name['jnlpba']['types'] == ['entity']
+    by_name = {r.dataset: r for r in records}
+    assert by_name['jnlpba'].splits['train'].documents == 1800
+    assert by_name['jnlpba'].types == ('entity',)
     line = 'jnlpba: IOB2; DNA, RNA, cell_line, cell_type, protein as one type'
     assert lint.lines(by_name['jnlpba'])[0] == line
-    assert by_name['jnlpba']['repeated']['test from train'] == _shared(data / 'ner' / 'jnlpba')
+    assert by_name['jnlpba'].repeated['test from train'].json() == _shared(data / 'ner' / 'jnlpba')
 
 
 def _shared(folder):

@@ -15,6 +15,7 @@ from bioptimus_jax.corpus.documents import FOLDER, Document, write_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune import grams, overlap
+from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
     Classifier,
@@ -27,8 +28,10 @@ from bioptimus_jax.finetune.entities.slices import (
 )
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import TokenStatistics
-from bioptimus_jax.finetune.task import task_for, task_of
+from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.statistics import ItemScore
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.scoring.score import by_type, score
@@ -120,25 +123,25 @@ def test_measures_by_hand():
     two = [Predicted(words, gold, ('B-Drug', 'O', 'O')), Predicted(words, gold, ('B-Gene', 'O', 'O'))]
     found = slices([one, two], material(), 500)
     seen, unseen = found['surface']['seen'], found['surface']['unseen']
-    assert (seen['gold'], seen['predicted'], seen['recall'], seen['precision']) == (2, 2, 0.75, 0.75)
-    assert seen['f1'] == pytest.approx((1 + 0.5) / 2)
-    assert (unseen['gold'], unseen['predicted'], unseen['recall']) == (2, 0.5, 0.25)
-    assert unseen['precision'] == 1  # of the one seed that predicts any
-    assert unseen['f1'] == pytest.approx(2 / 3)
+    assert (seen.gold, seen.predicted, seen.recall, seen.precision) == (2, 2, 0.75, 0.75)
+    assert seen.f1 == pytest.approx((1 + 0.5) / 2)
+    assert (unseen.gold, unseen.predicted, unseen.recall) == (2, 0.5, 0.25)
+    assert unseen.precision == 1  # of the one seed that predicts any
+    assert unseen.f1 == pytest.approx(2 / 3)
     # The prediction aspirin/Gene is a surface that is known, with a type that is not.
-    assert found['surface_and_type']['unseen']['gold'] == 2
-    assert found['surface_and_type']['unseen']['predicted'] == 1
-    assert seen['recall_interval'][0] == pytest.approx(0.5)
-    assert seen['recall_interval'][1] == pytest.approx(1)
+    assert found['surface_and_type']['unseen'].gold == 2
+    assert found['surface_and_type']['unseen'].predicted == 1
+    assert seen.recall_interval[0] == pytest.approx(0.5)
+    assert seen.recall_interval[1] == pytest.approx(1)
 
 
 def test_a_class_that_only_one_side_has_defines_what_it_can():
     sentence = Predicted(('aspirin', 'of', 'kinase'), ('B-Drug', 'O', 'O'), ('O', 'O', 'B-Gene'))
     found = slices([[sentence]], material(), 50)['surface']
-    assert (found['seen']['recall'], found['seen']['precision'], found['seen']['f1']) == (0, None, None)
-    assert found['seen']['precision_interval'] is None
-    assert (found['unseen']['recall'], found['unseen']['precision'], found['unseen']['f1']) == (None, 0, None)
-    json.dumps(found, allow_nan=False)
+    assert (found['seen'].recall, found['seen'].precision, found['seen'].f1) == (0, None, None)
+    assert found['seen'].precision_interval is None
+    assert (found['unseen'].recall, found['unseen'].precision, found['unseen'].f1) == (None, 0, None)
+    json.dumps(plain(found), allow_nan=False)
 
 
 @settings(max_examples=100)
@@ -190,7 +193,7 @@ def test_training_mentions():
 
 def test_label_distribution_by_hand():
     splits = {'train': [('B-Drug', 'I-Drug', 'O', 'O'), ('B-Gene',)], 'test': [('O',)]}
-    assert label_distribution(splits) == {
+    assert plain(label_distribution(splits)) == {
         'train': {
             'words': 5,
             'mentions': 2,
@@ -217,10 +220,10 @@ def test_unseen_mentions_of_a_real_set(data):
                 tags[first : last + 1] = ['O'] * (last + 1 - first)
         predicted.append(Predicted(sentence.words, sentence.tags, tuple(tags)))
     found = slices([predicted], material(training=known, pieces=list, known=TokenStatistics()), 200)
-    assert found['surface']['seen']['gold'] == unseen[True] > 100
-    assert found['surface']['unseen']['gold'] == unseen[False] > 100
-    assert (found['surface']['seen']['recall'], found['surface']['unseen']['recall']) == (1, 0)
-    assert sum(part['gold'] for part in found['words'].values()) == 960
+    assert found['surface']['seen'].gold == unseen[True] > 100
+    assert found['surface']['unseen'].gold == unseen[False] > 100
+    assert (found['surface']['seen'].recall, found['surface']['unseen'].recall) == (1, 0)
+    assert sum(part.gold for part in found['words'].values()) == 960
 
 
 def test_shares_of_5_grams_are_those_of_loops_over_all_pairs():
@@ -297,19 +300,21 @@ def test_gad_repeats_itself_as_often_as_is_known(data):
 
 def test_scores_of_seen_and_unseen_items_are_those_of_their_texts_alone():
     """Accuracy of a model that is right on what it has seen, and on half of the rest; two seeds."""
-    task = task_of({'dataset': 'own', 'task': 'classes'})
+    task = TASKS.load('classes').of('own')
     classes = {'text': ['seen'] * 10 + ['unseen'] * 20, 'parts': ['none'] * 30}
     seeds = [
         [Predicted(('w',), ('a',), ('a' if at < 10 or (at + s) % 4 else 'b',)) for at in range(30)]
         for s in (0, 1)
     ]
     found = overlap.overlap(task, seeds, classes)
-    assert found['text']['seen'] == {'items': 10, 'score': 1.0, 'interval': (1.0, 1.0)}
+    assert found['text']['seen'] == ItemScore(items=10, score=1.0, interval=(1.0, 1.0))
     right = [sum(e.predicted == e.gold for e in examples[10:]) / 20 for examples in seeds]
-    assert found['text']['unseen']['score'] == pytest.approx(sum(right) / 2)
-    low, high = found['text']['unseen']['interval']
+    assert found['text']['unseen'].score == pytest.approx(sum(right) / 2)
+    low, high = found['text']['unseen'].interval
     assert low < sum(right) / 2 < high
     assert set(found['parts']) == {'none'}
     # Sentences without an entity, in gold or predicted, have no F1.
     nothing = [Predicted(('w',), ('O',), ('O',))] * 30
-    assert overlap.overlap(task_of({'dataset': 'x'}), [nothing], classes)['text']['seen'] == {'items': 10}
+    assert overlap.overlap(TASKS.load('entities').of('x'), [nothing], classes)['text']['seen'] == ItemScore(
+        items=10
+    )

@@ -649,4 +649,4 @@ def test_a_loss_that_is_not_finite_is_laid_to_what_can_be_its_cause(first, error
         head=None, settings=settings(), first_loss=first, epochs=lambda check: iter([math.nan])
     )
     with pytest.raises(error, match=message):
-        _best_epoch(ENTITIES, training, Path('m'), (), (), print, print, 0)
+        _best_epoch(ENTITIES, training, Path('m'), (), (), print, print, print, 0)

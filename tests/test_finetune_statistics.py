@@ -7,11 +7,12 @@ from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.statistics import failure, failures, summary
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.scoring.score import METRICS
 
 
 def told(dataset, task='entities'):
-    return task_of({'dataset': dataset, 'task': task})
+    return task_of(ModelOnSet(model='a', dataset=dataset, task=task, setting='standard'))
 
 
 B, I, O = 'B-x', 'I-x', 'O'  # noqa: E741
@@ -42,22 +43,23 @@ def test_an_ensemble_is_scored_as_a_model_of_its_votes():
         for s in seeds
     ]
     found = ensemble_of(told('own'), examples)
-    assert found['seeds'] == 5
-    assert {mode: f['f1'] for mode, f in found['test'].items()} == dict.fromkeys(METRICS, 1.0)
-    assert found['interval'] == (1.0, 1.0)
+    assert found.seeds == 5
+    assert {mode: f['f1'] for mode, f in found.test.items()} == dict.fromkeys(METRICS, 1.0)
+    assert found.interval == (1.0, 1.0)
     # Without any entity there is no interval; records of its kind hold no NaN.
     without = [[Predicted(('w',), (O,), (O,), at) for at in range(9)]] * 2
-    assert ensemble_of(told('own'), without)['interval'] is None
-    assert ensemble_of(told('own'), without)['test']['default']['f1'] == 0
+    assert ensemble_of(told('own'), without).interval is None
+    assert ensemble_of(told('own'), without).test['default']['f1'] == 0
     two = ensemble_of(told('own'), examples[:2])  # only what both find
-    assert two['test']['default']['recall'] == pytest.approx(0.6)
-    assert two['interval'][0] < 0.75 < two['interval'][1]
+    assert two.test['default']['recall'] == pytest.approx(0.6)
+    assert two.interval[0] < 0.75 < two.interval[1]
 
 
 def record(devel, *losses, alike=0.0, dataset='drugs', task='entities', metric='f1'):
-    history = [{'loss': loss} for loss in losses]
-    scores = {'devel': {'default': {metric: devel}}, 'devel_alike': alike, 'history': history}
-    return {'dataset': dataset, 'task': task, **scores}
+    history = tuple({'loss': loss} for loss in losses)
+    scores = {'default': {metric: devel}}
+    place = {'model': 'a', 'dataset': dataset, 'task': task, 'setting': 'standard', 'seed': 0}
+    return FineTuning(**place, devel=scores, devel_alike=alike, test=scores, history=history)
 
 
 PUBMEDQA = dict(dataset='pubmedqa', task='classes', metric='accuracy', alike=0.552)
@@ -109,7 +111,7 @@ def test_a_seed_is_no_peer_of_itself():
 
 
 def test_means_with_and_without_failed_runs():
-    assert summary({0: 0.8, 1: 0.9, 2: 0.1}, failed=[2]) == pytest.approx(
+    assert summary({0: 0.8, 1: 0.9, 2: 0.1}, failed=[2]).json() == pytest.approx(
         {
             'seeds': 3,
             'failed': 1,
@@ -120,5 +122,5 @@ def test_means_with_and_without_failed_runs():
             'sd_without_failed': np.std([0.8, 0.9], ddof=1),
         }
     )
-    assert summary({4: 0.5})['sd'] is None
-    assert summary({4: 0.5}, failed=[4])['mean_without_failed'] is None
+    assert summary({4: 0.5}).sd is None
+    assert summary({4: 0.5}, failed=[4]).mean_without_failed is None

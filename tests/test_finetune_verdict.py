@@ -21,7 +21,7 @@ from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score
-from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
+from bioptimus_jax.storage.files import read_json, read_sealed, write_json, write_jsonl, write_sealed
 
 
 def gold_sentences(seed, number=120, documents=0):
@@ -169,7 +169,7 @@ def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_m
     a, b = (write_model(tmp_path / str(e), sets, (0, 1, 2), e) for e in (0.05, 0.04))
     f1 = {
         name: [
-            [100 * record['test']['default']['f1'] for record in read_model(folder).records[name].values()]
+            [100 * record.test['default']['f1'] for record in read_model(folder).records[name].values()]
             for folder in (a, b)
         ]
         for name in sets
@@ -206,7 +206,7 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
     assert 'entity F1, default: ' in capsys.readouterr().out
     lines = compare_models(str(run.workdir / 'outside' / 'them'), ours)
     [them], us = (
-        [100 * r['test']['default']['f1'] for r in read_model(str(folder)).records['drugs'].values()]
+        [100 * r.test['default']['f1'] for r in read_model(str(folder)).records['drugs'].values()]
         for folder in (run.workdir / 'outside' / 'them', ours)
     )
     test = stats.ttest_1samp(us, them)
@@ -227,7 +227,7 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
     # Never both: one without a seed would hide the others.
     shutil.copytree(run.workdir / 'outside' / 'them' / 'drugs', two / 'drugs', dirs_exist_ok=True)
     file = two / 'drugs' / 'standard' / 'seed-0' / 'scores.json'
-    file.write_text(file.read_text().replace('"them"', '"two"'))
+    write_sealed(file, {**read_sealed(file), 'model': 'two'})
     with pytest.raises(
         InputError, match=r'seed-0: holds .* without a seed, beside others of drugs; remove it'
     ):
@@ -389,14 +389,6 @@ def test_settings_are_chosen_behind_a_colon_or_by_folder(tmp_path, sets):
         read_model(str(tmp_path / 'ner'))
 
 
-def test_records_without_a_setting_are_standard(tmp_path, sets):
-    folder = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0,), 0.05)
-    [file] = (tmp_path / 'a').rglob('scores.json')
-    record = read_model(folder).records['drugs'][0]
-    write_json(file, {key: value for key, value in record.items() if key != 'setting'})
-    assert read_model(folder).setting == 'standard'
-
-
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
@@ -445,7 +437,7 @@ def test_folders_that_cannot_be_used_are_named(tmp_path, sets):
     with pytest.raises(InputError, match=r'is drugs, seed 0, and so is .*remove one'):
         compare_models(a, genes)
     (tmp_path / 'empty' / 'scores.json').write_text('{"model": "0.4"}')
-    with pytest.raises(InputError, match=r'scores\.json: lacks dataset, seed, devel, history'):
+    with pytest.raises(InputError, match=r"scores\.json: is damaged \(without the key 'dataset'\)"):
         compare_models(str(tmp_path / 'empty'), genes)
     (tmp_path / 'genes' / 'genes' / 'standard' / 'seed-0' / 'predictions.tsv').unlink()
     with pytest.raises(InputError, match=r'predictions\.tsv: no such file'):

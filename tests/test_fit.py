@@ -280,10 +280,10 @@ def test_what_is_chosen_on_one_half_is_measured_on_the_other(tmp_path, monkeypat
     made = fit.fitted(
         settings, new, make_source(OLD), [str(n) for n in range(count)], Contexts, 0, lambda amount: None
     )
-    again = made.fit.summary['again']
-    assert again['tokens'] == 40
-    assert again['before'] == pytest.approx(5, abs=0.35)
-    assert again['after'] == pytest.approx(5, abs=0.35)
+    again = made.fit.summary.again
+    assert again.tokens == 40
+    assert again.before == pytest.approx(5, abs=0.35)
+    assert again.after == pytest.approx(5, abs=0.35)
     assert made.fit.again.sum() == 40
 
 

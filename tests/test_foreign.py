@@ -402,7 +402,7 @@ def test_mentions_by_characters_are_those_that_were_written(tmp_path, form):
     # lint, score and predict read the same file.
     looked = look_through(folder, {})
     assert not looked.errors
-    assert looked.sets['set']['lines'][1].endswith(f' {written - 1} mentions')
+    assert looked.sets['set'].lines[1].endswith(f' {written - 1} mentions')
     file = split_files(folder, 'test')[0]
     found = score(folder, file, 'entities', {}).measures()
     assert found['default']['f1'] == pytest.approx(2 * 7 / (7 + 8))  # the nested one is predicted, and wrong

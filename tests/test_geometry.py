@@ -137,7 +137,7 @@ def test_interval_of_a_mean_is_student_s():
     without = [np.delete(values, i).mean() for i in range(12)]
     found = geometry.interval(values.mean(), without)
     low, high = scipy.stats.t.interval(0.95, 11, values.mean(), scipy.stats.sem(values))
-    assert (found['low'], found['high']) == (pytest.approx(low), pytest.approx(high))
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_intervals_hold_what_is_true():
@@ -148,7 +148,7 @@ def test_intervals_hold_what_is_true():
     for seed in range(50):
         found = geometry.of_words(gaussian(60, 6, seed) + 1, high, seed=3)
         for name in held:
-            held[name] += found[name]['low'] <= truth[name] <= found[name]['high']
+            held[name] += found[name].low <= truth[name] <= found[name].high
     assert all(44 <= count <= 50 for count in held.values()), held
 
 
@@ -157,10 +157,12 @@ def test_a_change_is_measured_on_the_same_words():
     cloud = gaussian(80, 10)
     before, after = (geometry.of_words(x, high, seed=0) for x in (cloud, cloud + 0.5))
     found = geometry.change(before, after)
-    assert found['cosine']['low'] > 0
-    assert found['cosine']['value'] == pytest.approx(after['cosine']['value'] - before['cosine']['value'])
+    assert found['cosine'].low > 0
+    assert found['cosine'].value == pytest.approx(after['cosine'].value - before['cosine'].value)
     for name in ('cosine_centred', 'isoscore', 'top_share', 'purity_centred', 'centroid_distance'):
-        assert [found[name][end] for end in ('low', 'value', 'high')] == pytest.approx([0, 0, 0], abs=1e-9)
+        assert [getattr(found[name], end) for end in ('low', 'value', 'high')] == pytest.approx(
+            [0, 0, 0], abs=1e-9
+        )
 
 
 def test_every_group_lacks_words_of_both_classes():

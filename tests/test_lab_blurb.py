@@ -1,5 +1,6 @@
 """The BLURB score: weights by hand, its interval against draws of the items themselves, and what is missing."""
 
+import dataclasses
 import statistics
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
 from bioptimus_jax.lab.sections.blurb import blurb, weight
+from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.folder import Run
@@ -23,9 +25,9 @@ ITEMS = 40
 
 def cell(name, seed, generator):
     """A fine-tuning with counts of 40 test items; the score is that of their sums."""
-    record = {'model': 'a', 'dataset': NAMES.get(name, name), 'setting': 'standard', 'seed': seed}
-    record |= {'task': TASKS[name]} if name not in GROUPS['entities'] else {}
-    task = task_of(record)
+    kind = None if name in GROUPS['entities'] else TASKS[name]
+    place = {'model': 'a', 'dataset': NAMES.get(name, name), 'setting': 'standard', 'task': kind}
+    task = task_of(ModelOnSet(**place))
     columns = len(task.metric.columns)
     if name == 'biosses':
         x, y = generator.normal(2, 1, (2, ITEMS))
@@ -38,7 +40,8 @@ def cell(name, seed, generator):
     value = float(task.metric.value(counts.sum(0)))
     scores = {'default': {task.metric.name: value}}
     units = Units(Path('x'), 'texts', 't', 'g', counts, task).record()
-    return {**record, 'devel': scores, 'test': scores, 'units': units}, counts, task.metric
+    made = FineTuning(**place, seed=seed, devel=scores, test=scores, units=units)
+    return made, counts, task.metric
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ def test_the_score_is_the_mean_of_tasks_with_an_interval_over_test_items(made):
     measures, cells = made
     [row] = blurb(measures).rows
     score = {
-        name: statistics.fmean(100 * r['test']['default'][m.name] for r, _, m in of_set)
+        name: statistics.fmean(100 * r.test['default'][m.name] for r, _, m in of_set)
         for name, of_set in cells.items()
     }
     tasks = [statistics.fmean(score[name] for name in sets) for sets in GROUPS.values()]
@@ -92,24 +95,23 @@ def test_the_score_is_the_mean_of_tasks_with_an_interval_over_test_items(made):
 
 def test_without_a_set_there_is_no_score_and_without_predictions_no_interval(made):
     measures, _ = made
-    measures.finetuned.remove(next(r for r in measures.finetuned if r['dataset'] == 'pubmedqa'))
+    measures.finetuned.remove(next(r for r in measures.finetuned if r.dataset == 'pubmedqa'))
     assert '[' in blurb(measures).rows[0][7].text  # of the other seed
-    for record in measures.finetuned:
-        record.pop('units')
+    measures.finetuned[:] = [dataclasses.replace(r, units=None) for r in measures.finetuned]
     [row] = blurb(measures).rows
     assert '[' not in row[7].text
-    measures.finetuned[:] = [r for r in measures.finetuned if r['dataset'] != 'pubmedqa']
+    measures.finetuned[:] = [r for r in measures.finetuned if r.dataset != 'pubmedqa']
     [row] = blurb(measures).rows
     assert [row[at].text for at in (6, 7)] == ['—', '—']
     assert row[8].value is not None
-    measures.finetuned[:] = [r for r in measures.finetuned if 'task' not in r]
+    measures.finetuned[:] = [r for r in measures.finetuned if not r.task]
     assert 'no set of BLURB beside entities' in blurb(measures).text()
 
 
 def test_the_table_of_scores_says_which_sets_do_not_compare(made):
     measures, _ = made
-    measures.finetuned[:] = [r for r in measures.finetuned if 'task' in r]
+    measures.finetuned[:] = [r for r in measures.finetuned if r.task]
     assert 'do not compare' not in scores(measures).note
-    other = next(r for r in measures.finetuned if r['dataset'] == 'HoC')
-    measures.finetuned.append({**other, 'dataset': 'HOC-BLUE'})
+    other = next(r for r in measures.finetuned if r.dataset == 'HoC')
+    measures.finetuned.append(dataclasses.replace(other, dataset='HOC-BLUE'))
     assert 'HoC, HOC-BLUE: forms of one corpus with other examples' in scores(measures).note

@@ -453,7 +453,9 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     rows = {row['run']: row for row in found['tables'][0]['rows']}
     assert {name: row['of its steps'] for name, row in rows.items()} == {'started': 0.5, 'rate-3': 1}
     row = rows['started']
-    assert found['tables'][0]['note'].endswith('or from an older record without the steps to come: waiting.')
+    assert found['tables'][0]['note'].endswith(
+        'Without a planned path on record, as before a start: waiting.'
+    )
     curves = {m.run.workdir.name: curve_of(m.run.workdir.name, m) for m in read_runs([runs])}
     assert curves.pop('waiting') is None
     started = curves['started']

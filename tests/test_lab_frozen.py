@@ -107,7 +107,10 @@ def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
     for seeds in arms.values():
         for seed, m in seeds.items():
             more = [
-                {**r, 'model': x} for r in m.finetuned if r['model'] == '0.1' for x in ('source', '0.1@50')
+                dataclasses.replace(r, model=x)
+                for r in m.finetuned
+                if r.model == '0.1'
+                for x in ('source', '0.1@50')
             ]
             seeds[seed] = dataclasses.replace(
                 m, finetuned=[*m.finetuned, *more], snapshots=[HiddenWords(model='0.1@50', nats_per_word=4.5)]

@@ -10,6 +10,7 @@ from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, fine_tuned
 from bioptimus_jax.lab import last_models
 from bioptimus_jax.lab.arms import grouped
 from bioptimus_jax.records.metrics import EncodedFlops, Spent
+from bioptimus_jax.records.statistics import CrossedModel
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.folder import Run
 
@@ -44,15 +45,15 @@ def shown(table):
 
 def test_a_vote_finds_what_most_trainings_find(arms):
     made = last_models.votes(arms)
-    assert [(r['arm'], r['dataset'], r['seeds']) for r in made] == [
+    assert [(r.arm, r.dataset, r.seeds) for r in made] == [
         (arm, dataset, 3) for arm in FOUND for dataset in ('drugs', 'diseases')
     ]
     for record in made:
         times = np.zeros(SENTENCES, int)
-        for seed, right in enumerate(FOUND[record['arm']]):
-            right -= 60 * (record['dataset'] == 'diseases')
+        for seed, right in enumerate(FOUND[record.arm]):
+            right -= 60 * (record.dataset == 'diseases')
             times[np.random.default_rng(seed).permutation(SENTENCES)[:right]] += 1
-        assert 100 * record['test']['default']['f1'] == pytest.approx(f1(int((times > 1).sum())))
+        assert 100 * record.test['default']['f1'] == pytest.approx(f1(int((times > 1).sum())))
 
 
 @pytest.mark.parametrize('damage', ['no predictions', 'other words', 'one training', 'not scored'])
@@ -74,9 +75,9 @@ def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
         arms['plain'] = {'1': arms['plain']['1']}
     else:  # with as many cells as trainings, since another one was fine-tuned twice
         first, second, _ = arms['plain'].values()
-        first.finetuned[:] = [cell for cell in first.finetuned if cell['dataset'] != 'drugs']
+        first.finetuned[:] = [cell for cell in first.finetuned if cell.dataset != 'drugs']
         second.finetuned.append(fine_tuned(second.run.workdir, 'p1', 'drugs', 'standard', 7, 100))
-    kept = {(r['arm'], r['dataset']) for r in last_models.votes(arms)}
+    kept = {(r.arm, r.dataset) for r in last_models.votes(arms)}
     assert ('plain', 'drugs') not in kept
     assert {('better', 'drugs'), ('better', 'diseases')} <= kept
 
@@ -85,8 +86,10 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     runs = [m for seeds in arms.values() for m in seeds.values()]
     for m in runs:
         m.encoded.append(EncodedFlops(flops=5e12))
-        crossed = {'model': 'p1', 'setting': 'standard', 'trained_on': 'drugs', 'dataset': 'diseases'}
-        m.crossed.extend([{**crossed, 'model': 'p0', 'test': 0.9}, {**crossed, 'test': 0.25}])
+        place = {'setting': 'standard', 'trained_on': 'drugs', 'dataset': 'diseases'}
+        ends = {'interval': None, 'in_corpus': 0.5, 'drop': 0.1, 'drop_interval': None}
+        for model, score in (('p0', 0.9), ('p1', 0.25)):
+            m.crossed.append(CrossedModel(model=model, test=score, types=('X',), seeds=1, **place, **ends))
         # 100 pieces of which 20 % are predicted, then 300 of which 10 % are.
         m.spent.extend(
             Spent(step=step, tokens=1_000_000 * tokens, flops=1e12 * step, realised_rate=rate)

@@ -35,6 +35,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
 from bioptimus_jax.lab.questions import QUESTIONS
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, _of_objectives, phase_name, trained_models
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import gain, page
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.resolved import experiment_of, read_runs
@@ -426,7 +427,7 @@ def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_
         cells = [
             fine_tuned(folder, m, d, 'standard', seed, n) for m, s in right.items() for d, n in s.items()
         ]
-        write_jsonl(folder / 'finetune' / 'results.jsonl', cells)
+        write_jsonl(folder / 'finetune' / 'results.jsonl', plain(cells))
     [made], details = answer('table6', curricula, tmp_path / 'rivals')
     names = [line[0].text for line in made.rows]
     assert names[:2] == ['0.4', 'BioBERT']

@@ -15,6 +15,8 @@ from bioptimus_jax.lab.papers.biolm import MEANS
 from bioptimus_jax.lab.printed import BLURB, Printed, measure, one_of
 from bioptimus_jax.lab.sections.folds import folds
 from bioptimus_jax.lab.sections.papers import SECTION, TABLES, table, tables
+from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
+from bioptimus_jax.records.statistics import ModelStatistics
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
@@ -28,14 +30,15 @@ TASKS |= dict.fromkeys(GROUPS['entities'], 'entities')
 
 def cell(model, dataset, score, setting='standard', seed=0, devel=None, task='', **more):
     """A fine-tuning with the score, in percent, by the metric that decides; a point less by each of the others."""
-    record = {'model': model, 'dataset': dataset, 'setting': setting, 'seed': seed}
-    record['task'] = task or TASKS.get(getattr(record_of(dataset), 'name', ''), 'entities')
-    metrics = task_of(record).metrics
+    kind = task or TASKS.get(getattr(record_of(dataset), 'name', ''), 'entities')
+    place = ModelOnSet(model=model, dataset=dataset, task=kind, setting=setting)
+    metrics = task_of(place).metrics
 
     def scores(first):
         return {key: {m.name: (first - at) / 100} for at, (key, m) in enumerate(metrics.items())}
 
-    return {**record, 'devel': scores(score if devel is None else devel), 'test': scores(score), **more}
+    of_devel = scores(score if devel is None else devel)
+    return FineTuning(**vars(place), seed=seed, devel=of_devel, test=scores(score), **more)
 
 
 def measures(folder, cells, settings=(), **more):
@@ -137,7 +140,7 @@ def test_what_two_tables_print_is_the_same():
 
 def test_what_is_beside_a_printed_number_is_the_same_measure(tmp_path):
     for name in MEMBERS:  # the metric that decides here is the one of the papers
-        task = task_of({'dataset': name, 'task': TASKS[name]})
+        task = task_of(ModelOnSet(model='a', dataset=name, task=TASKS[name], setting='standard'))
         assert task.metric.title == measure(name)
     # Folders of these names with entities are other sets.
     wrong = [cell('a', 'ddi', 70.0, task='entities'), cell('a', 'HoC', 70.0, task='entities')]
@@ -153,7 +156,8 @@ def test_models_are_rows_above_the_printed_ones_with_mean_interval_and_differenc
         cell('a', name, score + 4 * seed, seed=seed) for name, score in THIRTEEN.items() for seed in (0, 1)
     ]
     cells += [cell('PubMedBERT', 'chemprot', 78.0), cell('PubMedBERT', 'GAD', 80.0), cell('b', 'mine', 30.0)]
-    found = {'model': 'a', 'dataset': 'biosses', 'setting': 'standard', 'interval': [0.5, 0.75]}
+    place = {'model': 'a', 'dataset': 'biosses', 'setting': 'standard', 'devel': {}, 'test': {}}
+    found = ModelStatistics(**place, interval=(0.5, 0.75), unit='texts', units=20, failures={})
     m = measures(tmp_path, cells, statistics=[found])
     row = shown('pubmedbert-6', m, 'a', 'here')
     assert row['seeds'] == '2'
@@ -214,7 +218,7 @@ def test_the_first_fold_chooses_a_setting_and_the_others_give_a_median(tmp_path)
         *('gad-1', 'a', 'slow', 'micro F1', '9 of 9'),
         f'{wanted} ({min(of_folds):.2f} to {max(of_folds):.2f})',
     ]
-    assert not folds(measures(tmp_path, [r for r in cells if r['dataset'] != 'gad-1'])).rows
+    assert not folds(measures(tmp_path, [r for r in cells if r.dataset != 'gad-1'])).rows
     assert TABLES['biolm-7'].rows['base, +PM']['clinical'] == 83.5
     assert TABLES['biolm-7'].rows['Bio-LM-large']['LINNAEUS'] == 88.4
 
@@ -358,7 +362,7 @@ def test_relaxed_scores_are_beside_relaxed_ones(tmp_path):
     assert shown('tinn-10', m, 'stanza', 'here')['JNLPBA'] == '70.00 (-7.32)'
     assert shown('tinn-11', m, 'stanza', 'here')['JNLPBA *'] == '68.00'  # strict is between them
     old = measures(tmp_path, [cell('a', 'jnlpba', 70.0)])
-    del old.finetuned[0]['test']['relaxed']
+    del old.finetuned[0].test['relaxed']
     assert not table(TABLES['tinn-11'], {'': old}).rows
 
 
@@ -383,7 +387,7 @@ def test_records_of_runs_give_the_same_tables(tmp_path):
         }
         write_json(folder / 'finetune' / 'manifest.json', of_run)
         with (folder / 'finetune' / 'results.jsonl').open('a') as file:
-            file.write(json.dumps(fine_tuned(folder, 'p0', 'bc2gm', 'half', 7, 130)) + '\n')
+            file.write(json.dumps(fine_tuned(folder, 'p0', 'bc2gm', 'half', 7, 130).json()) + '\n')
     runs = read_runs([tmp_path / 'a', tmp_path / 'b'])
     write_jsonl(tmp_path / 'results.jsonl', records_of(runs))
     first, again = (tables(named(found)) for found in (runs, read_runs([tmp_path / 'results.jsonl'])))

@@ -20,6 +20,7 @@ from bioptimus_jax.lab.costs import Costs
 from bioptimus_jax.lab.sections import probe as section
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.records.probe import Probe
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_json
@@ -78,7 +79,7 @@ def test_the_true_rows_are_recovered_exactly():
     np.testing.assert_allclose(found['cosine'], 1, atol=1e-6)
     np.testing.assert_allclose(found['norm_ratio'], 1, atol=1e-6)
     summary = recovery.summary(found, {}, 0)
-    assert summary['rank'] == [1, 1, 1]
+    assert summary.rank == (1, 1, 1)
     longer = recovery.measure(table[true] * 3.0, true, table)
     np.testing.assert_array_equal(longer['rank_dot'], found['rank_dot'])
     np.testing.assert_allclose(longer['norm_ratio'], 3, atol=1e-5)
@@ -89,11 +90,11 @@ def test_medians_by_class_and_their_intervals():
     measured = dict.fromkeys(recovery.MEASURES, ranks)
     numbers = {'contexts': [0, 1, 3, 12, 12], 'pieces': [1, 1, 2, 4, 9], 'frequency': [0, 0, 1, 1, 2]}
     found = recovery.summary(measured, {name: np.array(n) for name, n in numbers.items()}, 0)
-    assert found['rank'][0] == 5
-    by = {title: {n: c['rank'][0] for n, c in found[f'by_{title}'].items()} for title in numbers}
+    assert found.rank[0] == 5
+    by = {title: {n: c.rank[0] for n, c in found.classes(title).items()} for title in numbers}
     assert by['frequency'] == {'rare': 2, 'middle': 52.5, 'frequent': 200}
     assert by['contexts'] == {'0': 1, '1': 3, '2-4': 5, '10+': 150}
-    assert {n: (c['norm_ratio'][0], c['tokens']) for n, c in found['by_pieces'].items()} == {
+    assert {n: (c.norm_ratio[0], c.tokens) for n, c in found.by_pieces.items()} == {
         '1': (2, 2),
         '2': (5, 1),
         '4+': (150, 2),
@@ -210,49 +211,53 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
 
     monkeypatch.setattr(synthesis, 'sum_states', watched)
     result = probe.probe(run, 12, 6)
-    assert result == read_json(run.workdir / 'probe.json')
-    hidden = {SOURCE.index(t['token']) for t in result['hidden']}
+    assert result == Probe.read(read_json(run.workdir / 'probe.json'), 'probe.json')
+    hidden = {SOURCE.index(t.token) for t in result.hidden}
     assert len(hidden) == 12
     pieces = {int(i) for reading in read for window in reading.windows for i in window}
     assert not pieces & hidden
-    assert all(1 <= t['contexts'] <= 6 and t['pieces'] for t in result['hidden'])
-    names = [v['name'] for v in result['variants']]
+    assert all(1 <= t.contexts <= 6 and t.pieces for t in result.hidden)
+    names = [v.name for v in result.variants]
     assert {'averaged_input', 'contextualized', 'contextualized layers=0 map=respelled', 'similarity'} <= set(
         names
     )
     layers = ('', ' layers=0', ' layers=1', ' layers=()')
     wanted = {f'nearest{layer}{scale}' for layer in layers for scale in ('', ' scale=centred')}
     assert {name for name in names if name.startswith('nearest')} == wanted
-    ranks = [v['rank'][0] for v in result['variants']]
+    ranks = [v.rank[0] for v in result.variants]
     assert ranks == sorted(ranks)
-    assert all(v['rank'][1] <= v['rank'][0] <= v['rank'][2] for v in result['variants'])
-    by_name = {v['name']: v for v in result['variants']}
+    assert all(v.rank[1] <= v.rank[0] <= v.rank[2] for v in result.variants)
+    by_name = {v.name: v for v in result.variants}
     scaled, literal = by_name['contextualized scale=rescaled'], by_name['contextualized']
-    assert scaled['rank_uncentred'] == literal['rank_uncentred']
-    assert scaled['norm_ratio'][0] < literal['norm_ratio'][0]  # last layers are long
+    assert scaled.rank_uncentred == literal.rank_uncentred
+    assert scaled.norm_ratio[0] < literal.norm_ratio[0]  # last layers are long
     table = section.probe(read_measures(run))  # what the verb prints
     assert [row[0].text for row in table.rows] == names
     again = probe.probe(run, 12, 6)
-    for made in (result, again):
-        seconds = {made.pop('seconds'), *(v.pop('seconds') for v in made['variants'])}
-        assert min(seconds) >= 0
-    assert again == result
+    assert min(result.seconds, *(v.seconds for v in result.variants)) >= 0
+    timeless = [
+        dataclasses.replace(
+            made, seconds=0, variants=tuple(dataclasses.replace(v, seconds=0) for v in made.variants)
+        )
+        for made in (result, again)
+    ]
+    assert timeless[0] == timeless[1]
 
 
 def test_the_probe_compares_methods_with_a_donor(run, monkeypatch):
     monkeypatch.setattr(fasttext, 'BUCKETS', 1000)
-    variants = {v['name']: v for v in probe.probe(run, 12, 2)['variants']}
+    variants = {v.name: v for v in probe.probe(run, 12, 2).variants}
     with_donor = {'focus', 'omp', 'focus scale=centred', 'omp scale=centred'}
     assert with_donor <= variants.keys()
-    trained = min(variants[name]['seconds'] for name in with_donor)
-    assert variants['averaged_input']['seconds'] < trained < variants['contextualized']['seconds'] + trained
+    trained = min(variants[name].seconds for name in with_donor)
+    assert variants['averaged_input'].seconds < trained < variants['contextualized'].seconds + trained
     vectors = donor.donate(run, make_source(SOURCE).subwords, [WORDS[0], WORDS[1]])
     assert len(vectors.ids) > 40
     assert not {SOURCE.index(WORDS[0]), SOURCE.index(WORDS[1])} & set(vectors.ids.tolist())
     monkeypatch.setitem(sys.modules, 'gensim', None)
     without = probe.probe(run, 12, 2)
-    assert not with_donor & {v['name'] for v in without['variants']}
-    assert len(without['variants']) == len(variants) - 4
+    assert not with_donor & {v.name for v in without.variants}
+    assert len(without.variants) == len(variants) - 4
 
 
 def test_the_probe_takes_the_donor_that_is_named(run, monkeypatch):
@@ -263,7 +268,7 @@ def test_the_probe_takes_the_donor_that_is_named(run, monkeypatch):
         surgery = dataclasses.replace(run.config.surgery, donor=folder, **changes)
         return Run(run.workdir, dataclasses.replace(run.config, surgery=surgery), quiet=True)
 
-    found = {v['name'] for v in probe.probe(asked(strategy='omp', anchors=5), 12, 2)['variants']}
+    found = {v.name for v in probe.probe(asked(strategy='omp', anchors=5), 12, 2).variants}
     assert {'focus', 'omp anchors=5', 'omp anchors=5 scale=centred'} <= found
     with pytest.raises(ConfigError, match=r'surgery\.anchors: 64, but .* 16 dimensions'):
         probe.probe(asked(), 12, 2)
@@ -275,7 +280,7 @@ def test_rows_of_a_narrow_table_are_compared_where_a_map_makes_them(run):
     shape = Electra(len(SOURCE), 16, 1, 2, 16, made.architecture.max_positions, embedding_size=8)
     params = jax.tree.map(np.asarray, shape.initial_parameters(jax.random.key(0)))
     tensors.write_folder(Path(run.config.source.path), shape, params, run.workdir.parent / 'tokenizer')
-    found = {one['name'] for one in probe.probe(run, 12, 2)['variants']}
+    found = {one.name for one in probe.probe(run, 12, 2).variants}
     assert {'averaged_input', 'contextualized layers=0 map=respelled'} <= found
     assert not {'contextualized', 'averaged_last'} & found
 

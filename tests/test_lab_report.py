@@ -11,6 +11,8 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
 from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
+from bioptimus_jax.records.probe import HiddenToken, Probe, ProbedRows, RecoveredClass
+from bioptimus_jax.records.statistics import CrossedModel
 from bioptimus_jax.report import layout, page
 from bioptimus_jax.report.layout import missing
 from bioptimus_jax.report.measures import read_measures
@@ -37,14 +39,20 @@ def test_the_probe_is_on_the_page_once_it_was_made(run):
         'rank_dot': [30.0, 20, 40],
         'cosine': [0.5, 0.4, 0.6],
         'norm_ratio': [1.5, 1.4, 1.6],
-        'by_contexts': {'0': {'tokens': 3, 'rank': [99.0, 90, 100]}},
-        'by_pieces': {'2': {'tokens': 50, 'rank': [7.0, 6, 8]}},
+        'seconds': 1.0,
+        'map': None,
     }
-    variants = [
-        {'name': 'contextualized layers=1', 'rank': [6.0, 5, 8], **variant},
-        {'name': 'random_rows', 'rank': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
-    ]
-    probe = {'hidden': [{}] * 1000, 'contexts_per_token': 10, 'variants': variants}
+    other = {'cosine': (0.5, 0.4, 0.6), 'norm_ratio': (1.5, 1.4, 1.6)}
+    by_contexts = {'0': RecoveredClass(tokens=3, rank=(99.0, 90, 100), **other)}
+    by_pieces = {'2': RecoveredClass(tokens=50, rank=(7.0, 6, 8), **other)}
+    variant |= {'flags': '', 'by_pieces': by_pieces}
+    variants = (
+        ProbedRows(name='contextualized layers=1', rank=(6.0, 5, 8), **variant, by_contexts=by_contexts),
+        ProbedRows(name='random_rows', rank=(1500.0, 1400, 1600), **variant),
+    )
+    hidden = (HiddenToken('a', 1, 2, 3),) * 1000
+    counts = {'seed': 1, 'contexts_per_token': 10, 'source_tokens': 9, 'windows': 9, 'seconds': 1.0}
+    probe = Probe(source='x', **counts, likeness=None, variants=variants, hidden=hidden)
     table = probe_section.probe(dataclasses.replace(read_measures(run), probe=probe))
     best = row_of(table, 'contextualized layers=1')
     assert (best['median rank'].value, best['95 %'].text, best['norm ratio'].text) == (6, '5-8', '1.50')
@@ -114,8 +122,9 @@ def test_run_folders_have_no_live_page(run, capsys):
 
 
 def test_scores_on_other_sets_stand_beside_those_of_models_that_were_trained_on_them(run):
-    record = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
-    crossed = [{**record, 'drop': 0.25, 'drop_interval': [0.2, 0.3], 'types': ['Drug']}]
+    place = {'model': '0.4', 'setting': 'standard', 'trained_on': 'half', 'dataset': 'all', 'test': 0.5}
+    drop = {'in_corpus': 0.75, 'drop': 0.25, 'drop_interval': (0.2, 0.3)}
+    crossed = [CrossedModel(**place, types=('Drug',), seeds=1, interval=None, **drop)]
     shown = transfer.crossed(dataclasses.replace(read_measures(run), crossed=crossed)).markdown()
     assert 'half on all: Drug' in shown
     assert '50.00 (-25.00 [-30.00, -20.00])' in shown
@@ -127,10 +136,10 @@ def test_geometry_shows_every_phase_and_its_change(run):
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
     ]
-    cosine = m.geometry[0].words['embeddings']['cosine']
+    cosine = m.geometry[0].words.embeddings['cosine']
     shown = table.rows[0][list(table.columns).index('cosine')]
-    assert shown.value == cosine['value']
-    assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'
+    assert shown.value == cosine.value
+    assert shown.text == f'{cosine.value:.3f} [{cosine.low:.3f}, {cosine.high:.3f}]'
     assert 'mean last-layer state over 10 places in unmasked training text' in table.note
     assert 'several pieces' not in table.note
     changes = geometry.changes(m)
@@ -202,7 +211,7 @@ def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
 
 def test_what_the_first_scored_model_has_may_have_been_there_before(run):
     m = read_measures(run)
-    end_alone = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] == '0.4'])
+    end_alone = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r.model == '0.4'])
     table = spending.arms({'all': [m], 'end': [end_alone]}, f1=(80,))
     found = {r[1].text: r for r in table.rows if r[0].text == 'devel F1 on drugs, 80'}
     assert (found['all'][3].text, found['all'][3].value) == ('400', 400)

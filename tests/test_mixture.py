@@ -165,10 +165,10 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
     run = opened(prepared, tmp_path / 'run', **changes)
     rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     own, notes = (Rows(prepared / name / 'rows', 'train').counts for name in LETTERS)
-    a_row = 0.75 * own['words'] / own['rows'] + 0.25 * notes['words'] / notes['rows']
+    a_row = 0.75 * own.words / own.rows + 0.25 * notes.words / notes.rows
     schedule = make_schedule(run.config, mixture.counts_of(run.config, rows))
     assert schedule[0].stop == round(5000 / a_row / 8)
-    assert len(rows) == own['rows'] + notes['rows']
+    assert len(rows) == own.rows + notes.rows
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.units import Units, unpacked
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.records.finetune import KeptUnits
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.metrics import Metric
@@ -110,7 +111,8 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     out = capsys.readouterr().out
     assert re.search(r'a/topic/standard/seed-0 epoch 6/6: loss [\d.]+, devel accuracy [\d.]+\n', out)
     assert re.search(r'finetune: b/topic/standard/seed-1: test accuracy [\d.]+\n', out)
-    assert 'devel F1, accuracy, seeds done' in out
+    assert re.search(r'^topic, accuracy +test +95 % interval +devel +seeds$', out, re.M)
+    assert re.search(r'^finetune: use it for topic: bioptimus predict \S+/seed-\d/model --text=', out, re.M)
 
     # Scores: what the predictions say, counted here by hand, and as good as it can be learned.
     records = read_jsonl(folder / 'results.jsonl')
@@ -245,7 +247,8 @@ def test_a_correlation_is_bootstrapped_and_compared_by_the_same_code():
     task = SimpleNamespace(metric=metric)
     for counts_UxC in (b_1xUxC[0], np.arange(240).reshape(40, 6)):
         units = Units(Path('x'), 'pairs', 't', 'g', counts_UxC, task)
-        again = unpacked(json.loads(json.dumps(units.record())), Path('x'), task)
+        written = json.loads(json.dumps(units.record().json()))
+        again = unpacked(KeptUnits.read(written, 'x'), Path('x'), task)
         np.testing.assert_array_equal(again.counts_UxC, counts_UxC)
         assert again.counts_UxC.dtype == counts_UxC.dtype
 

@@ -220,7 +220,7 @@ def test_documents_are_spelled_as_the_library_spells_them(run):
     }
     expected = {(known.cls, *e.ids, known.sep) for e in known.encode(d.text for d in documents)}
     assert spelled == expected
-    assert rows.counts['words'] == sum(len(d.text.split()) for d in documents)
+    assert rows.counts.words == sum(len(d.text.split()) for d in documents)
 
 
 @pytest.mark.parametrize('name', ['bytelevel'], indirect=True, scope='module')

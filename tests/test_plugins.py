@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.task import task_for, task_of
 from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
+from bioptimus_jax.records.finetune import ModelOnSet
 from bioptimus_jax.report.resolved import experiment_of
 from bioptimus_jax.run.shipped import plug_ins
 from bioptimus_jax.sets.corpora import set_at, set_files
@@ -216,7 +217,9 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     assert [text.answers for text in dataset.train[:3]] == [(), ('a',), ('a', 'b')]
     assert [text.document for text in dataset.train[:4]] == [0, 0, 1, 1]
     assert (dataset.labels, list(learned.metrics)) == (('a', 'b'), ['default', 'macro_f1', 'example_f1'])
-    again = task_of({'dataset': 'topics', **json.loads(json.dumps(chosen.kind))})
+    again = task_of(
+        ModelOnSet(model='a', dataset='topics', setting='', **json.loads(json.dumps(chosen.kind)))
+    )
     assert again == learned
     assert [again.metrics[name] for name in again.metrics] == [
         learned.metrics[name] for name in learned.metrics

@@ -647,7 +647,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
     assert difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective) == found
-    assert facts['pieces'] == rows.counts['tokens']
+    assert facts['pieces'] == rows.counts.tokens
 
 
 def masks_of(tokens_RxL, masked, number):

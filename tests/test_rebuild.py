@@ -501,8 +501,8 @@ def test_pubmedqa_is_split_as_its_authors_do(data, tmp_path, capsys):
     chosen = set_at(tmp_path / 'pubmedqa')
     task = task_for(chosen)
     dataset = task.read(chosen)
-    assert ', as published' in task.look(dataset, {}, 128)[2][0]
-    assert task.detail(dataset, [])['majority'] == pytest.approx(0.552)
+    assert ', as published' in task.look(dataset, {}, 128).lines[0]
+    assert task.detail(dataset, []).majority == pytest.approx(0.552)
 
 
 def test_another_fold_is_a_set_of_its_own_under_the_same_record(data, tmp_path, capsys):

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation, Start, Training
-from bioptimus_jax.records.record import Record, left_out, or_null, others, plain
+from bioptimus_jax.records.record import Record, left_out, named, or_null, others, plain
 from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.storage.files import read_jsonl
 
@@ -78,6 +78,16 @@ def test_what_is_wrong_is_one_line_with_file_key_and_remedy(change, said):
     with pytest.raises(InputError) as error:
         Whole.read({**WHOLE, **change}, 'runs/x/file.json', 'run it again')
     assert str(error.value) == f'runs/x/file.json: is damaged ({said}); run it again'
+
+
+def test_a_key_may_have_another_name_in_the_file():
+    @dataclasses.dataclass(frozen=True)
+    class Renamed(Record):
+        documents: int = named('read')
+
+    assert Renamed.read({'read': 3}, 'f').json() == Renamed(3).json() == {'read': 3}
+    with pytest.raises(InputError, match="without the key 'read'"):
+        Renamed.read({'documents': 3}, 'f')
 
 
 def test_a_later_version_is_written_and_read_by_itself_alone():

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import html
 import html.parser
+import itertools
 import json
 import re
 import shlex
@@ -14,10 +15,10 @@ from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
-from bioptimus_jax.report import drawing, gain, layout, live, page
+from bioptimus_jax.report import drawing, gain, layout, live, page, use
+from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
@@ -151,7 +152,7 @@ def test_phase_table_has_the_numbers_of_the_records(run):
 
 def test_losses_of_the_source_compare_where_its_vocabulary_is_kept(run):
     m = read_measures(run)
-    m.finetuned.append({'setting': STANDARD, **ner_cell('source', 'drugs', 0, 0)})
+    m.finetuned.append(ner_cell('source', 'drugs', 0, 0))
     source = Experiment(vocab=dataclasses.replace(Experiment().vocab, kind='source'))
     kept = dataclasses.replace(m, run=Run(run.workdir, source, quiet=True))
     nothing_new = dataclasses.replace(m, comparison=dataclasses.replace(m.comparison, new=0, lost=0))
@@ -174,11 +175,12 @@ def test_entity_table_keeps_the_three_modes_apart(run):
 def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
     m = read_measures(run)
     names = ('standard', 'frozen')
-    cells = [ner_cell('0.1', 'drugs', seed, 0) | {'setting': name} for name in names for seed in (0, 1)]
-    for cell in cells:
-        better = 0.2 if cell['setting'] == 'frozen' else 0.1
-        cell['devel'] = {mode: scores | {'f1': better} for mode, scores in cell['devel'].items()}
-        cell['test'] = {mode: scores | {'f1': 1 - better} for mode, scores in cell['test'].items()}
+    cells = []
+    for name, seed in itertools.product(names, (0, 1)):
+        cell, better = ner_cell('0.1', 'drugs', seed, 0), 0.2 if name == 'frozen' else 0.1
+        devel = {mode: {**scores, 'f1': better} for mode, scores in cell.devel.items()}
+        test = {mode: {**scores, 'f1': 1 - better} for mode, scores in cell.test.items()}
+        cells.append(dataclasses.replace(cell, setting=name, devel=devel, test=test))
     m = dataclasses.replace(m, finetuned=cells)
     assert m.chosen('0.1', 'drugs') == 'frozen'  # which is worse on test
     assert m.scores('0.1', 'drugs') == pytest.approx([80, 80])
@@ -284,7 +286,9 @@ def test_names_are_drawn_as_they_are(run):
     """Neither as mathematics nor, since they begin with _, left out of a legend."""
     names = {'drugs': 'a$^b$', 'ncbi-disease': '_x'}
     m = read_measures(run)
-    m = dataclasses.replace(m, finetuned=[{**r, 'dataset': names[r['dataset']]} for r in m.finetuned])
+    m = dataclasses.replace(
+        m, finetuned=[dataclasses.replace(r, dataset=names[r.dataset]) for r in m.finetuned]
+    )
     drawn = page.drawn()['entity_f1'](m).svg
     assert '>a$^b$<' in drawn
     assert '> _x<' in drawn
@@ -333,6 +337,34 @@ def test_the_page_begins_with_large_numbers(built):
     assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
 
 
+def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):
+    run = fabricate(tmp_path / 'demo')
+    m = read_measures(run)
+    assert use.use(m).model.endswith('export/0.4') == (run.workdir / 'export/0.4/config.json').is_file()
+    write_json(run.workdir / 'export' / '0.4' / 'config.json', {})
+    best = gain.best_on_devel(m, m.datasets[0], m.models)
+    write_json(cell_folder(m, m.cells(best, m.datasets[0])[-1]) / 'model' / 'config.json', {})
+    found = use.use(m)
+    assert found.model == f'{run.workdir}/export/0.4'
+    assert f"AutoModelForMaskedLM.from_pretrained('{run.workdir}/export/0.4')" in found.code
+    assert len(found.code.splitlines()) == 4
+    [command] = found.commands
+    assert command.startswith(f'bioptimus predict {run.workdir}/finetune/{best}/{m.datasets[0]}/')
+    assert command.endswith(f" --text='...'  # {m.datasets[0]}")
+    assert any('config.finetune.keep=best' in step for step in found.next)
+    text = page.Made.of(m).page()
+    assert text.index('class="verdict') < text.index('class="use"') < text.index('<nav')
+    assert html.escape(found.code, quote=True).replace('&#x27;', '&#39;') in text
+    alone = dataclasses.replace(m, finetuned=[])
+    assert use.use(alone).next[0].startswith('Score the model: name sets in config.finetune.folder')
+    one_seed = dataclasses.replace(
+        m, finetuned=[r for r in m.finetuned if r.seed == 0 and r.model != 'source']
+    )
+    said = use.use(one_seed).next
+    assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
+    assert said[1].endswith('--config.finetune.seeds=0,1,2')
+
+
 def test_figures_follow_the_page_s_colours(built):
     text = (built[0] / 'index.html').read_text()
     assert 'var(--ink' in text
@@ -372,11 +404,11 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
     stage = run.workdir / 'finetune'
     cells = {seed: ner_cell('0.1', 'drugs', seed, 1) for seed in (4, 5, 6)}
     for seed, cell in cells.items():
-        record = {**{k: cell[k] for k in cell if k != 'seed'}, 'print': f'of {seed}'}
-        write_json(stage / f'0.1/drugs/standard/seed-{seed}/scores.json', record)
+        record = dataclasses.replace(cell, print=f'of {seed}')
+        write_json(stage / f'0.1/drugs/standard/seed-{seed}/scores.json', record.json())
     of = {seed: pytest.approx(65 + seed) for seed in cells}
     assert read_measures(run).scores('0.1', 'drugs') == [of[4], of[5], of[6]]
-    write_jsonl(stage / 'results.jsonl', [cells[6]])
+    write_jsonl(stage / 'results.jsonl', [cells[6].json()])
     assert read_measures(run).scores('0.1', 'drugs') == [of[6]]
     names = {seed: f'0.1/drugs/standard/seed-{seed}' for seed in (4, 5, 7)}
     # Seed 5 was made with other settings, 6 is not asked for, 7 is not done.

@@ -10,6 +10,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.entities.slices import SLICINGS
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
 from bioptimus_jax.report.gain import gain
@@ -39,7 +40,7 @@ def run(tmp_path):
                 seed,
                 base[model] + (setting == 'hot') * 0.1 + seed / 50,
                 ('X', 'Y') if dataset == 'alpha' else ('X',),
-            )
+            ).json()
             for model in MODELS
             for dataset in ('alpha', 'ncbi-disease')
             for setting in ('standard', 'hot')
@@ -109,7 +110,7 @@ def test_scores_with_interval_untyped_and_failed_seeds(run):
 def test_baselines_are_rows_of_the_sets_that_have_some(run):
     m = read_measures(run)
     of_nothing = {'majority': 0.5, 'prior': 0.25}
-    found = [{**r, **(of_nothing if r['dataset'] == 'alpha' else {})} for r in m.finetuned]
+    found = [dataclasses.replace(r, **of_nothing) if r.dataset == 'alpha' else r for r in m.finetuned]
     m = dataclasses.replace(m, finetuned=found)
     table = entities.scores(m)
     assert [row[1].text for row in table.rows][:2] == ['majority', 'prior']
@@ -131,15 +132,14 @@ def test_many_failed_seeds_are_counted_not_listed(run):
     assert 'and 2 more in finetune/statistics.json' in note
 
 
-def test_records_of_older_runs_have_fewer_columns_and_say_so(run):
+def test_what_a_task_does_not_count_has_no_columns(run):
     m = read_measures(run)
-    new = ('test_untyped', 'test_by_type', 'history')
-    old = [{key: value for key, value in r.items() if key not in new} for r in m.finetuned]
-    m = dataclasses.replace(m, finetuned=old, statistics=[], slices=[], lint=[], labels={})
+    bare = [dataclasses.replace(r, test_untyped=None, test_by_type=None, history=()) for r in m.finetuned]
+    m = dataclasses.replace(m, finetuned=bare, statistics=[], slices=[], lint=[], labels={})
     columns = entities.scores(m).columns
     assert 'untyped F1' not in columns
     assert '95 %' not in columns
-    assert 'before types were counted' in entities.by_type(m).absent
+    assert not entities.by_type(m).rows
     assert not mentions.table(m, 'surface').rows
     for draw in (draw for section in (entities, mentions, sets) for draw in section.SECTION.figures):
         if draw is not entities.entity_f1:
@@ -210,7 +210,7 @@ def test_sets_that_are_not_blurb_s_have_no_such_column(run):
 def test_recall_by_class_under_the_setting_that_devel_chooses(run):
     m = read_measures(run)
     assert mentions.table(m, 'pieces').rows == []  # hot is chosen, and the slices are those of standard
-    sliced = [{**r, 'setting': 'hot'} for r in m.slices]
+    sliced = [{**r.json(), 'setting': 'hot'} for r in m.slices]
     sliced[0]['slices'] = {'pieces': {'2': measure(0.5, 3), '5+': measure(0.25, 1)}}
     m = rewrite(run, 'slices.json', sliced)
     table = mentions.table(m, 'pieces')
@@ -239,7 +239,7 @@ def test_an_interval_that_is_not_defined_is_left_out():
 
 def test_figures_name_what_they_show(run):
     m = read_measures(run)
-    m = dataclasses.replace(m, slices=[{**r, 'setting': 'hot'} for r in m.slices])
+    m = dataclasses.replace(m, slices=[dataclasses.replace(r, setting='hot') for r in m.slices])
     assert entities.entity_f1(m).title == 'Test F1 of every model'
     assert entities.entity_f1(m).alt == (
         'Test F1 of every model. alpha 70 (one), 80 (two); ncbi-disease 70 (one), 80 (two).'
@@ -272,7 +272,7 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     f1 = {'initial': 0.5, '0.1@50': 0.6, '0.1': 0.7, '0.2': 0.8, 'elsewhere': 0.9}
     cells = [cell(x, 'alpha', 'standard', seed, v + seed / 10) for x, v in f1.items() for seed in (0, 1)]
-    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', plain(cells))
     write_json(run.workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 2000})
     run.metrics.write(
         'pretrain',
@@ -289,7 +289,7 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     assert [m.step_of(x) for x in m.on_the_way] == [0, 50, 100, 2000, None, None]
     figure = entities.checkpoint_f1(m)
     assert figure.alt == 'Devel F1 over pre-training. alpha 55 to 85.'
-    m = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] in ('0.2', 'elsewhere')])
+    m = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r.model in ('0.2', 'elsewhere')])
     assert 'fewer than two checkpoints' in entities.checkpoint_f1(m).absent
 
 
@@ -297,11 +297,12 @@ def test_figures_of_lines_leave_out_what_they_have_no_colour_for(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     names = [name for p in ('0.1', '0.2') for name in (f'{p}@25', f'{p}@50', f'{p}@75', p)]
     write_jsonl(
-        run.workdir / 'finetune' / 'results.jsonl', [cell(x, 'alpha', 'standard', 0, 0.5) for x in names]
+        run.workdir / 'finetune' / 'results.jsonl',
+        [cell(x, 'alpha', 'standard', 0, 0.5).json() for x in names],
     )
     assert shown(read_measures(run)) == (['0.1', '0.2'], 'Snapshots are left out.')
     paths = [cell(f'm{i}', 'alpha', 'standard', 0, 0.5 + i / 100) for i in range(9)]
-    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', paths)
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', plain(paths))
     models, left_out = shown(read_measures(run))
     assert models == [f'm{i}' for i in range(2, 9)]
     assert left_out.startswith('The 7 of 9 models')
@@ -333,7 +334,7 @@ def test_page_of_a_run_that_only_scores(run):
         'Fine-tuning for named-entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
         '2 seeds. Nothing is pre-trained here.'
     )
-    rows = [r | {'task': 'classes'} if r['dataset'] == 'alpha' else r for r in m.finetuned]
+    rows = [dataclasses.replace(r, task='classes') if r.dataset == 'alpha' else r for r in m.finetuned]
     several = page.description(dataclasses.replace(m, finetuned=rows))
     assert several.startswith('Fine-tuning for text classification and named-entity recognition: 2 models')
     assert [t for _, t in page.headlines(m, gain(m))] == [
@@ -370,7 +371,7 @@ def test_page_of_a_run_that_only_scores(run):
 
 def test_the_headline_is_the_test_f1_of_the_model_that_devel_chooses(run):
     worse = [cell(MODELS[0], 'alpha', 'standard', 0, 0.7), cell(MODELS[1], 'alpha', 'standard', 0, 0.6)]
-    worse[1]['test']['default'] = scores(0.9)
+    worse[1].test['default'] = scores(0.9)
     m = dataclasses.replace(read_measures(run), finetuned=worse)
     assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m, gain(m))
 

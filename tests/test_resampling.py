@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from bioptimus_jax.finetune.config import TASKS
 from bioptimus_jax.finetune.overlap import overlap
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.records.statistics import ItemScore
 from bioptimus_jax.scoring import resampling
 from bioptimus_jax.scoring.comparison import holm
 from bioptimus_jax.scoring.resampling import (
@@ -104,10 +105,10 @@ def test_items_of_a_class_are_scored_in_the_resamples_that_have_some():
     texts = [Predicted((), ('1',), ('1' if at else '0',), 0) for at in range(3)] + [
         Predicted((), ('1',), ())
     ] * 97
-    task = task_of({'dataset': 'own', 'task': 'classes'})
+    task = TASKS.load('classes').of('own')
     found = overlap(task, [texts], {'text': ['seen'] * 3 + ['unseen'] * 97})
-    assert found['text']['seen'] == {'items': 3, 'score': 2 / 3, 'interval': (0, 1)}
-    assert overlap(task, [texts], {'text': ['', 'seen', 'seen'] + [''] * 97})['text']['seen']['interval'] == (
+    assert found['text']['seen'] == ItemScore(items=3, score=2 / 3, interval=(0, 1))
+    assert overlap(task, [texts], {'text': ['', 'seen', 'seen'] + [''] * 97})['text']['seen'].interval == (
         1,
         1,
     )

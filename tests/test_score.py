@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import read_json, write_sealed
 
 DRUG = 'Drug'
 
@@ -467,7 +467,11 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys, m
     ):
         assert cli.main([*kept, '--types=CHEMICAL=Drug', *seed]) == 2 * bool(said)
         assert said in capsys.readouterr().err
-    (cell / 'scores.json').write_text('{"model": "them"}')
+    trained = {
+        'devel': record['test'],
+        **{n: x for n, x in record.items() if n not in ('outside', 'seedless')},
+    }
+    write_sealed(cell / 'scores.json', trained)
     assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 2
     assert 'holds a fine-tuning; choose another folder' in capsys.readouterr().err
     assert cli.main(['score', str(tmp_path / 'no'), str(file)]) == 3

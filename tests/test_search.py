@@ -11,6 +11,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build, cells
 from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.execute import execute
@@ -192,7 +193,7 @@ def test_what_a_set_cannot_have_is_refused_before_anything_is_made(model, sets, 
             {'keep': 'best', 'learn_devel': True},
             r"keep: 'best', but setting 'standard' learns devel, which then chooses none; set 'all'",
         ),
-        ({'of_set': {'drugs': {'epochs': 0}}}, r'of_set\.drugs\.epochs: must be at least 1'),
+        ({'of_set': {'drugs': {'epochs': -1}}}, r'of_set\.drugs\.epochs: must be at least 0'),
     ],
 )
 def test_keys_of_sets_are_checked_like_all_others(changes, message):
@@ -226,7 +227,7 @@ def test_the_command_line_gives_a_set_and_a_setting_any_key():
     ):
         config.override(given, f'finetune.{key}', value)
     found = Experiment.from_config(given, paths=False).finetune
-    assert (found.on('gad').seeds, found.on('gad').epochs, found.on('hoc').epochs) == ((3, 4), 2, 10)
+    assert (found.on('gad').seeds, found.on('gad').epochs, found.on('hoc').epochs) == ((3, 4), 2, 0)
     assert found.on('gad').named('slow_0.1').learning_rate == 0.1
     for key in ('of_set.gad.nothing', 'of_set.gad.folder', 'of_set.seeds', 'setting.x.seeds'):
         with pytest.raises(ConfigError, match=f'config.finetune.{key}: '):
@@ -324,7 +325,7 @@ def test_test_never_chooses_and_learned_devel_neither(tmp_path):
     def cell(setting, devel, test, **more):
         place = {'model': 'a', 'dataset': 'topic', 'task': 'classes', 'setting': setting, 'seed': 0}
         of = {split: {'default': {'accuracy': x}} for split, x in (('devel', devel), ('test', test))}
-        return {**place, **of, 'best_epoch': 7, 'history': [], **more}
+        return FineTuning(**place, **of, best_epoch=7, **more)
 
     rows = [cell('x', 0.7, 0.9), cell('y', 0.8, 0.4), cell('both', 1.0, 0.95, learned_devel=True)]
     m = Measures(Run(tmp_path, Experiment(), quiet=True), finetuned=rows)

@@ -193,7 +193,7 @@ def make_run(folder, source, kind='train', **changes):
     count = write_documents(
         folder / 'run' / 'corpus', 'train', [Document(f'd{n}', TEXTS[n % 3]) for n in range(9)], 2
     )
-    counts = {'train': count, 'words': {'train': 100}}
+    counts = {'read': count, 'left_out': {}, 'train': count, 'heldout': 0, 'words': {'train': 100}}
     write_json(folder / 'run' / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
     c = config.defaults()
     c.source.path, c.rows.max_document_pieces, c.runtime.workers = str(source), 32, 1

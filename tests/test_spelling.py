@@ -91,10 +91,10 @@ def test_weights_make_one_spread_of_likeness_like_another():
     assert shares == pytest.approx([0, 0.25, 0.25, 0.25, 0.25])  # none of them is in the lowest fifth
     measured = {name: np.array([1.0, 2, 3, 4]) for name in recovery.MEASURES}
     summary = recovery.summary(measured, {}, 0, np.array([0.1, 0.1, 0.2, 0.6]))
-    assert (summary['rank'][0], summary['rank_weighted'][0]) == (2.5, 4)
+    assert (summary.rank[0], summary.rank_weighted[0]) == (2.5, 4)
     equal = recovery.summary(measured, {}, 0, np.full(4, 0.25))
-    assert equal['rank_weighted'][0] == 2  # half of the weight is reached here
-    assert 'rank_weighted' not in recovery.summary(measured, {}, 0)
+    assert equal.rank_weighted[0] == 2  # half of the weight is reached here
+    assert recovery.summary(measured, {}, 0).rank_weighted is None
 
 
 LETTERS_TOO = list(dict.fromkeys([*SPELLING, *WORDS[4:9], 'lymph', '##oma', 'kin', '##ase']))
@@ -130,7 +130,7 @@ def test_the_spelled_map_is_a_ridge_regression_of_states_beside_predicted_rows(m
     scales = [np.sqrt(block.var(axis=0).mean()) for block in blocks]
     known = np.hstack([block / scale for block, scale in zip(blocks, scales, strict=True)])
     eigenvalues = np.linalg.eigvalsh(np.cov(known.T, bias=True) * len(known))
-    other = Ridge(one.map['ridge'] * eigenvalues.mean()).fit(known, rows_MxD)
+    other = Ridge(one.map.ridge * eigenvalues.mean()).fit(known, rows_MxD)
     inputs = material.inputs(settings, 0)
     new = np.hstack([inputs.sums / inputs.contexts[:, None] / scales[0], material.spelled.rows / scales[1]])
     np.testing.assert_allclose(one.rows, other.predict(new), rtol=1e-6)

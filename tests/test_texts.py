@@ -21,6 +21,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune import config as finetune_config
 from bioptimus_jax.finetune.batches import drawn
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import load_head
@@ -31,6 +32,7 @@ from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.resampling import bootstrap
@@ -38,7 +40,7 @@ from bioptimus_jax.sets import labelled, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.texts import Text, Texts
-from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
+from bioptimus_jax.storage.files import read_json, read_jsonl, read_sealed, write_jsonl
 from bioptimus_jax.vocab.agreement import load_for_words
 
 AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')
@@ -63,13 +65,13 @@ def test_public_sets_have_the_published_counts_and_majorities(name, data):
     task = task_for(chosen)
     dataset = task.read(chosen)
     assert tuple(len(getattr(dataset, split)) for split in ('train', 'devel', 'test')) == task.known.examples
-    lines = task.look(dataset, {}, 128)[2]
+    lines = task.look(dataset, {}, 128).lines
     assert ', as published' in lines[0]
     assert [line for line in lines if 'answers' in line] == UNCLEAR.get(name, [])
     given = collections.Counter(answer for text in dataset.test for answer in text.answers)
     assert {label: given[label] for label in POSITIVES.get(name, {})} == POSITIVES.get(name, {})
     if name in MAJORITIES:
-        assert task.detail(dataset, [])['majority'] == pytest.approx(MAJORITIES[name], abs=5e-4)
+        assert task.detail(dataset, []).majority == pytest.approx(MAJORITIES[name], abs=5e-4)
 
 
 def drawn_answers(seed, several, count=60):
@@ -163,7 +165,7 @@ def test_correlations_of_numbers_that_lie_close_together_or_far_apart(x, y):
     ],
 )
 def test_what_one_answer_for_everything_gets_on_devel(name, devel, best):
-    task = task_of({'dataset': name, 'task': 'similarity' if name == 'biosses' else 'classes'})
+    task = finetune_config.TASKS.load('similarity' if name == 'biosses' else 'classes').of(name)
     hallmarks = dict(zip('ab', texts.HALLMARKS[:2], strict=True))
     examples = [
         Text(('x',), (hallmarks.get(answer, answer) if name == 'hoc' else answer,)) for answer in devel
@@ -382,7 +384,7 @@ def test_names_of_examples_and_headers_are_no_texts(tmp_path, lines, message):
 def test_it_is_said_how_columns_are_read(tmp_path):
     def said(name, lines, task='classes'):
         chosen = set_at(written(tmp_path / name, lines), task)
-        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2])
+        return ' | '.join(task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines)
 
     assert 'plain: column 1 is read as the text, column 2 as its label' in said('plain', FOUR)
     pair = [f'A {x}.\t{line}' for x, line in zip('abcd', FOUR, strict=True)]
@@ -395,7 +397,7 @@ def test_it_is_said_how_columns_are_read(tmp_path):
     assert 'header' not in said('rare', rare)
     (tmp_path / 'rare' / 'train.tsv').write_text('\n'.join([*rare, *FOUR]) + '\n')
     chosen = set_at(tmp_path / 'rare', 'classes')
-    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128)[2]
+    lines = task_for(chosen).look(task_for(chosen).read(chosen), {}, 128).lines
     assert (
         "rare: no other line of train than the first has the label 'maybe': a header is to be removed"
         in lines
@@ -826,10 +828,10 @@ def check_kept_models(folder):
         assert card.data.pipeline_tag == 'text-classification'
         assert card.data.datasets == [dataset]
         assert len(card.data.widget) == len(card.data.eval_results) == 1
-        record = read_json(cell / 'scores.json')
+        record = FineTuning.read(read_sealed(cell / 'scores.json'), 'scores.json')
         metric = task_of(record).metric
-        score = f'| {metric.title} | {100 * record["devel"][DEFAULT][metric.name]:.2f} | '
-        assert f'{score}{100 * record["test"][DEFAULT][metric.name]:.2f} |' in card.text
+        score = f'| {metric.title} | {100 * record.devel[DEFAULT][metric.name]:.2f} | '
+        assert f'{score}{100 * record.test[DEFAULT][metric.name]:.2f} |' in card.text
 
 
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, capsys):
@@ -857,7 +859,8 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     execute(run, STAGES['corpus'])
     execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
-    by_place = {(r['model'], r['dataset'], r['seed']): r for r in read_jsonl(folder / 'results.jsonl')}
+    results = FineTuning.read_lines(folder / 'results.jsonl')
+    by_place = {(r.model, r.dataset, r.seed): r for r in results}
     assert len(by_place) == 16
     for (model, dataset, seed), record in by_place.items():
         task = task_of(record)
@@ -875,19 +878,19 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
                 zero_division=0,
             ),
         }[dataset](gold, predicted)
-        assert record['test'][DEFAULT][task.metric.name] == pytest.approx(theirs)
+        assert record.test[DEFAULT][task.metric.name] == pytest.approx(theirs)
         if (model, seed) == ('bert', 0):  # as the verb scores the same file
             own = folder / model / dataset / 'standard' / f'seed-{seed}' / 'predictions.jsonl'
             scored = score_file(sets / dataset, own, 'classes', {})
-            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record['test']
+            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record.test
             assert not scored.notes
     best = {
-        d: max(r['test'][DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
+        d: max(r.test[DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
         for d in ('own', 'bioasq', 'hoc', 'biosses')
     }
     assert min(best.values()) > 0.8, best
-    assert by_place['bert', 'own', 0]['majority'] < 0.7
-    assert 0.3 < by_place['bert', 'own', 0]['devel_alike'] < 0.7
+    assert by_place['bert', 'own', 0].majority < 0.7
+    assert 0.3 < by_place['bert', 'own', 0].devel_alike < 0.7
     made = read_json(folder / 'statistics.json')
     assert {r['ensemble']['seeds'] for r in made} == {2}
     kinds = {r['dataset']: (r['unit'], r['units']) for r in made}
@@ -954,16 +957,9 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     assert f'| {100 * theirs:.2f} [' in shown
     assert '], 2 seeds' in shown
 
-    # A cell that was scored before there was Spearman's rho goes on without it.
-    file = folder / 'bert' / 'biosses' / 'standard' / 'seed-0' / 'scores.json'
-    older = read_sealed(file)
-    assert older['test'].pop('spearman').keys() == older['devel'].pop('spearman').keys() == {'rho'}
-    write_sealed(file, older)
+    # Cells that are finished are read as they were written, with every measure of their set.
+    results = (folder / 'results.jsonl').read_bytes()
     assert stage.build(run, folder)['kept'] == 16
-    measured = {
-        r['model']: r['test'] for r in read_json(folder / 'statistics.json') if r['dataset'] == 'biosses'
-    }
-    assert {model: 'spearman' in test for model, test in measured.items()} == {'bert': False, 'roberta': True}
-    assert measured['bert']['default']['median'] == pytest.approx(
-        measured['bert']['default']['mean']
-    )  # of two
+    assert (folder / 'results.jsonl').read_bytes() == results
+    assert of_one['test'].keys() == {DEFAULT, 'spearman'}
+    assert of_one['test'][DEFAULT]['median'] == pytest.approx(of_one['test'][DEFAULT]['mean'])  # of two

@@ -363,7 +363,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         workdir / 'corpus', 'train', [Document(f'd{i}', t) for i, t in enumerate(TEXTS)], 2
     )
     words = sum(len(text.split()) for text in TEXTS)
-    counts = {'train': count, 'words': {'train': words}}
+    counts = {'read': count, 'left_out': {}, 'train': count, 'heldout': 0, 'words': {'train': words}}
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
     source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
     wordpiece.make(source, True).save(tmp_path / 'source', 512)
@@ -517,12 +517,8 @@ def write_general(folder: Path) -> Path:
 
 
 def sampled(folder: Path, documents: list[Document], shards: int, workers: int, **settings: Any) -> Counter:
-    count = write_documents(folder / 'corpus', 'train', documents, shards)
+    write_documents(folder / 'corpus', 'train', documents, shards)
     words = sum(len(d.text.split()) for d in documents)
-    write_json(
-        folder / 'corpus' / 'manifest.json',
-        {'counts': {'train': count, 'words': {'train': words}}, 'content': ''},
-    )
     experiment = Experiment(vocab=dataclasses.replace(SMALL, **settings), runtime=Runtime(workers=workers))
     source = build.open_documents(folder / 'corpus', 'train')
     share = counting.share_counted(experiment.vocab.sample_words, words)

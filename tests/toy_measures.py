@@ -12,6 +12,8 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.pretrain.config import PAPER_PHASES
+from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
@@ -34,7 +36,7 @@ def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
     """A record of results.jsonl; test is a point worse than devel."""
     modes = {'default': 0.0, 'strict': -0.02, 'relaxed': 0.04}
     by_type = {kind: scores(f1 - 0.01 + 0.1 * at, 60 - 20 * at) for at, kind in enumerate(types)}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
         'setting': setting,
@@ -50,6 +52,7 @@ def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
         'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': f1 - 0.1 * (3 - e)} for e in (1, 2, 3)],
         'best_epoch': 3,
     }
+    return FineTuning.read(record, 'scores')
 
 
 def statistics_of(model, dataset, setting, failures=()):
@@ -58,6 +61,7 @@ def statistics_of(model, dataset, setting, failures=()):
         'model': model,
         'dataset': dataset,
         'setting': setting,
+        'devel': {'default': test},
         'test': {'default': test},
         'interval': [0.601, 0.7234],
         'unit': 'documents',
@@ -98,9 +102,14 @@ def lint_record(name, **changes):
         'sentences': 1000,
         'words': 20_000,
         'mentions': 5000,
-        'repairs': {},
-        'mentions_in_file': 5000,
+        'mentions_not_strict': 0,
+        'mentions_by_type': {'X': 5000},
         'sentences_without_mention': 100,
+        'longest_sentence_words': 90,
+        'long_sentences': 0,
+        'mentions_in_file': 5000,
+        'mentions_left_out': 0,
+        'repairs': {},
     }
     pieces = {
         'words_without_piece': 2,
@@ -116,7 +125,11 @@ def lint_record(name, **changes):
         'blurb': '',
         'form': 'columns',
         'scheme': 'IOB2',
+        'columns': '',
         'types': ['X'],
+        'merged_types': [],
+        'cut': 'prose',
+        'cut_otherwise': 0,
         'unseen_labels': {},
         'splits': {s: dict(split) for s in ('train', 'devel', 'test')},
         'repeated': {
@@ -153,6 +166,7 @@ def write_scores(folder, models, datasets, own=()):
             'dataset': dataset,
             'setting': 'standard',
             'slices': SLICES | (OWN if model in own else {}),
+            'overlap': {},
         }
         for model, dataset in pairs
     ]
@@ -257,7 +271,7 @@ def finish(run):
         for dataset in ('ncbi-disease', 'drugs')
         for seed in (0, 1, 2)
     ]
-    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', plain(cells))
     write_scores(run.workdir / 'finetune', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
     cloze = [
         {
@@ -283,8 +297,11 @@ def finish(run):
             'norm_mean': 1.4,
             'norm_sd': 0.2,
             'cosine': 0.31,
+            'cosine_error': 0.01,
             'cosine_centred': 0.01,
+            'cosine_centred_error': 0.01,
             'top_component_share': 0.12,
+            'norm_quantiles': {},
         }
     }
     write_vocabulary(run)
@@ -342,7 +359,7 @@ def measured_words(shift):
     """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
     high = np.arange(40) % 2 == 1
     cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
-    vectors = {kind: of_words(cloud, high, seed=0) for kind in VECTOR_KINDS}
+    vectors = {kind: plain(of_words(cloud, high, seed=0)) for kind in VECTOR_KINDS}
     classes = {
         'low': {'median_count': 12.0, 'new': 0.9},
         'high': {'median_count': 3456.0, 'new': 0.25},
@@ -414,9 +431,10 @@ def ner_cell(model, dataset, seed, number):
 
     base = 0.6 + number / 20 + seed / 100
     modes = {'default': scores(base), 'strict': scores(base - 0.02), 'relaxed': scores(base + 0.04)}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
+        'setting': 'standard',
         'seed': seed,
         'devel': modes,
         'test': modes,
@@ -428,6 +446,7 @@ def ner_cell(model, dataset, seed, number):
         'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': base * e / 3} for e in (1, 2, 3)],
         'best_epoch': 3,
     }
+    return FineTuning.read(record, 'scores')
 
 
 SENTENCES = 200
@@ -470,7 +489,7 @@ def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
     test = score(gold, tagged)
     other = {'default': {'f1': devel if devel is not None else test['default']['f1']}}
     sizes = {'train': 50, 'devel': 20, 'test': SENTENCES}
-    return {
+    record = {
         'model': model,
         'dataset': dataset,
         'setting': setting,
@@ -480,6 +499,7 @@ def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
         'gold_in_file': SENTENCES,
         'sentences': sizes,
     }
+    return FineTuning.read(record, 'scores')
 
 
 def f1(right):
@@ -542,7 +562,7 @@ def make(
                 fine_tuned(folder, name, d, 'standard', tuning, *found_by(n, number))
                 for d, n in scores.items()
             ]
-    write_jsonl(folder / 'finetune' / 'results.jsonl', records)
+    write_jsonl(folder / 'finetune' / 'results.jsonl', plain(records))
     return folder
 
 
@@ -552,9 +572,13 @@ def found_by(given, number):
     return [mentions[number] if isinstance(mentions, tuple) else mentions, *devel]
 
 
+def alike(value):
+    """Every measure of words, each of this value."""
+    return dict.fromkeys(WORD_MEASURES, dict.fromkeys(('value', 'low', 'high'), value))
+
+
 def write_geometry(folder, cosine, model='p1'):
-    values = {x: {'value': cosine} for x in WORD_MEASURES}
-    record = {'digest': 'same', **{kind: values for kind in VECTOR_KINDS}}
+    record = {'digest': 'same', **{kind: alike(cosine) for kind in VECTOR_KINDS}}
     write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
     write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
@@ -604,8 +628,8 @@ def measured(folder, nats, mask='m', steps=ENDS):
 def geometry_of(folder, cosine, digest='d'):
     """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
     m = measured(folder, (3, 2, 1))
-    last = {kind: {x: {'value': cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
-    before = {kind: {x: {'value': 2 * cosine} for x in WORD_MEASURES} for kind in VECTOR_KINDS}
+    last = {kind: alike(cosine) for kind in VECTOR_KINDS}
+    before = {kind: alike(2 * cosine) for kind in VECTOR_KINDS}
     shapes = {'100': before, '300': last}
     records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
     write_json(folder / 'analyze' / 'geometry.json', records)

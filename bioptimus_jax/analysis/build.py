@@ -26,7 +26,8 @@ from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
-from bioptimus_jax.records.analysis import HiddenWords, Shape
+from bioptimus_jax.records.analysis import DrawnWords, HiddenWords, Shape
+from bioptimus_jax.records.counts import ExportCounts
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.surgery import COPIED, TokenRow
@@ -61,7 +62,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     """
     e = run.config
     export = run.manifest('export') or Manifest()
-    exported_phases = export.counts.get('phases', ())
+    counts = ExportCounts.of(export)
+    exported_phases = counts.phases if counts else ()
     run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
@@ -132,9 +134,9 @@ def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
 
 def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.WordPairs) -> None:
     write_json(folder / 'cloze.json', [r['cloze'] for r in records])
-    shapes = [Shape(r['model'], r['geometry'], r['words']) for r in records]
-    write_json(folder / 'geometry.json', plain(shapes))
-    write_json(folder / 'points.json', word_geometry.points(records, measured))
+    write_json(folder / 'geometry.json', [r['geometry'] for r in records])
+    drawn = DrawnWords.read_all([r['points'] for r in records if r['points']], PARTS)
+    write_json(folder / 'points.json', word_geometry.points(drawn, measured).json())
 
 
 def external_inputs(experiment: HasAnalysis) -> list[Path]:
@@ -182,8 +184,11 @@ def _analyse(
     table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
     of_source = frozenset() if candidate.name == SOURCE else new.new
     shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
-    of_words = word_geometry.measure(measured, candidate.speller, architecture, params, of_source, e, on_rows)
-    return {**record, 'geometry': shape, **of_words}
+    of_words, drawn = word_geometry.measure(
+        candidate.name, measured, candidate.speller, architecture, params, of_source, e, on_rows
+    )
+    whole = Shape(candidate.name, shape, of_words).json()
+    return {**record, 'geometry': whole, 'points': drawn and drawn.json()}
 
 
 def _snapshots(

@@ -4,11 +4,11 @@
 words, a vector each, with intervals. N rows or words, D hidden size, K neighbours, G groups of the jackknife.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from bioptimus_jax.records.analysis import ShapeOfRows, WordMeasure, WordMeasures
 from bioptimus_jax.scoring import student
 from bioptimus_jax.surgery.rows import unit
 from bioptimus_jax.tokenizer.subwords import Subwords
@@ -19,7 +19,7 @@ PERPLEXITY = 30
 LEAST_PER_CLASS = 5
 
 
-def measure(rows_NxD: np.ndarray, *, pairs: int, seed: int) -> dict[str, Any]:
+def measure(rows_NxD: np.ndarray, *, pairs: int, seed: int) -> ShapeOfRows:
     """Mean cosine of random pairs (raw and centred, with standard errors), top component, norms.
 
     The top principal component's share is that of the variance around the mean. Cosine 0 and share 1/D are
@@ -34,17 +34,17 @@ def measure(rows_NxD: np.ndarray, *, pairs: int, seed: int) -> dict[str, Any]:
     centred, centred_error = mean_cosine(centred_NxD, pairs, seed)
     spectrum_D = _spectrum(centred_NxD)
     quantiles = np.quantile(norms_N, (0.05, 0.25, 0.5, 0.75, 0.95))
-    return {
-        'count': len(rows_NxD),
-        'cosine': cosine,
-        'cosine_error': cosine_error,
-        'cosine_centred': centred,
-        'cosine_centred_error': centred_error,
-        'top_component_share': _top_share(spectrum_D),
-        'norm_mean': float(norms_N.mean()),
-        'norm_sd': float(norms_N.std(ddof=1)),
-        'norm_quantiles': dict(zip(('5', '25', '50', '75', '95'), map(float, quantiles), strict=True)),
-    }
+    return ShapeOfRows(
+        count=len(rows_NxD),
+        cosine=cosine,
+        cosine_error=cosine_error,
+        cosine_centred=centred,
+        cosine_centred_error=centred_error,
+        top_component_share=_top_share(spectrum_D),
+        norm_mean=float(norms_N.mean()),
+        norm_sd=float(norms_N.std(ddof=1)),
+        norm_quantiles=dict(zip(('5', '25', '50', '75', '95'), map(float, quantiles), strict=True)),
+    )
 
 
 def mean_cosine(rows_NxD: np.ndarray, pairs: int, seed: int) -> tuple[float, float]:
@@ -59,7 +59,7 @@ def mean_cosine(rows_NxD: np.ndarray, pairs: int, seed: int) -> tuple[float, flo
 
 def by_kind(
     table_VxD: np.ndarray, subwords: Subwords, new: frozenset[str], *, pairs: int, seed: int
-) -> dict[str, Any]:
+) -> dict[str, ShapeOfRows]:
     """`measure` of all rows, of those shared with the source and of new ones; two rows or more each."""
     real, tokens = subwords.drawn_N.tolist(), subwords.tokens
     groups = {
@@ -74,7 +74,7 @@ def by_kind(
     }
 
 
-def of_words(words_NxD: np.ndarray, high_N: np.ndarray, *, seed: int) -> dict[str, dict[str, Any]]:
+def of_words(words_NxD: np.ndarray, high_N: np.ndarray, *, seed: int) -> dict[str, WordMeasure]:
     """Every measure of `word_measures` with a 95 % interval over words, and the G replicates behind it.
 
     The interval is a delete-a-group jackknife (Shao and Tu 1995): a seeded twentieth of either class is left out at a
@@ -92,29 +92,25 @@ def of_words(words_NxD: np.ndarray, high_N: np.ndarray, *, seed: int) -> dict[st
     return {name: interval(value, [part[name] for part in parts]) for name, value in whole.items()}
 
 
-def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def change(before: WordMeasures, after: WordMeasures) -> dict[str, WordMeasure]:
     """`after` - `before`, `of_words` of two models over the same words, with intervals of the differences."""
     return {
         name: interval(
-            after[name]['value'] - before[name]['value'],
-            np.subtract(after[name]['replicates'], before[name]['replicates']).tolist(),
+            after[name].value - before[name].value,
+            np.subtract(after[name].replicates or (), before[name].replicates or ()).tolist(),
         )
         for name in after
     }
 
 
-def interval(value: float, replicates_G: Sequence[float]) -> dict[str, Any]:
+def interval(value: float, replicates_G: Sequence[float]) -> WordMeasure:
     """`value` with its 95 % jackknife interval by Student's t, from replicates that lack one group each."""
     groups = len(replicates_G)
     # The variance is (G - 1) / G of the sum of squares; `np.var` divides by G already.
     error = np.sqrt((groups - 1) * np.var(replicates_G))
     reach = student.half_interval(float(error), groups - 1)
-    return {
-        'value': value,
-        'low': value - reach,
-        'high': value + reach,
-        'replicates': [float(r) for r in replicates_G],
-    }
+    replicates = tuple(float(r) for r in replicates_G)
+    return WordMeasure(value=value, low=value - reach, high=value + reach, replicates=replicates)
 
 
 def word_measures(words_NxD: np.ndarray, high_N: np.ndarray) -> dict[str, float]:

@@ -11,6 +11,7 @@ from bioptimus_jax.analysis.config import Analysis, HasAnalysis
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.records.analysis import DrawnWords, Points, ShapeOfWords, WordClass
 from bioptimus_jax.vocab import frequency
 
 VECTOR_KINDS = ('embeddings', 'contextual')
@@ -43,6 +44,7 @@ def choose(
 
 
 def measure(
+    name: str,
     chosen: contexts.WordPairs,
     speller: cloze.Speller,
     architecture: Architecture,
@@ -50,12 +52,12 @@ def measure(
     new: frozenset[str],
     e: HasAnalysis,
     on_rows: Callable[[int], None] = lambda rows: None,
-) -> dict[str, Any]:
-    """`words`, the measures of one model with their intervals, and `points`, some of the words in the plane."""
+) -> tuple[ShapeOfWords, DrawnWords | None]:
+    """The measures of one model with their intervals, and some of the words in the plane, where they are drawn."""
     high_N = np.array(chosen.high, bool)
     if len(high_N) < 2 * geometry.LEAST_PER_CLASS:
         on_rows(len(chosen.passages))
-        return {'words': {'skipped': _reason(chosen, e.analysis)}, 'points': {}}
+        return ShapeOfWords(skipped=_reason(chosen, e.analysis)), None
     table_VxD = np.asarray(flatten(params)[architecture.table])
     vectors = {
         'embeddings': contexts.embedding_vectors(chosen.texts, speller, table_VxD),
@@ -65,33 +67,34 @@ def measure(
     known = [len(speller(word)) == 1 for word in chosen.texts]
     first = [speller.subwords.tokens[speller(word)[0]] for word in chosen.texts]
     new_N = np.array([one and token in new for one, token in zip(known, first, strict=True)])
-    words = {
-        'digest': chosen.digest(),
-        'count': len(high_N),
-        'split': chosen.split,
-        'contexts': chosen.per_word,
-        'one_piece': float(np.mean(known)),
-        **{
-            name: {
-                'median_count': float(np.median(np.array(chosen.counts)[of_class])),
-                'new': float(np.mean(new_N[of_class])),
-            }
-            for name, of_class in (('low', ~high_N), ('high', high_N))
-        },
-        **{kind: geometry.of_words(vectors[kind], high_N, seed=seed) for kind in VECTOR_KINDS},
-    }
-    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed) for kind in VECTOR_KINDS if drawn > 3}
-    return {'words': words, 'points': {kind: p.round(2).tolist() for kind, p in points.items()}}
+
+    def of_class(of_class_N: np.ndarray) -> WordClass:
+        median = np.median(np.array(chosen.counts)[of_class_N])
+        return WordClass(float(median), float(np.mean(new_N[of_class_N])))
+
+    words = ShapeOfWords(
+        digest=chosen.digest(),
+        count=len(high_N),
+        split=chosen.split,
+        contexts=chosen.per_word,
+        one_piece=float(np.mean(known)),
+        low=of_class(~high_N),
+        high=of_class(high_N),
+        embeddings=geometry.of_words(vectors['embeddings'], high_N, seed=seed),
+        contextual=geometry.of_words(vectors['contextual'], high_N, seed=seed),
+    )
+    if drawn <= 3:
+        return words, None
+    points = {kind: geometry.project(vectors[kind][:drawn], seed=seed).round(2) for kind in VECTOR_KINDS}
+    placed = {kind: tuple(map(tuple, p.tolist())) for kind, p in points.items()}
+    return words, DrawnWords(model=name, **placed)
 
 
-def points(models: Sequence[dict[str, Any]], chosen: contexts.WordPairs) -> dict[str, Any]:
-    """points.json: the words drawn, whether they are frequent, and where t-SNE puts them in each model."""
-    drawn = max((len(p) for r in models for p in r['points'].values()), default=0)
-    return {
-        'words': [word.strip() for word in chosen.texts[:drawn]],
-        'high': list(chosen.high[:drawn]),
-        'models': [{'model': r['model'], **r['points']} for r in models if r['points']],
-    }
+def points(models: Sequence[DrawnWords], chosen: contexts.WordPairs) -> Points:
+    """The words drawn, whether they are frequent, and where t-SNE puts them in each model."""
+    drawn = max((len(r.of(kind)) for r in models for kind in VECTOR_KINDS), default=0)
+    words = tuple(word.strip() for word in chosen.texts[:drawn])
+    return Points(words, tuple(map(bool, chosen.high[:drawn])), tuple(models))
 
 
 def _reason(chosen: contexts.WordPairs, analysis: Analysis) -> str:

@@ -1,6 +1,7 @@
 """What a finished model says of texts, from Python."""
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,4 +47,6 @@ def predict(
         import torch
 
         loaded = load_for_answers(folder, kind, torch.get_num_threads())
+        if loaded.reads.remark:
+            warnings.warn(f'{folder}: on devel {loaded.reads.remark}; train it anew', stacklevel=2)
         return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest))]

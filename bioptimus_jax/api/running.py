@@ -193,7 +193,7 @@ def results(workdir: FilePath, what: str = 'scores') -> 'pyarrow.Table':
     from bioptimus_jax.report.resolved import read_runs
 
     found = {
-        'scores': lambda m: m.finetuned,
+        'scores': lambda m: plain(m.finetuned),
         'training': lambda m: [r.line('pretrain') for r in m.training] or plain(m.spent),
         'evaluations': lambda m: [e.line('pretrain') for e in m.evaluations],
         'phases': lambda m: [

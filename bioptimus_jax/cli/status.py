@@ -15,6 +15,7 @@ from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import read_phases
 from bioptimus_jax.progress.console import clock, in_units, numbered
+from bioptimus_jax.records.counts import ExportCounts
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Column, Table, missing
@@ -142,7 +143,8 @@ def _asked_for(run: Run, settings: Finetune, asked: Begun) -> int | None:
     """Models times the seeds of every setting of every set; None where the record does not tell."""
     sets = {name.removeprefix('set ').partition(':')[0] for name in asked.inputs if name.startswith('set ')}
     # Not by the folders: an objective may have models of its own beside those of the phases.
-    exported = (run.manifest('export') or Manifest()).counts.get('phases', ())
+    export = ExportCounts.of(run.manifest('export'))
+    exported = export.phases if export else ()
     models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
     of_sets = [settings_on(settings, name) for name in sets]
     seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)

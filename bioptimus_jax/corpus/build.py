@@ -32,6 +32,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
+from bioptimus_jax.records.counts import AuditCounts, CorpusCounts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -72,15 +73,18 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     verdicts = resolve(run.console, settings, parts, run.scratch('corpus'))
     _say_forms(run.console, parts, verdicts)
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
-    counts = _count(verdicts, len(parts), len(broken), len(in_part))
-    _require_documents(settings, counts)
+    found = _count(verdicts, len(parts), len(broken), len(in_part))
+    _require_documents(settings, found)
     written = {split: _write_split(run, folder, parts, verdicts, split) for split in CORPUS_SPLITS}
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
-    counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
-    counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
     not_read = sum((shard.not_read for shards in written.values() for shard in shards), Counter[str]())
-    counts['words_not_read'] = dict(sorted(not_read.items()))
-    counts['audit'] = _write_audit(folder, settings, parts, verdicts)
+    counts = dataclasses.replace(
+        found,
+        words={split: sum(shard.words for shard in shards) for split, shards in written.items()},
+        ids_made=sum(shard.ids_made for shards in written.values() for shard in shards),
+        words_not_read=dict(sorted(not_read.items())),
+        audit=_write_audit(folder, settings, parts, verdicts),
+    )
     bad = _rows(_left_out(parts, verdicts, 'bad_record'), ('id', 'note'))
     write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
     write_jsonl(
@@ -90,7 +94,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     content = [
         hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
     ]
-    return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
+    return {**counts.json(), 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
 
 
 def _absolute(settings: Corpus) -> Corpus:
@@ -238,26 +242,27 @@ def _rows(
             start = stop
 
 
-def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> dict[str, Any]:
+def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> CorpusCounts:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
     no_records = ('deletion', 'unread', 'form')
     kinds = np.bincount(verdicts.kind_N[verdicts.documents()], minlength=len(KIND_CODE)).tolist()
     left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', *no_records) and codes[code]}
-    return {
-        'files': parts + broken,
-        'broken_files': broken + in_part,
-        'read_in_part': in_part,
-        'read': len(verdicts.reason_N) - sum(codes[CODE[reason]] for reason in no_records),
-        'deletions': codes[CODE['deletion']],
-        'left_out': left_out,
-        'kinds': {kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
-        **{split: len(verdicts.split(split)) for split in CORPUS_SPLITS},
-    }
+    return CorpusCounts(
+        files=parts + broken,
+        broken_files=broken + in_part,
+        read_in_part=in_part,
+        documents_read=len(verdicts.reason_N) - sum(codes[CODE[reason]] for reason in no_records),
+        deletions=codes[CODE['deletion']],
+        left_out=left_out,
+        kinds={kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
+        train=len(verdicts.split('train')),
+        heldout=len(verdicts.split('heldout')),
+    )
 
 
 def _write_audit(
     folder: Path, settings: Corpus, parts: Sequence[SiftedFile], verdicts: Verdicts
-) -> dict[str, int]:
+) -> AuditCounts:
     """Write the benchmark sentences found, by document; returns how many were sought and found."""
     auditor, matches = Auditor(settings.audit), 0
 
@@ -270,33 +275,33 @@ def _write_audit(
             yield AuditedDocument(row['id'], part.source, found).json()
 
     write_jsonl(folder / AUDIT_FILE, entries())
-    return {'sentences': auditor.searched, 'too_short': auditor.too_short, 'matches': matches}
+    return AuditCounts(auditor.searched, auditor.too_short, matches)
 
 
-def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
-    if not counts['read']:
+def _require_documents(settings: Corpus, counts: CorpusCounts) -> None:
+    if not counts.documents_read:
         raise InputError(f'{", ".join(settings.inputs)}: hold no documents; correct --config.corpus.inputs')
-    if not counts['train']:
-        reasons = ', '.join(f'{n} {reason}' for reason, n in counts['left_out'].items()) or 'none left out'
+    if not counts.train:
+        reasons = ', '.join(f'{n} {reason}' for reason, n in counts.left_out.items()) or 'none left out'
         raise InputError(
-            f'{", ".join(settings.inputs)}: of {numbered(counts["read"], "document")} none is left for training '
-            f'({reasons}, {counts["heldout"]} held out); give more text, or change config.corpus.min_words or '
+            f'{", ".join(settings.inputs)}: of {numbered(counts.documents_read, "document")} none is left for training '
+            f'({reasons}, {counts.heldout} held out); give more text, or change config.corpus.min_words or '
             'heldout_fraction'
         )
 
 
-def _summary(counts: dict[str, Any]) -> str:
-    left_out = [f'{n:,} {reason}' for reason, n in counts['left_out'].items() if n]
-    if in_part := counts['read_in_part']:
-        left_out.append(f'what is damaged in {in_part:,} of {counts["files"]:,} files')
-    if whole := counts['broken_files'] - in_part:
-        left_out.append(f'{whole:,} of {counts["files"]:,} files')
-    kept = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in counts['kinds'].items())
+def _summary(counts: CorpusCounts) -> str:
+    left_out = [f'{n:,} {reason}' for reason, n in counts.left_out.items() if n]
+    if in_part := counts.read_in_part:
+        left_out.append(f'what is damaged in {in_part:,} of {counts.files:,} files')
+    if whole := counts.broken_files - in_part:
+        left_out.append(f'{whole:,} of {counts.files:,} files')
+    kept = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in counts.kinds.items())
     kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
-    not_read = ', '.join(f'{n:,} of {name}' for name, n in counts['words_not_read'].items())
+    not_read = ', '.join(f'{n:,} of {name}' for name, n in counts.words_not_read.items())
     kept += f'; words not read: {not_read}' if not_read else ''
     return (
-        f'{numbered(counts["read"], "document")} read, {counts["train"]:,} for training '
-        f'({numbered(counts["words"]["train"], "word")}), {counts["heldout"]:,} held out; left out: '
+        f'{numbered(counts.documents_read, "document")} read, {counts.train:,} for training '
+        f'({numbered(counts.words["train"], "word")}), {counts.heldout:,} held out; left out: '
         f'{", ".join(left_out) or "none"}{kept}'
     )

@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCounts
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
@@ -273,26 +274,27 @@ def _made(history: History | None, source: Mapping[str, Any], architecture: Arch
         return ['Not on record']
     config = history.config
     lines = [_of_source(source, history.surgery, architecture)]
-    if corpus := history.corpus.counts:
-        texts = corpus.get('words', {})
-        kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.get('kinds', {}).items())
-        left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
+    if corpus := CorpusCounts.of(history.corpus):
+        kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.kinds.items())
+        left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.left_out.items())
         lines.append(
-            f'Corpus: {numbered(corpus["train"], "document")} for training ({texts.get("train", 0):,} words), '
-            f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
+            f'Corpus: {numbered(corpus.train, "document")} for training ({corpus.words.get("train", 0):,} words), '
+            f'{corpus.heldout:,} held out; of {corpus.documents_read:,} read were left out: {left or "none"}'
             f'{"; the documents contain " + kinds if kinds else ""}'
         )
         lines.append(_audit(corpus))
-    if kept := history.vocab.counts:
-        shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
+    if vocab := VocabCounts.of(history.vocab):
+        shared = (
+            f', {vocab.kept:,} shared with the source, {vocab.new:,} new' if vocab.kept is not None else ''
+        )
         kind = type(TOKENIZERS.load(config.vocab.tokenizer)).__name__
         lines.append(f'Vocabulary: {config.vocab.kind}, {kind}, {architecture.vocab_size:,} tokens{shared}')
-    made = history.surgery.counts
-    if made.get('synthesised'):
+    made = SurgeryCounts.of(history.surgery)
+    if made and made.synthesised:
         lines.append(
-            f'New embedding rows: {made["strategy"]}, {numbered(made["copied"], "row")} copied, '
-            f'{made["synthesised"]:,} made{_of_rows(config.surgery)}; '
-            f'{sum(made.get("fallbacks", {}).values()):,} by a fallback'
+            f'New embedding rows: {made.strategy}, {numbered(made.copied, "row")} copied, '
+            f'{made.synthesised:,} made{_of_rows(config.surgery)}; '
+            f'{sum(made.fallbacks.values()):,} by a fallback'
         )
     lines.append(_training(config))
     return lines
@@ -332,14 +334,14 @@ def _of_source(source: Mapping[str, Any], surgery: Manifest, architecture: Archi
     return f'Source: {name}{checksum}'
 
 
-def _audit(corpus: Mapping[str, Any]) -> str:
-    found = corpus.get('audit')
-    if not found or not found.get('sentences'):
+def _audit(corpus: CorpusCounts) -> str:
+    found = corpus.audit
+    if not found or not found.sentences:
         return 'Benchmark texts: none were named, so none were looked for or left out'
     return (
-        f'Benchmark texts: {found["sentences"]:,} sentences were looked for by text, '
-        f'{corpus.get("left_out", {}).get("benchmark", 0):,} documents that hold one were left out of everything; '
-        f'{found.get("too_short", 0):,} sentences are too short to be found'
+        f'Benchmark texts: {found.sentences:,} sentences were looked for by text, '
+        f'{corpus.left_out.get("benchmark", 0):,} documents that hold one were left out of everything; '
+        f'{found.too_short:,} sentences are too short to be found'
     )
 
 

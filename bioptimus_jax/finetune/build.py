@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune import search
+from bioptimus_jax.finetune import recommended, search
 from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
-from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
+from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, finished_rung, place, run_cells
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, Finetune, HasFinetune, own_models
 from bioptimus_jax.finetune.crossed import cross
+from bioptimus_jax.finetune.ending import ending
 from bioptimus_jax.finetune.finished import RESULTS
 from bioptimus_jax.finetune.grams import in_corpus
 from bioptimus_jax.finetune.loading import check_positions
@@ -25,11 +26,10 @@ from bioptimus_jax.finetune.summary import (
     grouped,
     kept_cells,
     result_line,
-    state,
     statistics_of,
     token_statistics,
 )
-from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for, task_of
+from bioptimus_jax.finetune.task import task_for, task_of
 from bioptimus_jax.finetune.texts.measures import MEASURES
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
@@ -37,8 +37,11 @@ from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
-from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.progress.console import Console, numbered
+from bioptimus_jax.records.counts import VocabCounts
+from bioptimus_jax.records.finetune import FineTuning, Trained
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.statistics import ModelStatistics, SettingSearch, SlicedModel
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import claim_cells
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
@@ -49,16 +52,6 @@ from bioptimus_jax.storage.files import Checksums, digest, write_json, write_jso
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-FIRST = ('model', 'dataset', 'task', 'set', 'setting', 'seed', LEARNED_DEVEL, 'devel', ALIKE, 'test')
-LAST = (
-    'sentences',
-    'seconds',
-    'history',
-    'train_sentences_per_second',
-    'predict_sentences_per_second',
-    'best_epoch',
-)
-"""Keys of a record in results.jsonl, before and behind those that its task reports."""
 Sets = Mapping[NamedSet, Any]
 
 
@@ -101,9 +94,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
-    for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
-        # Raises for too few examples.
-        as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings)
+    cells = _completed(run.console, cells, datasets)
     run.console.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in models.items()}
     run.console.check_stop()
@@ -112,28 +103,38 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
         run.console.say(line)
     for one, dataset in datasets.items():
         task_for(one).check(one, dataset)
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, FineTuning] = {}
     cells, done, searched = _search(run, cells, datasets, records)
     _keep_models(run, cells, datasets, records)
     # The old file goes first: it must not outlive models that it does not describe if the stage is stopped here.
     crossed = folder / 'crossed.json'
     crossed.unlink(missing_ok=True)
     if settings.crossed:
-        write_json(crossed, cross(run.console, kept_cells(cells, records, settings.keep), datasets))
+        write_json(crossed, plain(cross(run.console, kept_cells(cells, records, settings.keep), datasets)))
     ordered = [records[cell.name] for cell in cells]
     if searched:
-        write_json(folder / search.FILE, searched)
+        write_json(folder / search.FILE, searched.json())
     else:
         (folder / search.FILE).unlink(missing_ok=True)
-    write_jsonl(folder / RESULTS, map(_result, ordered))
-    failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
+    results = [record.result(task_of(record).reported).json() for record in ordered]
+    write_jsonl(folder / RESULTS, results)
+    groups = grouped(cells, records)
+    made = _summarise(run, folder, groups, datasets, tokenizers)
+    for line in ending(groups, made):
+        run.console.say(line)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
     content = digest(
-        [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
+        [[r[key] for key in ('model', 'dataset', 'setting', 'seed', 'devel', 'test')] for r in results]
     )
-    sums = {key: sum(r.get(key, 0) for r in ordered) for key in summed}
-    return {'cells': len(cells), 'kept': done, 'failed': failed, **sums, 'content': content}
+    sums = {key: sum(r.get(key, 0) for r in results) for key in summed}
+    return {
+        'cells': len(cells),
+        'kept': done,
+        'failed': sum(len(one.failures) for one in made),
+        **sums,
+        'content': content,
+    }
 
 
 def check(run: Run[HasFinetune]) -> None:
@@ -171,22 +172,17 @@ def check(run: Run[HasFinetune]) -> None:
         task_for(chosen).read(chosen)  # takes seconds: pre-training takes days
 
 
-def _result(record: dict[str, Any]) -> dict[str, Any]:
-    """What results.jsonl holds of a cell."""
-    return {key: record[key] for key in (*FIRST, *task_of(record).reported, *LAST) if key in record}
-
-
 def _search(
-    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
-) -> tuple[list[Cell], int, dict[str, Any]]:
+    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, FineTuning]
+) -> tuple[list[Cell], int, SettingSearch | None]:
     """Train what the search leaves of the cells, to the end; adds to the records.
 
     Gives these cells, how many of them were finished before, and what search.json holds.
     """
     settings, done = run.config.finetune, 0
 
-    def rung(part: Sequence[Cell]) -> dict[str, Any]:
-        found = {cell.name: record for cell in part if (record := finished_cell(cell))}
+    def rung(part: Sequence[Cell]) -> dict[str, Trained]:
+        found: dict[str, Trained] = {cell.name: stopped for cell in part if (stopped := finished_rung(cell))}
         waiting = [cell for cell in part if cell.name not in found]
         progress = run.console.progress('finetune: rung', len(part), 'cells')
         progress.start_at(len(found))
@@ -208,9 +204,9 @@ def _search(
 
     first = search.halved(cells, settings.halving, settings.tuned_on, rung)
     for r in first.stopped:
-        models, devel = ', '.join(r['models']), f'{100 * r["devel"]:.2f}'
+        models, devel = ', '.join(r.models), f'{100 * r.devel:.2f}'
         run.console.say(
-            f'finetune: {models} on {r["dataset"]}: {r["setting"]} stops after {r["after"]} epochs, devel {devel}'
+            f'finetune: {models} on {r.dataset}: {r.setting} stops after {r.after} epochs, devel {devel}'
         )
     finish(first.cells)
     left = first.cells
@@ -221,15 +217,24 @@ def _search(
     names = {cell.name for cell in left}
     trained = [cell for cell in cells if cell.name in names]
     if not (settings.halving or settings.tuned_on):
-        return trained, done, {}
-    searched = {'halving': settings.halving, 'tuned_on': settings.tuned_on, 'stopped': first.stopped}
+        return trained, done, None
     spent = first.epochs + sum(cell.settings.epochs for cell in trained)
     every = sum(cell.settings.epochs for cell in cells)
-    return trained, done, {**searched, 'epochs': spent, 'epochs_of_all': every}
+    return (
+        trained,
+        done,
+        SettingSearch(
+            halving=settings.halving,
+            tuned_on=settings.tuned_on,
+            stopped=tuple(first.stopped),
+            epochs=spent,
+            epochs_of_all=every,
+        ),
+    )
 
 
 def _keep_models(
-    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, FineTuning]
 ) -> None:
     """Leave the models that config.finetune.keep asks for, and only these; adds to the records."""
     keep = run.config.finetune.keep
@@ -250,7 +255,7 @@ def _train(
     cells: Sequence[Cell],
     waiting: Sequence[Cell],
     datasets: Sets,
-    records: dict[str, Any],
+    records: dict[str, FineTuning],
 ) -> None:
     """Fine-tune the cells that are waiting; adds to the records of all and keeps the models that are asked for."""
     progress = run.console.progress('finetune', len(cells), 'cells')
@@ -258,16 +263,15 @@ def _train(
     for cell, record in run_cells(
         run.config.runtime, waiting, datasets, run.console.say, run.console.check_stop
     ):
+        assert isinstance(record, FineTuning)  # it has no rung
         records[cell.name] = record
-        for epoch in record['history']:
+        for epoch in record.history:
             numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
-            run.metrics.write('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
+            run.metrics.write('finetune', int(epoch['epoch']), kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
         run.console.say(f'finetune: {result_line(cell.name, record)}')
         progress.update(1)
         run.saved()
-        if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
-            run.console.say(state(cells, records))
 
 
 def _summarise(
@@ -276,11 +280,12 @@ def _summarise(
     groups: Sequence[Group],
     datasets: Sets,
     tokenizers: Mapping[str, Any],
-) -> int:
-    """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
+) -> list[ModelStatistics]:
+    """Write statistics.json and slices.json; gives the former, and says which cells failed."""
     own, known = own_models(run.config), TokenStatistics()
     if own:
-        words = (run.manifest('vocab') or Manifest()).counts['words_counted']
+        vocab = VocabCounts.of(run.manifest('vocab'))
+        words = vocab.words_counted if vocab else 0
         known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     in_pretraining = _in_corpus(run, folder, datasets)
@@ -290,20 +295,20 @@ def _summarise(
         cell = group[0][0]
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
-        made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
+        made.append(statistics_of(group, predictions, datasets[cell.dataset]))
         of_model = tokenizers[cell.model], known if cell.model in own else TokenStatistics()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
         repeated = overlap(task, predictions, shared[cell.dataset])
-        sliced.append({**place(cell), 'slices': found, 'overlap': repeated})
-        for seed, reason in made[-1]['failures'].items():
+        sliced.append(SlicedModel(**vars(place(cell)), slices=found, overlap=repeated))
+        for seed, reason in made[-1].failures.items():
             run.console.say(
                 f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'
             )
         progress.update(1)
         run.console.check_stop()
-    write_json(folder / 'statistics.json', made)
-    write_json(folder / 'slices.json', sliced)
-    return sum(len(record['failures']) for record in made)
+    write_json(folder / 'statistics.json', plain(made))
+    write_json(folder / 'slices.json', plain(sliced))
+    return made
 
 
 def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
@@ -351,6 +356,26 @@ def _cells(
     return cells
 
 
+def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[Cell]:
+    """The cells with numbers for the keys that follow model and set. Raises ConfigError for too few examples."""
+    learned = {
+        place: len(as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings).train)
+        for place, cell in {(cell.dataset, cell.setting): cell for cell in cells}.items()
+    }
+    widths = {cell.model_folder: recommended.width_of(cell.model_folder) for cell in cells}
+    found, said = [], dict[str, None]()
+    for cell in cells:
+        if recommended.open_keys(cell.settings):
+            size = widths[cell.model_folder], learned[cell.dataset, cell.setting]
+            where = cell.name.rpartition('/')[0]
+            said[f'finetune: {where}: {recommended.words(cell.settings, *size)}'] = None
+            cell = dataclasses.replace(cell, settings=recommended.completed(cell.settings, *size))
+        found.append(cell)
+    for line in said:
+        console.say(line)
+    return found
+
+
 def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     """The settings of a set. Raises ConfigError for those that it cannot be learned with."""
     of_set = corpora.settings_on(settings, dataset.name)
@@ -362,4 +387,5 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 
 def deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
-    return {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    return found | ({'recommended': recommended.VERSION} if recommended.open_keys(settings) else {})

@@ -15,12 +15,13 @@ from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetune.finished import SCORES
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.subset import as_learned
-from bioptimus_jax.finetune.task import ALIKE, LEARNED_DEVEL, task_for
+from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.finetune import FineTuning, ModelOnSet, Scores, StoppedCell, Trained
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
@@ -63,19 +64,19 @@ class Cell:
         return f'{self.model}/{self.dataset.name}/{self.setting}/seed-{self.seed}'
 
 
-def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None) -> Trained:
     """One fine-tuning on a set that was read before, from files to files, or what it gave before. Raises InputError."""
     from bioptimus_jax.finetune.cards import release, tell_peak
 
-    if kept := finished_cell(cell):
+    if kept := finished_rung(cell) if cell.until else finished_cell(cell):
         return kept
     started = time.monotonic()
     task = task_for(cell.dataset)
-    beside: dict[str, Any] = {}
+    applied: list[Scores | None] = []
 
     def keep(tokenizer: Any, head: Any) -> None:
         _keep_model(cell, tokenizer, head, task.reads(dataset, cell.settings))
-        beside.update(task.applied(dataset, tokenizer, head, cell.settings))
+        applied.append(task.applied(dataset, tokenizer, head, cell.settings))
 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
@@ -83,6 +84,9 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             shown = f'epoch {epoch["epoch"]}/{cell.settings.epochs}: loss {epoch["loss"]:.4f}, {score}'
             print(printable(f'finetune: {cell.name} {shown}'), flush=True)
         tell_peak()
+
+    def warn(message: str) -> None:
+        print(printable(f'finetune: {cell.name}: WARNING: {message}'), flush=True)
 
     try:
         outcome = finetune(
@@ -94,6 +98,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             threads=cell.threads,
             on_epoch=on_epoch,
             check=check,
+            warn=warn,
             save=keep if cell.keep and not cell.until else None,
             until=cell.until,
         )
@@ -102,33 +107,38 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         # Whatever happens: the next cell of this process begins with another model.
         release()
     if cell.until:
-        record = {**place(cell), 'seed': cell.seed, 'history': outcome.history, 'print': cell.fingerprint}
+        stopped = StoppedCell(
+            **vars(place(cell)), seed=cell.seed, history=outcome.history, print=cell.fingerprint
+        )
         cell.target.mkdir(parents=True, exist_ok=True)
-        write_sealed(cell.target / _stopped(cell), record)
-        return record
+        write_sealed(cell.target / _stopped(cell), stopped.json())
+        return stopped
     devel = as_learned(task, dataset, cell.settings).devel
-    record = {
-        **place(cell),
-        'seed': cell.seed,
-        **({LEARNED_DEVEL: True} if cell.settings.learn_devel else {}),
-        'devel': task.scores([task.answers(e) for e in devel], outcome.devel),
-        ALIKE: task.alike(dataset, devel),
-        'test': task.scores([task.answers(e) for e in dataset.test], outcome.test),
-        **task.detail(dataset, outcome.test),
-        **beside,
-        'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
+    detail = task.detail(dataset, outcome.test)
+    record = FineTuning(
+        **vars(place(cell)),
+        seed=cell.seed,
+        learned_devel=cell.settings.learn_devel or None,
+        devel=task.scores([task.answers(e) for e in devel], outcome.devel),
+        devel_alike=task.alike(dataset, devel),
+        test=task.scores([task.answers(e) for e in dataset.test], outcome.test),
+        **dataclasses.replace(detail, applied=next(iter(applied), None)).details,
+        sentences={name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
-        'seconds': round(time.monotonic() - started, 1),
-        'print': cell.fingerprint,
-    }
+        seconds=round(time.monotonic() - started, 1),
+        print=cell.fingerprint,
+    )
     if cell.keep:
+        if record.sameness:
+            reads = task.reads(dataset, cell.settings)
+            dataclasses.replace(reads, remark=record.sameness).write(cell.target / MODEL)
         write_card(cell.target / MODEL, cell.model_folder, task, dataset, cell.settings, record)
     else:  # one of other settings may be there
         remove_folder(cell.target / MODEL)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))
     task.keep(cell.target, outcome.found)
-    record['files'] = {name: sha256(cell.target / name) for name in task.files}
-    write_sealed(cell.target / SCORES, record)  # last: its presence says that the cell is finished
+    record = dataclasses.replace(record, files={name: sha256(cell.target / name) for name in task.files})
+    write_sealed(cell.target / SCORES, record.json())  # last: its presence says that the cell is finished
     return record
 
 
@@ -140,45 +150,38 @@ def _keep_model(cell: Cell, tokenizer: Any, head: Any, reads: Reads) -> None:
     save_model(tokenizer, head, reads, cell.target / MODEL)
 
 
-def place(cell: Cell) -> dict[str, str]:
+def place(cell: Cell) -> ModelOnSet:
     """What the seeds of a model, set and setting have in common."""
-    return {'model': cell.model, 'dataset': cell.dataset.name, **cell.dataset.kind, 'setting': cell.setting}
+    return ModelOnSet(model=cell.model, dataset=cell.dataset.name, **cell.dataset.kind, setting=cell.setting)
 
 
-def finished_cell(cell: Cell) -> dict[str, Any] | None:
+def finished_cell(cell: Cell) -> FineTuning | None:
     """The record of a cell that was done before from the same model, data and settings and is whole, or None."""
-    if cell.until:
-        return _finished_rung(cell)
-    record = None
-    with contextlib.suppress(InputError):  # damaged: it is made again
-        record = read_sealed(cell.target / SCORES)
-    if (
-        not record
-        or record.get('print') != cell.fingerprint
-        or (cell.again and not (cell.target / MODEL).is_dir())
-    ):
-        return None
-    files = {name: cell.target / name for name in task_for(cell.dataset).files}
-    sums = record.get('files')  # older cells have none
-    if not all(p.is_file() and (not sums or sums.get(n) == sha256(p)) for n, p in files.items()):
-        return None
-    return {**record, 'dataset': cell.dataset.name}  # the folder of a set may have been given another name
+    file = cell.target / SCORES
+    with contextlib.suppress(InputError, FileNotFoundError):  # damaged: it is made again
+        record = FineTuning.read(read_sealed(file), str(file))
+        lacks_model = cell.again and not (cell.target / MODEL).is_dir()
+        files = {name: sha256(cell.target / name) for name in task_for(cell.dataset).files}
+        if record.print == cell.fingerprint and record.files == files and not lacks_model:
+            # The folder of a set may have been given another name.
+            return dataclasses.replace(record, dataset=cell.dataset.name)
+    return None
 
 
 def _stopped(cell: Cell) -> str:
     return f'stopped-{cell.until}.json'
 
 
-def _finished_rung(cell: Cell) -> dict[str, Any] | None:
+def finished_rung(cell: Cell) -> StoppedCell | None:
     """What a cell said when it stopped at its rung, or would have said if it was trained to the end before.
 
     The file of the rung decides: on a GPU another training can end up elsewhere, and a decision must not change.
     """
-    for name in (_stopped(cell), SCORES):
+    for file in (cell.target / _stopped(cell), cell.target / SCORES):
         with contextlib.suppress(InputError):  # damaged: trained again
-            record = read_sealed(cell.target / name)
-            if record and record.get('print') == cell.fingerprint:
-                return {**record, 'history': record['history'][: cell.until]}
+            record = StoppedCell.read(read_sealed(file), str(file))
+            if record.print == cell.fingerprint:
+                return dataclasses.replace(record, history=record.history[: cell.until])
     return None
 
 
@@ -188,7 +191,7 @@ def run_cells(
     datasets: Mapping[NamedSet, Any],
     say: Callable[[str], None],
     check: Callable[[], None],
-) -> Iterator[tuple[Cell, dict[str, Any]]]:
+) -> Iterator[tuple[Cell, Trained]]:
     """Cells in their order, on sets that were read before: on a cluster, on the GPUs of this machine, or on its CPU.
 
     Each uses the same number of threads, so results do not depend on how many run at once.
@@ -260,7 +263,7 @@ def _receive(datasets: Mapping[NamedSet, Any]) -> None:
     _received.update(datasets)
 
 
-def _run_there(cell: Cell) -> dict[str, Any]:
+def _run_there(cell: Cell) -> Trained:
     def check() -> None:
         if abandoned():
             raise Stopped

@@ -12,6 +12,8 @@ from bioptimus_jax.model.config import INITIAL, phase_of
 from bioptimus_jax.pretrain.config import HasTraining
 
 STANDARD = 'standard'
+PAPER_FINETUNING = {'epochs': 5, 'batch_sentences': 16, 'learning_rate': 2e-5}
+"""Values of the keys that follow model and set by default, for configs that do as a paper did (BIOptimus, Table 9)."""
 TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
@@ -71,11 +73,19 @@ class Finetune:
         'models that choose one setting for each set and all models (BLURB); empty: each model has its own',
     )
     epochs: int = common_key(
-        5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
+        0,
+        'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100); 0: by the number of examples',
+        low=0,
+        high=10_000,
     )
-    batch_sentences: int = common_key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
+    batch_sentences: int = common_key(
+        0, 'paper: 4, 8 or 16; BLURB: 16 or 32; 0: by the number of examples', low=0, high=WIDEST_ROW
+    )
     learning_rate: float = common_key(
-        2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1
+        0.0,
+        "peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5); 0: by the model's width",
+        low=0,
+        high=1,
     )
     head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: same', low=0, high=1)
     warmup_fraction: float = key(

@@ -15,6 +15,7 @@ from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.progress.console import Console
+from bioptimus_jax.records.statistics import CrossedModel
 from bioptimus_jax.scoring.comparison import Pairing, differences_on_items
 from bioptimus_jax.scoring.resampling import bootstrap, mean_score, percentile_interval, recorded
 from bioptimus_jax.sets.corpora import NamedSet
@@ -25,7 +26,7 @@ FOLDER = 'crossed'
 RECORD = 'print.json'
 
 
-def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> list[dict[str, Any]]:
+def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> list[CrossedModel]:
     """A record for every model, setting, set that was trained on and other set: scores, and the drop against models
     that were trained on the other set, with the same seeds or the best one of each. `cells`: those with a model.
 
@@ -51,7 +52,7 @@ def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, A
             ]
             at_home = [task.written(cell.target) for cell in home]
             scores = _compared(task, names, crossed, at_home)
-            found.append({**place(other[0]), 'trained_on': source.name, **scores})
+            found.append(CrossedModel(**vars(place(other[0])), trained_on=source.name, **scores))
         progress.update(1)
     return found
 
@@ -116,7 +117,7 @@ def _compared(
     pairing = Pairing('', task.metric, tuple(range(len(crossed))), unit, '', away_SxUxC, home_SxUxC)
     [difference] = differences_on_items([pairing]).values()
     return {
-        'types': sorted(theirs),
+        'types': tuple(sorted(theirs)),
         'seeds': len(crossed),
         'test': mean_score(task.metric, away_SxUxC),
         'interval': recorded(percentile_interval(bootstrap(task.metric, away_SxUxC))),

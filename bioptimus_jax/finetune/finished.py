@@ -3,16 +3,15 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.statistics import best_settings
-from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
+from bioptimus_jax.finetune.task import score_of
+from bioptimus_jax.records.finetune import FineTuning, OutsideCell, ScoredCell
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim
 from bioptimus_jax.sets.blurb import true_name
-from bioptimus_jax.storage.files import read_json, read_jsonl
+from bioptimus_jax.storage.files import read_json, read_sealed
 
 BY_DEVEL = 'devel'
 """A word in place of a setting's name: for every set the one with the highest mean on devel."""
@@ -20,16 +19,15 @@ SCORES = 'scores.json'
 """The record of a cell."""
 CELLS = f'*/*/*/seed-*/{SCORES}'
 """All of a stage: of models, sets, settings and seeds."""
-NEEDED = ('model', 'dataset', 'seed')  # of such a record
-OF_TRAINING = ('devel', 'history')  # and of one that was trained here
 RESULTS = 'results.jsonl'
 """The records of a stage: one for every cell of its last configuration."""
+REMEDY = 'score the model again'
 KEYS = ('models', 'datasets', 'settings', 'seeds')
 """Keys of config.finetune that the folders of a cell are named by."""
-FoundCell = tuple[Path, dict[str, Any]]
+FoundCell = tuple[Path, ScoredCell]
 """The folder of a cell and its record."""
-OUTSIDE_FILE, SEEDLESS = 'outside', 'seedless'
-"""Keys of records: the file of predictions that were made elsewhere; whether they have no seed."""
+OUTSIDE = 'outside'
+"""The key of a record of predictions that were made elsewhere, and a folder for them beside a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +41,7 @@ class FinishedModel:
     name: str
     setting: str
     cells: Mapping[str, Mapping[int, Path]]
-    records: Mapping[str, Mapping[int, dict[str, Any]]]
+    records: Mapping[str, Mapping[int, ScoredCell]]
     left_out: int = 0
 
     def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
@@ -55,9 +53,9 @@ class FinishedModel:
         """Whether it has predictions from elsewhere that have no seed, or that are the same with several: of a program
         without chance. Fine-tunings are several runs, whatever they predict."""
         records = list(self.records[dataset].values())
-        files = [record.get('files') if OUTSIDE_FILE in record else None for record in records]
-        alike = len(files) > 1 and bool(files[0]) and all(each == files[0] for each in files)
-        return bool(records[0].get(SEEDLESS)) or alike
+        outside = [record for record in records if isinstance(record, OutsideCell)]
+        alike = len(records) > 1 and all(each.files == outside[0].files for each in outside)
+        return len(outside) == len(records) and (outside[0].seedless or alike)
 
 
 def read_model(name: str) -> FinishedModel:
@@ -75,21 +73,21 @@ def read_model(name: str) -> FinishedModel:
             f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`, whose '
             'config.finetune.models may be hub ids'
         )
-    every = [(file.parent, _record(file)) for file in sorted(folder.rglob(SCORES))]
+    every: list[FoundCell] = [(file.parent, read_cell(file)) for file in sorted(folder.rglob(SCORES))]
     if not every:
         raise InputError(
             f'{folder}: holds no finished fine-tuning (seed-N/{SCORES}); run `bioptimus finetune` first'
         )
     found = _asked_for(folder, every)
-    models = sorted({record['model'] for _, record in found})
+    models = sorted({record.model for _, record in found})
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
-    setting = _setting_of(folder, setting, sorted({_setting(record) for _, record in found}))
+    setting = _setting_of(folder, setting, sorted({record.setting for _, record in found}))
     cells: dict[str, dict[int, Path]] = {}
-    records: dict[str, dict[int, dict[str, Any]]] = {}
+    records: dict[str, dict[int, ScoredCell]] = {}
     for cell, record in _under(folder, setting, found):
-        dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
-        seed = record['seed']
+        dataset = true_name(record.dataset, len(record.test_by_type or ()))
+        seed = record.seed
         if seed in cells.setdefault(dataset, {}):
             raise InputError(
                 f'{cell}: is {dataset}, seed {seed}, and so is {cells[dataset][seed]}; remove one'
@@ -103,7 +101,7 @@ def read_model(name: str) -> FinishedModel:
 
 def _require_one_kind(dataset: str, found: Sequence[FoundCell]) -> None:
     """Raise InputError where predictions without a seed, which are for every seed, are beside others of a set."""
-    seedless = [cell for cell, record in found if record.get(SEEDLESS)]
+    seedless = [cell for cell, record in found if isinstance(record, OutsideCell) and record.seedless]
     if seedless and len(found) > 1:
         raise InputError(
             f'{seedless[0]}: holds predictions without a seed, beside others of {dataset}; remove it, or what is '
@@ -123,7 +121,7 @@ def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
     left = [
         (cell, record)
         for cell, record in found
-        if OUTSIDE_FILE in record or asked.get(cell.resolve(), ()) in (None, record.get('print', ''))
+        if not isinstance(record, FineTuning) or asked.get(cell.resolve(), ()) in (None, record.print)
     ]
     if not left:
         raise InputError(f'{folder}: all its cells are of an earlier configuration; {_remedy(asked, found)}')
@@ -134,8 +132,8 @@ def _cells_of(stage: Path) -> Mapping[Path, str | None] | None:
     """The cells that a stage lists, with their fingerprints if it is unfinished; None for another folder."""
     if _is_finished(stage):
         return {
-            stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}'): None
-            for r in read_jsonl(stage / RESULTS)
+            stage.joinpath(r.model, r.dataset, r.setting, f'seed-{r.seed}'): None
+            for r in FineTuning.read_lines(stage / RESULTS)
         }
     if (asked := claimed(stage)) is None and (stage / STARTED).is_file():
         raise InputError(
@@ -170,10 +168,6 @@ def _is_finished(folder: Path) -> bool:
     return isinstance(manifest, dict) and manifest.get('stage') == 'finetune'
 
 
-def _setting(record: Mapping[str, Any]) -> str:
-    return record.get('setting', STANDARD)
-
-
 def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
     """The setting that is meant, of those that there are; '' means the only one. Raises InputError."""
     if wanted and wanted not in (*settings, BY_DEVEL):
@@ -190,21 +184,21 @@ def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
 
 def _under(folder: Path, setting: str, found: Sequence[FoundCell]) -> list[FoundCell]:
     """The cells under a setting, with BY_DEVEL under that which devel chooses for every set. Raises InputError."""
-    if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
-        return [(cell, record) for cell, record in found if _setting(record) == setting]
+    if setting != BY_DEVEL or any(record.setting == BY_DEVEL for _, record in found):
+        return [(cell, record) for cell, record in found if record.setting == setting]
     chosen = _chosen(folder, [record for _, record in found])
-    return [(cell, record) for cell, record in found if _setting(record) == chosen[record['dataset']]]
+    return [(cell, record) for cell, record in found if record.setting == chosen[record.dataset]]
 
 
-def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _chosen(folder: Path, records: Sequence[ScoredCell]) -> dict[str, str]:
     """Set -> best setting on devel, among equals the first as they are sorted; a set with one setting has that one.
 
     Raises InputError for a set for which no score can choose: predictions from elsewhere, or a devel that was learned.
     """
-    ranked = [r for r in records if 'devel' in r and LEARNED_DEVEL not in r]
-    found = best_settings((r['dataset'], _setting(r), score_of(r, 'devel')) for r in ranked)
-    for dataset in dict.fromkeys(r['dataset'] for r in records):
-        settings = list(dict.fromkeys(_setting(r) for r in records if r['dataset'] == dataset))
+    ranked = [r for r in records if isinstance(r, FineTuning) and not r.learned_devel]
+    found = best_settings((r.dataset, r.setting, score_of(r, 'devel')) for r in ranked)
+    for dataset in dict.fromkeys(r.dataset for r in records):
+        settings = list(dict.fromkeys(r.setting for r in records if r.dataset == dataset))
         if dataset not in found and len(settings) > 1:
             raise InputError(
                 f'{folder}: {dataset} has no score on devel that chooses one of {", ".join(settings)}; name one, as '
@@ -214,10 +208,8 @@ def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str
     return found
 
 
-def _record(file: Path) -> dict[str, Any]:
-    record = read_json(file)
-    needed = NEEDED if isinstance(record, dict) and OUTSIDE_FILE in record else (*NEEDED, *OF_TRAINING)
-    missing = [key for key in needed if not isinstance(record, dict) or key not in record]
-    if missing or not isinstance(record, dict):
-        raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')
-    return record
+def read_cell(file: Path) -> FineTuning | OutsideCell:
+    """The record of a cell that was trained here, or predicted elsewhere. Raises InputError."""
+    value = read_sealed(file, REMEDY)
+    kind = OutsideCell if value and OUTSIDE in value else FineTuning
+    return kind.read(value, str(file), REMEDY)

@@ -19,7 +19,8 @@ class Reads:
     `max_pieces`: of a window, 0 where nobody has said it. `overlap_pieces`: what neighbouring windows of a tagger share
     on either side of a border; `cut`: the rule of `cutting.CUTS` for its words and sentences. `segment_ids`: how a
     classifier tells two texts apart; `question`: it cuts the second one, if that can be; `apart`: it reads the texts of
-    an example one by one, and gives it the labels of all.
+    an example one by one, and gives it the labels of all. `remark`: what has to be said of its answers, as that they
+    are all alike.
     """
 
     max_pieces: int = 0
@@ -28,6 +29,7 @@ class Reads:
     segment_ids: str = Finetune.segment_ids
     question: bool = False
     apart: bool = False
+    remark: str = ''
 
     @property
     def words(self) -> Cut:

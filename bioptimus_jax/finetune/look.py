@@ -7,7 +7,8 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetune.task import Look, task_for
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.sets import published
 from bioptimus_jax.sets.advice import no_set_in, rebuilt
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
@@ -20,13 +21,13 @@ from bioptimus_jax.tokenizer.quoted import quotation_note, quotations
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
-    """What lint.json has of each set, by its name, with `labels` as labels.json and `lines` for a person.
+    """What is worth knowing of each set, by its name.
 
     `clashes`: lines on sets that do not compare; `errors`: of sets that cannot be read; `left_out`: of folders beside
     sets that are none.
     """
 
-    sets: Mapping[str, Mapping[str, Any]]
+    sets: Mapping[str, Look]
     clashes: Sequence[str]
     errors: Sequence[str]
     left_out: Sequence[str] = ()
@@ -34,10 +35,20 @@ class Looked:
     @property
     def lines(self) -> list[Sequence[str]]:
         """Lines about each set, on sets that do not compare, and on folders that are none."""
-        return [
-            *(found['lines'] for found in self.sets.values()),
-            *filter(None, [self.clashes, self.left_out]),
-        ]
+        return [*(found.lines for found in self.sets.values()), *filter(None, [self.clashes, self.left_out])]
+
+    def json(self) -> dict[str, Any]:
+        """What lint.json has of each set, with `labels` as labels.json, and all lines."""
+        sets = {
+            name: {
+                **(found.lint.json() if found.lint else {}),
+                'labels': plain(found.labels),
+                'lines': list(found.lines),
+            }
+            for name, found in self.sets.items()
+        }
+        rest = {name: list(getattr(self, name)) for name in ('clashes', 'left_out', 'errors')}
+        return {'sets': sets, **rest}
 
 
 def look_through(
@@ -59,8 +70,7 @@ def look_through(
     for chosen in every:
         try:
             learned = task_for(chosen)
-            record, labels, lines = _looked(chosen, learned.read(chosen), tokenizers, Finetune().max_pieces)
-            found[chosen.name] = {**record, 'labels': labels, 'lines': lines}
+            found[chosen.name] = _looked(chosen, learned.read(chosen), tokenizers, Finetune().max_pieces)
         except InputError as error:
             errors.append(str(error))
     return Looked(found, published.clashes(one.name for one in every), errors, _left_out(folder, sets))
@@ -92,18 +102,18 @@ def keep_looks(
         different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
     known = dict(different.values())
     found = {one.name: _looked(one, read, known, shortest[one]) for one, read in datasets.items()}
-    write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
-    write_json(folder / 'labels.json', {name: labels for name, (_, labels, _) in found.items() if labels})
-    return [line for _, _, lines in found.values() for line in lines]
+    write_json(folder / 'lint.json', [look.lint.json() for look in found.values() if look.lint])
+    labels = {name: plain(look.labels) for name, look in found.items() if look.labels}
+    write_json(folder / 'labels.json', labels)
+    return [line for look in found.values() for line in look.lines]
 
 
-def _looked(
-    chosen: NamedSet, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+def _looked(chosen: NamedSet, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
     """What the task says of a set, and a line where texts quote special tokens of a model."""
-    record, labels, lines = task_for(chosen).look(dataset, tokenizers, max_pieces)
+    look = task_for(chosen).look(dataset, tokenizers, max_pieces)
     texts = [' '.join(example.words) for split in SPLITS for example in getattr(dataset, split)]
     for model, tokenizer in tokenizers.items():
         if count := quotations(texts, tokenizer.quoted):
-            lines = [*lines, f'{chosen.name}: {quotation_note(count)} ({model})']
-    return record, labels, lines
+            line = f'{chosen.name}: {quotation_note(count)} ({model})'
+            look = dataclasses.replace(look, lines=[*look.lines, line])
+    return look

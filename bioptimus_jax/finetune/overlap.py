@@ -12,6 +12,7 @@ import numpy as np
 from bioptimus_jax.finetune.grams import WORD, Grams
 from bioptimus_jax.finetune.predictions import Seeds, added_up, counts_of, units
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.records.statistics import ItemScore, ItemSlices
 from bioptimus_jax.scoring.resampling import bootstrap, mean_score, percentile_interval, recorded
 
 SHARES = {'none': 0.0, 'below 25 %': 1e-9, '25-65 %': 0.25, '65 % or more': 0.65}
@@ -49,17 +50,15 @@ def share_class(share: float, classes: dict[str, float]) -> str:
     return [name for name, begins in classes.items() if share >= begins][-1]
 
 
-def overlap(
-    task: Task, predictions: Seeds, classes: dict[str, list[str]]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """`{slicing: {class: {items, score, interval}}}`, a JSON value: scores on the test items of each class alone.
+def overlap(task: Task, predictions: Seeds, classes: dict[str, list[str]]) -> ItemSlices:
+    """Slicing -> class -> scores on the test items of that class alone.
 
     `score` is the mean over seeds of the task's metric, `interval` its 95 % over test items. Both are left out where
     the items have no entities and none are predicted.
     """
     _, unit_N = units(predictions[0], task.unit)
     counts_SxNxC = counts_of(task.metric, predictions)
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, ItemScore]] = {}
     for slicing, of_item in classes.items():
         for name in SLICINGS[slicing]:
             inside_N = np.array(of_item) == name
@@ -67,10 +66,10 @@ def overlap(
                 continue
             # Other items stay and count 0, so that every class is drawn over the same units.
             counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
-            measured: dict[str, Any] = {'items': int(inside_N.sum())}
-            found.setdefault(slicing, {})[name] = measured
+            score, interval = None, None
             if counts_SxUxC.any():
-                measured['score'] = mean_score(task.metric, counts_SxUxC)
-                ends = percentile_interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))
-                measured['interval'] = recorded(ends)
+                score = mean_score(task.metric, counts_SxUxC)
+                interval = recorded(percentile_interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES)))
+            measured = ItemScore(items=int(inside_N.sum()), score=score, interval=interval)
+            found.setdefault(slicing, {})[name] = measured
     return found

@@ -7,11 +7,12 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import STANDARD
-from bioptimus_jax.finetune.finished import OUTSIDE_FILE, SCORES, SEEDLESS
+from bioptimus_jax.finetune.finished import SCORES, read_cell
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
-from bioptimus_jax.finetune.task import BASELINES, Task, task_for
+from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.finetune import Details, OutsideCell
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.scoring.student import bracketed
 from bioptimus_jax.sets.advice import no_set_in, rebuilt
@@ -19,7 +20,7 @@ from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at
 from bioptimus_jax.sets.foreign.refused import refuse_unread
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import NAMES
-from bioptimus_jax.storage.files import absolute, read_json, sha256, write_sealed
+from bioptimus_jax.storage.files import absolute, sha256, write_sealed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ScoredPredictions:
     gold: Gold
     predictions: Path
     examples: tuple[Predicted, ...]
-    detail: Mapping[str, Any]
+    detail: Details
     notes: tuple[str, ...]
 
     @property
@@ -84,7 +85,7 @@ class ScoredPredictions:
             'measures': measures,
             'drawn': drawn,
             'unit': unit,
-            'reading_nothing': {name: 100 * self.detail[name] for name in BASELINES if name in self.detail},
+            'reading_nothing': {name: 100 * score for name, score in self.detail.baselines.items()},
             'gold': task.remarks(self.detail),
             'notes': list(self.notes),
         }
@@ -109,31 +110,31 @@ class ScoredPredictions:
         """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""
         chosen, task = self.gold.chosen, self.gold.task
         cell = folder / name / chosen.name / STANDARD / f'seed-{seed or 0}'
-        before = read_json(cell / SCORES)
-        if before is not None and OUTSIDE_FILE not in before:
+        if (cell / SCORES).exists() and not isinstance(read_cell(cell / SCORES), OutsideCell):
             raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
         _check_seeds(cell, seed)
         task.write(cell, self.examples)
-        record = {
-            'model': name,
-            'dataset': chosen.name,
+        record = OutsideCell(
+            model=name,
+            dataset=chosen.name,
             **chosen.kind,
-            'setting': STANDARD,
-            'seed': seed or 0,
-            SEEDLESS: seed is None,
-            OUTSIDE_FILE: self.predictions.name,
-            'test': task.scores([e.gold for e in self.examples], [e.predicted for e in self.examples]),
-            **self.detail,
-            'files': {file: sha256(cell / file) for file in task.files},
-        }
-        write_sealed(cell / SCORES, record)
+            setting=STANDARD,
+            seed=seed or 0,
+            seedless=seed is None,
+            outside=self.predictions.name,
+            test=task.scores([e.gold for e in self.examples], [e.predicted for e in self.examples]),
+            **self.detail.details,
+            files={file: sha256(cell / file) for file in task.files},
+        )
+        write_sealed(cell / SCORES, record.json())
         return cell
 
 
 def _check_seeds(cell: Path, seed: int | None) -> None:
     """Raise ConfigError where a set would get predictions with a seed and others without one."""
     for file in sorted(cell.parent.glob(f'seed-*/{SCORES}')):
-        seedless = (read_json(file) or {}).get(SEEDLESS)
+        before = read_cell(file)
+        seedless = isinstance(before, OutsideCell) and before.seedless
         if seed is None and not seedless:
             raise ConfigError(
                 f'--seed: is missing, but {file.parent} has one; give it, or choose another --name'
@@ -181,5 +182,5 @@ def score(
     asked = Submission(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
     examples = gold.task.predicted(gold.examples, answers)
-    detail = gold.task.detail(gold.dataset, answers) if gold.dataset else {}
+    detail = gold.task.detail(gold.dataset, answers) if gold.dataset else Details()
     return ScoredPredictions(gold, predictions, tuple(examples), detail, tuple(notes))

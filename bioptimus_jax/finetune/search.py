@@ -16,9 +16,11 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import score_of, task_for
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.finetune import FineTuning, Trained
+from bioptimus_jax.records.statistics import StoppedSetting
 
 FILE = 'search.json'
-Train = Callable[[Sequence[Cell]], Mapping[str, dict[str, Any]]]
+Train = Callable[[Sequence[Cell]], Mapping[str, Trained]]
 """Trains cells up to their rung; gives their records by name."""
 
 
@@ -27,7 +29,7 @@ class Halved:
     """What successive halving leaves: cells that are trained to the end, settings that stopped, epochs of the rungs."""
 
     cells: list[Cell]
-    stopped: list[dict[str, Any]]
+    stopped: list[StoppedSetting]
     epochs: int
 
 
@@ -66,7 +68,7 @@ def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train
 
 
 def _stopping(
-    judged: Mapping[str, Sequence[Cell]], records: Mapping[str, dict[str, Any]], halving: int
+    judged: Mapping[str, Sequence[Cell]], records: Mapping[str, Trained], halving: int
 ) -> list[tuple[str, float]]:
     """The settings that do not go on after a rung, the best of them first, with their means on devel."""
     devel = {
@@ -78,22 +80,22 @@ def _stopping(
     return ranked[max(1, len(ranked) // halving) :]
 
 
-def _record(of_setting: Sequence[Cell], devel: float) -> dict[str, Any]:
+def _record(of_setting: Sequence[Cell], devel: float) -> StoppedSetting:
     """What search.json says of a setting that stopped, from its cells."""
     first = of_setting[0]
-    return {
-        'models': list(dict.fromkeys(cell.model for cell in of_setting)),
-        'dataset': first.dataset.name,
-        'setting': first.setting,
-        'cells': len(of_setting),
-        'after': first.until,
-        'of': first.settings.epochs,
-        'devel': devel,
-    }
+    return StoppedSetting(
+        models=tuple(dict.fromkeys(cell.model for cell in of_setting)),
+        dataset=first.dataset.name,
+        setting=first.setting,
+        cells=len(of_setting),
+        after=first.until,
+        of=first.settings.epochs,
+        devel=devel,
+    )
 
 
 def following(
-    cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, dict[str, Any]]
+    cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, FineTuning]
 ) -> list[Cell]:
     """Cells of the models that choose nothing, under the setting that is best on devel over the models that choose."""
     best = best_settings(
@@ -135,13 +137,13 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
                     f'config.finetune.setting.{name}: learns devel of {dataset}, so it cannot be chosen on it; try it '
                     'in another run, with the setting that this one chooses'
                 )
-            if one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
+            if one.epochs and one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
                 raise ConfigError(
                     f'config.finetune.halving: {settings.halving}, but setting {name!r} of {dataset} has '
                     f'{numbered(one.epochs, "epoch")}, too few for its rungs'
                 )
 
 
-def _best(cell: Cell, record: Mapping[str, Any]) -> float:
+def _best(cell: Cell, record: Trained) -> float:
     """The score on devel that the cell would have if it had ended at its rung."""
-    return max(epoch[f'devel_{task_for(cell.dataset).metric.name}'] for epoch in record['history'])
+    return max(epoch[f'devel_{task_for(cell.dataset).metric.name}'] for epoch in record.history)

@@ -2,16 +2,16 @@
 
 import dataclasses
 import itertools
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
-from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import failures, summary
-from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
+from bioptimus_jax.finetune.task import Task, score_of, task_of
+from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, Together
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval, recorded
 from bioptimus_jax.storage.files import remove_folder
@@ -19,19 +19,17 @@ from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab import frequency
 
-ENSEMBLE, MEAN = 'ensemble', 'mean_logits'
-"""Keys of statistics: what several seeds say together; within it, what their mean logits say."""
-Group = Sequence[tuple[Cell, dict[str, Any]]]
+Group = Sequence[tuple[Cell, FineTuning]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
 
-def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> list[Group]:
+def grouped(cells: Iterable[Cell], records: Mapping[str, FineTuning]) -> list[Group]:
     """The finished cells by model, set and setting."""
     # Cells are in the order of models, sets and settings, so those of one place are neighbours.
     return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
-def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> list[Cell]:
+def kept_cells(cells: Sequence[Cell], records: Mapping[str, FineTuning], keep: str) -> list[Cell]:
     """The finished cells with models that `config.finetune.keep` asks for.
 
     best: of the seeds of a model, set and setting the one with the highest score on devel, the first of equals.
@@ -42,7 +40,7 @@ def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], kee
     return [max(group, key=lambda pair: score_of(pair[1], 'devel'))[0] for group in grouped(done, records)]
 
 
-def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:
+def discard_others(cells: Sequence[Cell], records: Mapping[str, FineTuning], keep: str) -> None:
     """Remove the models of finished cells but the best seed's, where only that one is kept."""
     if keep != 'best':
         return
@@ -52,37 +50,23 @@ def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]],
             remove_folder(cell.target / MODEL)
 
 
-def result_line(name: str, record: dict[str, Any]) -> str:
+def result_line(name: str, record: FineTuning) -> str:
     """The scores of a finished cell on test, for the terminal."""
     task = task_of(record)
-    first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
+    first, *others = (f'{key} {100 * record.test[key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
+    warning = [f'WARNING: on devel {record.sameness}'] if record.sameness else []
     return '; '.join(
-        [f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}', *task.remarks(record)]
+        [
+            f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}',
+            *task.remarks(record),
+            *warning,
+        ]
     )
 
 
-def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
-    """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
-    sets = {cell.dataset.name: task_for(cell.dataset) for cell in cells}
-    labels = dict.fromkeys(task.metric.label for task in sets.values())
-    rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
-    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
-        row = [model if setting == STANDARD else f'{model}, {setting}']
-        for name in sets:
-            own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
-            done = [score_of(records[c.name], 'devel') for c in own if c.name in records]
-            row.append(
-                f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
-            )
-        rows.append(row)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return '\n'.join('  '.join(cells) for cells in aligned)
-
-
-def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
-    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
+def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> ModelStatistics:
+    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed.
 
     Several seeds also have what they say together.
     """
@@ -91,46 +75,49 @@ def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, A
     unit, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
     scores = {
         split: {
-            name: summary({seed: r[split][name][metric.name] for seed, r in records.items()}, list(failed))
+            name: summary(
+                {seed: r.splits[split][name][metric.name] for seed, r in records.items()}, list(failed)
+            )
             for name, metric in task.metrics.items()
-            if all(name in r[split] for r in records.values())  # older ones lack later measures
         }
         for split in ('devel', 'test')
     }
-    together = {}
+    together = None
     if len(predictions) > 1:
         settings = group[0][0].settings
         folders = [cell.target for cell, _ in group]
         mean = task.mean(dataset, folders, task.labels(dataset, settings), settings)
-        together[ENSEMBLE] = ensemble_of(task, predictions, mean)
-    return {
-        **scores,
-        **together,
-        'interval': recorded(percentile_interval(bootstrap(task.metric, counts_SxUxC))),
-        'unit': unit,
-        'units': counts_SxUxC.shape[1],
-        'failures': failed,
-    }
+        together = ensemble_of(task, predictions, mean)
+    return ModelStatistics(
+        **vars(place(group[0][0])),
+        devel=scores['devel'],
+        test=scores['test'],
+        ensemble=together,
+        interval=recorded(percentile_interval(bootstrap(task.metric, counts_SxUxC))),
+        unit=unit,
+        units=counts_SxUxC.shape[1],
+        failures={str(seed): reason for seed, reason in failed.items()},
+    )
 
 
-def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = None) -> dict[str, Any]:
-    """Every metric on test of what the seeds say together by `Task.vote`, and the interval; a JSON value.
+def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = None) -> Ensemble:
+    """Every metric on test of what the seeds say together by `Task.vote`, and the interval.
 
     `mean`: the answers of `Task.mean`, measured alike.
     """
 
-    def measured(answers: Sequence[Any]) -> dict[str, Any]:
+    def measured(answers: Sequence[Any]) -> Together:
         pairs = zip(predictions[0], answers, strict=True)
         together = [dataclasses.replace(one, predicted=tuple(answer)) for one, answer in pairs]
         _, counts_1xUxC = counts_by_unit(task.metric, [together], task.unit)
-        return {
-            'test': task.scores([each.gold for each in together], [each.predicted for each in together]),
-            'interval': recorded(percentile_interval(bootstrap(task.metric, counts_1xUxC))),
-        }
+        return Together(
+            test=task.scores([each.gold for each in together], [each.predicted for each in together]),
+            interval=recorded(percentile_interval(bootstrap(task.metric, counts_1xUxC))),
+        )
 
     voted = [task.vote([each.predicted for each in of_one]) for of_one in zip(*predictions, strict=True)]
-    of_mean = {} if mean is None else {MEAN: measured(mean)}
-    return {'seeds': len(predictions), **measured(voted), **of_mean}
+    of_mean = None if mean is None else measured(mean)
+    return Ensemble(seeds=len(predictions), **vars(measured(voted)), mean_logits=of_mean)
 
 
 @dataclasses.dataclass(frozen=True)

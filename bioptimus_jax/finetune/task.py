@@ -16,6 +16,9 @@ from bioptimus_jax.finetune.config import STANDARD, TASKS, Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds
+from bioptimus_jax.records.finetune import Details, ModelOnSet, ScoredCell, Scores
+from bioptimus_jax.records.sets import LabelsOfSet, LintedSet
+from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.tags import Span
@@ -27,14 +30,9 @@ if TYPE_CHECKING:  # reports read scores without torch
 DEFAULT = 'default'
 """Name, in records, of the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
 
-BASELINES = ('majority', 'prior')
-"""Keys, in records, of the scores of answers that read nothing."""
 
-ALIKE = 'devel_alike'
-"""Key, in records, of the best score on devel of one answer for everything: what a training has to beat."""
-
-LEARNED_DEVEL = 'learned_devel'
-"""Key, in records, that says that devel was learned: its scores choose nothing."""
+SAME = 0.9
+"""Share of answers that may be one and the same before it is said."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +42,15 @@ class Usage:
     means: str
     code: str
     example: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What lint.json and labels.json have of a set, None and empty where nothing, and `lines` for a person."""
+
+    lint: LintedSet | None = None
+    labels: LabelsOfSet = dataclasses.field(default_factory=dict)
+    lines: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +106,9 @@ class Task(abc.ABC):
         """How a model of this set reads: what `windows` does, for whoever applies the model."""
         return Reads(settings.max_pieces)
 
-    def applied(self, dataset: Any, tokenizer: Any, head: Any, settings: Finetune) -> dict[str, Any]:
-        """What a record holds where a kept model, applied to the bare texts of test, may say other things than here."""
-        return {}
+    def applied(self, dataset: Any, tokenizer: Any, head: Any, settings: Finetune) -> Scores | None:
+        """The scores on test of a kept model that is applied to bare texts; None where it says the same there."""
+        return None
 
     def usage(self, dataset: Any, settings: Finetune) -> Usage | None:
         """How a kept model is applied with transformers alone; None where no few lines say it."""
@@ -142,6 +149,15 @@ class Task(abc.ABC):
         """Where answers lie in the words, for tasks that find something there."""
         return ()
 
+    def sameness(self, gold: Sequence[Sequence[Any]], answers: Sequence[Sequence[Any]]) -> str:
+        """What is said of answers that are one and the same nearly everywhere, and not so in the gold; '' of others."""
+        ((most, count),) = Counter(map(tuple, answers)).most_common(1) or [((), 0)]
+        share, true = count / max(len(answers), 1), sum(tuple(g) == most for g in gold) / max(len(gold), 1)
+        # A set may well be lopsided: then nearly all has to be said alike to be too much.
+        if share <= max(SAME, (1 + true) / 2):
+            return ''
+        return f'{share:.0%} of its answers are {", ".join(map(str, most)) or "no label at all"}'
+
     def stratum(self, example: Any) -> Hashable:
         """Which examples are alike where a choice of them is stratified: those with the same answers in any order."""
         return tuple(sorted({str(answer) for answer in self.answers(example)}))
@@ -157,25 +173,23 @@ class Task(abc.ABC):
     def check(self, chosen: NamedSet, dataset: Any) -> None:  # noqa: B027
         """Raises InputError where a set must not be trained on, after `look` and before any training."""
 
-    def look(
-        self, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        """What lint.json and labels.json hold of a set, and lines that say what is worth knowing of it."""
-        return {}, {}, []
+    def look(self, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
+        """What is worth knowing of a set."""
+        return Look()
 
-    def detail(self, dataset: Any, predicted: Sequence[Any]) -> dict[str, Any]:
+    def detail(self, dataset: Any, predicted: Sequence[Any]) -> Details:
         """What a record holds beside the metrics, from the answers on test. Raises InputError."""
-        return {}
+        return Details()
 
     def alike(self, dataset: Any, examples: Sequence[Any]) -> float:
         """The best score on these examples of one answer for everything; 0 where that is to find nothing."""
         return 0.0
 
-    def remarks(self, record: Mapping[str, Any]) -> list[str]:
+    def remarks(self, record: Details) -> list[str]:
         """Lines on the gold standard of a finished cell, or of predictions that were scored."""
         return []
 
-    def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
+    def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> MentionSlices:
         """What slices.json holds: test predictions of all seeds by kinds of example.
 
         `known`: see `summary.TokenStatistics`.
@@ -257,11 +271,11 @@ def task_for(chosen: NamedSet) -> Task:
     return TASKS.load(chosen.task).of(chosen.name, chosen.kind.get('set'))
 
 
-def task_of(record: Mapping[str, Any]) -> Task:
+def task_of(record: ModelOnSet) -> Task:
     """The kind that a record of a fine-tuning says, as its set is measured."""
-    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'], record.get('set'))
+    return TASKS.load(record.task or Finetune.task).of(record.dataset, record.set)
 
 
-def score_of(record: Mapping[str, Any], split: str) -> float:
+def score_of(record: ScoredCell, split: str) -> float:
     """The score on a split, 'devel' or 'test', by which seeds, settings and models are compared."""
-    return record[split][DEFAULT][task_of(record).metric.name]
+    return record.splits[split][DEFAULT][task_of(record).metric.name]

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +37,24 @@ class Outcome:
     `found`: what the head found in every window of test. `history`: epoch, its mean loss, the score on devel.
     `alignment`: oddities of windows, see `Encoded`. To tell runs that failed: `first_loss` is the loss before any
     update, `chance_loss` what the shares of the answers alone would give (their entropy); both in nats, as the losses
-    of `history` are. A run whose last loss is not well below it has learned nothing from the text.
+    of `history` are. A run whose last loss is not well below it has learned nothing from the text. `sameness`: what
+    `Task.sameness` says of the answers to devel.
     """
 
     devel: list[Any]
     test: list[Any]
     found: list[Any]
     best_epoch: int
-    history: list[dict[str, float]]
+    history: tuple[Mapping[str, float], ...]
     train_sentences_per_second: float
     predict_sentences_per_second: float
-    alignment: dict[str, int]
+    alignment: Mapping[str, int]
     train_sentences: int
     updates: int
     trained_parameters: int
     first_loss: float
     chance_loss: float
+    sameness: str | None = None
 
 
 def finetune(
@@ -65,6 +67,7 @@ def finetune(
     threads: int = 1,
     on_epoch: Callable[[dict[str, float]], None] = _nothing,
     check: Callable[[], None] = _nothing,
+    warn: Callable[[str], None] = _nothing,
     save: Callable[[Any, Any], None] | None = None,
     until: int = 0,
 ) -> Outcome:
@@ -72,7 +75,7 @@ def finetune(
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
     `save`: is given the tokenizer and the head with the weights of that epoch. `until`: stop after so many of the
-    epochs, without a look at test.
+    epochs, without a look at test. `warn`: is told after a third of the epochs if the answers are all alike.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
     of predictions, and may raise. Raises InputError for a folder that cannot be used, ConfigError where a key does not
@@ -91,7 +94,7 @@ def finetune(
     targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]
     training = _Training(head, splits['train'].windows, targets, settings, seed)
     best, history = _best_epoch(
-        task, training, model_folder, dataset.devel, splits['devel'].windows, on_epoch, check, until
+        task, training, model_folder, dataset.devel, splits['devel'].windows, on_epoch, check, warn, until
     )
     head.load_state_dict(best.weights)
     started = time.monotonic()
@@ -105,7 +108,7 @@ def finetune(
         test=test,
         found=found,
         best_epoch=best.epoch,
-        history=history,
+        history=tuple(history),
         train_sentences_per_second=_rate(len(dataset.train) * len(history), training.seconds),
         predict_sentences_per_second=_rate(len(dataset.test), seconds_of_test),
         alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
@@ -113,7 +116,16 @@ def finetune(
         updates=training.updates,
         trained_parameters=sum(p.numel() for p in head.parameters() if p.requires_grad),
         first_loss=round(training.first_loss, 5),
+        sameness=task.sameness([task.answers(example) for example in dataset.devel], best.answers) or None,
         chance_loss=round(_entropy(Counter(answer for answers in learned for answer in answers)), 5),
+    )
+
+
+def remedy(settings: Finetune) -> str:
+    """What to do where a model answers everything alike."""
+    return (
+        f'raise config.finetune.learning_rate ({settings.learning_rate:g}) or config.finetune.epochs '
+        f'({settings.epochs}), or leave them at 0, by model and set'
     )
 
 
@@ -151,6 +163,7 @@ def _best_epoch(
     windows: Sequence[Any],
     on_epoch: Callable[[dict[str, float]], None],
     check: Callable[[], None],
+    warn: Callable[[str], None],
     until: int,
 ) -> tuple[_Best, list[dict[str, float]]]:
     """Train epoch by epoch; gives the best one and the curve on devel. Raises ConfigError for an infinite loss."""
@@ -174,6 +187,8 @@ def _best_epoch(
         if epoch == settings.epochs if settings.learn_devel else score > best.score:
             best = _Best(score, epoch, _kept(head, best.weights), predicted)
         on_epoch(history[-1])  # when all memory is in use that will be
+        if epoch == -(-settings.epochs // 3) < settings.epochs and (said := task.sameness(gold, predicted)):
+            warn(f'after epoch {epoch} of {settings.epochs} {said}; if it stays so, {remedy(settings)}')
         if epoch == until:
             break
     return best, history

@@ -4,7 +4,7 @@ import base64
 import binascii
 import dataclasses
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.records.finetune import KeptUnits
 from bioptimus_jax.scoring.comparison import Pairing
 from bioptimus_jax.storage.files import digest
 
@@ -48,13 +49,13 @@ class Units:
             same_text(self.place, ours, other.place, theirs, self.task.unit)
         raise InputError(f'{other.place}: has another test file than {self.place}; score both on the same')
 
-    def record(self) -> dict[str, str]:
+    def record(self) -> KeptUnits:
         """The record for results.jsonl: counts column after column, compressed, in base 64; 16 bits each if exact."""
         kind = STORED if np.array_equal(self.counts_UxC, self.counts_UxC.astype(STORED)) else EXACT
         packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, kind).tobytes(), 9)
         counts = base64.b64encode(packed).decode()
-        found = dict(kind=self.kind, text=self.text, gold=self.gold, counts=counts)
-        return found | ({'type': kind.str} if kind is EXACT else {})
+        named = kind.str if kind is EXACT else None
+        return KeptUnits(kind=self.kind, text=self.text, gold=self.gold, counts=counts, type=named)
 
 
 def same_text(
@@ -100,19 +101,19 @@ def pairing_of_units(
     return Pairing(dataset, first.task.metric, tuple(seeds), first.kind, first.text, *sides)
 
 
-def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
+def unpacked(record: KeptUnits, place: Path, task: Task) -> Units:
     """The units that `Units.record` packed. Raises InputError for a record that is damaged, or unpacks to too much."""
     columns = len(task.metric.columns)
     try:
         unpacking = zlib.decompressobj()
-        kind = {STORED.str: STORED, EXACT.str: EXACT}[record.get('type', STORED.str)]
-        packed = base64.b64decode(record['counts'], validate=True)
+        kind = {STORED.str: STORED, EXACT.str: EXACT}[record.type or STORED.str]
+        packed = base64.b64decode(record.counts, validate=True)
         # A bound on what comes out: a small damaged or hostile record could unpack to more than memory holds.
         raw = unpacking.decompress(packed, columns * kind.itemsize * MOST_UNITS)
         if unpacking.unconsumed_tail or not unpacking.eof:
             raise ValueError('too long or cut off')
         counts_UxC = np.frombuffer(raw, kind).reshape(columns, -1).T
         counts_UxC = counts_UxC.astype(np.int64) if kind is STORED else counts_UxC
-        return Units(place, record['kind'], record['text'], record['gold'], counts_UxC, task)
-    except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
+        return Units(place, record.kind, record.text, record.gold, counts_UxC, task)
+    except (KeyError, ValueError, binascii.Error, zlib.error) as error:
         raise InputError(f'{place}: its counts by unit are damaged ({error}); restore the record') from error

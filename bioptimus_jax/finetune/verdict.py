@@ -149,7 +149,7 @@ def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
         alone = sorted(own.keys() - set(seeds))
         if alone:
             notes.append(f'left out, because only {side} has them: seeds {", ".join(map(str, alone))}')
-        for seed, reason in failures(dict(model.records[dataset])).items():
+        for seed, reason in failures(model.records[dataset]).items():
             notes.append(f'{side}, seed {seed}, failed: {reason}')
             failed.add(seed)
     tasks = dict.fromkeys(task_of(r) for m in (a, b) for r in m.records[dataset].values())

@@ -15,7 +15,7 @@ from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.model.config import SOURCE
-from bioptimus_jax.records.analysis import HiddenWords
+from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
@@ -32,7 +32,7 @@ LINEAR = 0.1
 """Bound up to which the axis of differences is linear."""
 Arms = Mapping[str, Mapping[Any, Measures]]
 """Name -> seed -> run."""
-Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+Geometry = Mapping[str, Mapping[Any, ShapeOfWords]]
 """Name -> seed -> what was measured of the words of one model."""
 
 
@@ -147,11 +147,11 @@ def of_words(
     """Geometry of rare and frequent words: of every arm, and differences, each the mean over pairs of arms, by seed."""
 
     def own(kind: str, name: str, measure: str) -> Cell:
-        return over_seeds([r[kind][measure]['value'] for r in measured[name].values()])
+        return over_seeds([r.of(kind)[measure].value for r in measured[name].values()])
 
     def less(kind: str, name: str, measure: str) -> Cell:
         def value(arm: str, seed: Any) -> float:
-            return measured[arm][seed][kind][measure]['value']
+            return measured[arm][seed].of(kind)[measure].value
 
         pairs = differences[name]
         by_seed = [[value(a, seed) - value(b, seed) for a, b in pairs] for seed in _paired(measured, pairs)]
@@ -397,7 +397,7 @@ def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
     return [
         seed
         for seed in sides[0][0]
-        if all(seed in a and seed in b and a[seed]['digest'] == b[seed]['digest'] for a, b in sides)
+        if all(seed in a and seed in b and a[seed].digest == b[seed].digest for a, b in sides)
     ]
 
 

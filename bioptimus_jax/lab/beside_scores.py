@@ -1,12 +1,12 @@
 """What stands beside the scores of a table: held-out losses, hidden words, geometry of rare and frequent words."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.questions import ComparableGroup, Question, Row, pairs_of
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.trained import Trained, losses_under
+from bioptimus_jax.records.analysis import ShapeOfWords
 from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
 
@@ -89,6 +89,6 @@ def _pooled(compared: Sequence[tuple[Row, Row]]) -> dict[str, list[tuple[str, st
     }
 
 
-def _geometry_of(row: Row) -> dict[int | None, Mapping[str, Any]]:
+def _geometry_of(row: Row) -> dict[int | None, ShapeOfWords]:
     found = {seed: geometry.by_model(t.measures).get(t.model) for seed, t in row.by_seed.items()}
     return {seed: record for seed, record in found.items() if record}

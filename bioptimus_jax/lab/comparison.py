@@ -28,12 +28,12 @@ from bioptimus_jax.lab.trained import (
     words_per_step,
 )
 from bioptimus_jax.report.drawing import write_figures
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
+from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import Made, block, render
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.storage.files import atomic, write_jsonl
+from bioptimus_jax.storage.files import atomic, shown_path, write_jsonl
 
 FOLDER = 'tables'
 
@@ -87,7 +87,7 @@ def write(
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
     with atomic(to / 'index.html') as file:
-        file.write(render(sections, **about, command=command, live=None))
+        file.write(render(sections, **about, use=None, command=command, live=None))
     write_figures(figures, to / 'figures')
     write_tables(f'{title}\n\nMade by `{command}`.', tables, to)
     write_jsonl(to / RECORDS, records_of(runs))
@@ -147,9 +147,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
             {'corpus': 'corpus', 'vocab': 'vocabulary'},
             lambda stage, m: (m.content_of(stage) or NOT_RUN)[:DIGITS],
         ),
-        Column(
-            'models scored', lambda m: ', '.join(dict.fromkeys(r['model'] for r in m.finetuned)) or 'none'
-        ),
+        Column('models scored', lambda m: ', '.join(dict.fromkeys(r.model for r in m.finetuned)) or 'none'),
     ]
     note = 'Read from the manifests. Corpus and vocabulary: the first digits of their content.'
     if len(runs) > len(trained):

@@ -14,6 +14,7 @@ from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.lab.arms import Arms
 from bioptimus_jax.lab.trained import losses_under
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.statistics import ArmVote
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, spread, tested
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
@@ -25,7 +26,7 @@ VOTES = 'votes.jsonl'
 MILLION, TERA = 1e6, 1e12
 
 
-def votes(arms: Arms) -> list[dict[str, Any]]:
+def votes(arms: Arms) -> list[ArmVote]:
     """What the trainings of an arm say together of a test set, a record for each arm and set with several of them.
 
     All fine-tunings of the last models vote, under the setting that devel chooses. An arm has no record for a set
@@ -42,21 +43,22 @@ def votes(arms: Arms) -> list[dict[str, Any]]:
             given = [predictions for of_run in of_runs for predictions in of_run]
             asked = {digest([[e.words, e.gold] for e in predictions]) for predictions in given}
             if len(runs) > 1 and all(of_runs) and len(asked) == 1:
-                found.append({'arm': arm, 'dataset': dataset, **ensemble_of(runs[0].task(dataset), given)})
+                voted = ensemble_of(runs[0].task(dataset), given)
+                found.append(ArmVote(arm=arm, dataset=dataset, **vars(voted)))
     return found
 
 
-def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
+def last_models(arms: Arms, votes: Iterable[ArmVote] = ()) -> Table:
     """One row for every arm, its trainings together; `votes`: the records of these arms."""
     trained = {arm: own for arm, seeds in arms.items() if (own := [m for m in seeds.values() if _ended(m)])}
     runs = [m for own in trained.values() for m in own]
-    voted = {(r['arm'], r['dataset']): r for r in votes}
+    voted = {(r.arm, r.dataset): r for r in votes}
     masks = dict.fromkeys(name for m in runs for name in losses_under(m, m.phases[-1]))
     pairs = {
-        (r['trained_on'], r['dataset']): f'{r["trained_on"]} on {r["dataset"]}'
+        (r.trained_on, r.dataset): f'{r.trained_on} on {r.dataset}'
         for m in runs
         for r in m.crossed
-        if r['model'] == m.phases[-1]
+        if r.model == m.phases[-1]
     }
     sets = scored_sets(runs)
 
@@ -68,7 +70,7 @@ def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
             return missing()
         r = voted[arm, dataset]
         metric = trained[arm][0].task(dataset).metric.name
-        return fixed(100 * r['test']['default'][metric], 2)
+        return fixed(100 * r.test['default'][metric], 2)
 
     columns = [
         Column('arm', lambda arm: arm),
@@ -152,9 +154,9 @@ def _score(m: Measures, dataset: str) -> float | None:
 def _elsewhere(m: Measures, pair: tuple[str, str]) -> float | None:
     """The score on a set of the model that was fine-tuned on another."""
     for r in m.crossed:
-        own = r['model'] == m.phases[-1] and r['setting'] == m.chosen(r['model'], r['trained_on'])
-        if own and (r['trained_on'], r['dataset']) == pair:
-            return 100 * float(r['test'])
+        own = r.model == m.phases[-1] and r.setting == m.chosen(r.model, r.trained_on)
+        if own and (r.trained_on, r.dataset) == pair:
+            return 100 * r.test
     return None
 
 

@@ -22,6 +22,7 @@ from bioptimus_jax.lab.trained import Trained, differing
 from bioptimus_jax.report import layout
 from bioptimus_jax.scoring.comparison import MACRO, Comparison
 from bioptimus_jax.scoring.student import ALPHA
+from bioptimus_jax.storage.files import shown_path
 
 DIFFERS = '†'
 PAPER = 'Paper: arXiv 2308.08625, BERT-base, 1.8 billion words, seeds not stated.'
@@ -193,7 +194,7 @@ def _made_from(set_up: ComparableGroup) -> str:
     arms: dict[tuple[str, str], list[str]] = {}
     for folder in set_up.folders:
         name, _, seed = folder.name.partition(SEED)
-        arms.setdefault((layout.shown_path(folder.parent), name), []).append(seed)
+        arms.setdefault((shown_path(folder.parent), name), []).append(seed)
     parents: dict[str, list[str]] = {}
     for (parent, name), seeds in arms.items():
         known = ', '.join(seed for seed in seeds if seed)

@@ -18,6 +18,7 @@ from bioptimus_jax.lab.costs import Costs
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.progress.console import Console, clock
+from bioptimus_jax.records.probe import HiddenToken, LikenessOfTokens, Probe, ProbedRows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.surgery import donor, fit, recovery
@@ -43,7 +44,7 @@ MOST_COMPARED = 2000  # of the new tokens, compared with the source's in likenes
 AGAIN = 0.1  # share of the tokens that one of the fits goes on with
 
 
-def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
+def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) -> Probe:
     """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json.
 
     With `fit_steps` the gradient fit of so many steps is among the variants; it takes longest by far.
@@ -80,31 +81,33 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums, texts)
     material = dataclasses.replace(material, donated=donated)
     weights_N, like = _weights(subwords, source.subwords, without.subwords, texts)
-    result = {
-        'source': run.config.source.path,
-        'seed': run.config.seed,
-        'contexts_per_token': contexts,
-        'source_tokens': len(source.vocabulary),
-        'windows': material.windows,
-        'likeness': like,
-        **_compared(
-            run.console,
-            run.config.seed,
-            wanted,
-            material,
-            true_N,
-            hidden,
-            without,
-            found,
-            counts_N,
-            weights_N,
-            costs,
-        ),
-    }
-    result['seconds'] = round(time.monotonic() - started, 1)
-    write_json(run.workdir / FILE, result)
-    run.console.say(f'probe: nearest to the true rows: {result["variants"][0]["flags"]}')
-    run.console.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
+    rebuilt, described = _compared(
+        run.console,
+        run.config.seed,
+        wanted,
+        material,
+        true_N,
+        hidden,
+        without,
+        found,
+        counts_N,
+        weights_N,
+        costs,
+    )
+    result = Probe(
+        source=run.config.source.path,
+        seed=run.config.seed,
+        contexts_per_token=contexts,
+        source_tokens=len(source.vocabulary),
+        windows=material.windows,
+        likeness=like,
+        variants=rebuilt,
+        hidden=described,
+        seconds=round(time.monotonic() - started, 1),
+    )
+    write_json(run.workdir / FILE, result.json())
+    run.console.say(f'probe: nearest to the true rows: {result.variants[0].flags}')
+    run.console.say(f'probe: {run.workdir / FILE}, {clock(result.seconds)}')
     return result
 
 
@@ -173,7 +176,7 @@ def _with_donor(
 
 def _weights(
     own: Subwords, source: Subwords, without: Subwords, texts_N: Sequence[str]
-) -> tuple[np.ndarray | None, dict[str, Any] | None]:
+) -> tuple[np.ndarray | None, LikenessOfTokens | None]:
     """Weights of the hidden tokens [N], with which they are as like the rest of the source as new tokens are.
 
     And quartiles of both likenesses. Frequent words, of which a source's vocabulary is made, have relatives in it more
@@ -185,11 +188,8 @@ def _weights(
     new_M = new_M[:: max(1, len(new_M) // MOST_COMPARED)]
     hidden_N = likeness(texts_N, with_borders(without, without.drawn_N))
     likeness_M = likeness(with_borders(own, new_M), with_borders(source, source.drawn_N))
-    quartiles = {
-        name: np.quantile(values, (0.25, 0.5, 0.75)).round(3).tolist()
-        for name, values in (('hidden', hidden_N), ('new', likeness_M))
-    }
-    return recovery.weights_like(hidden_N, likeness_M), quartiles
+    quartiles = (tuple(np.quantile(x, (0.25, 0.5, 0.75)).round(3).tolist()) for x in (hidden_N, likeness_M))
+    return recovery.weights_like(hidden_N, likeness_M), LikenessOfTokens(*quartiles)
 
 
 def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False) -> list[Surgery]:
@@ -273,7 +273,7 @@ def _compared(
     counts_N: np.ndarray,
     weights_N: np.ndarray | None,
     costs: Costs,
-) -> dict[str, Any]:
+) -> tuple[tuple[ProbedRows, ...], tuple[HiddenToken, ...]]:
     contexts_N = np.max([found_N for _, found_N in material.sums.values()], axis=0)
     pieces_N = np.array([len(pieces) for pieces in material.spellings])
     thirds_N = np.argsort(np.argsort(counts_N, kind='stable')) * 3 // len(counts_N)
@@ -290,15 +290,18 @@ def _compared(
         seconds = round(time.monotonic() - started + costs.of(settings, material), 2)
         measured = recovery.measure(made.rows, true_N, material.table)
         summary = recovery.summary(measured, numbers, seed, weights_N)
-        known = {'name': named(settings), 'flags': flags(settings), 'seconds': seconds, 'map': made.map}
-        records.append({**known, **summary})
-        if made.fit:
-            records[-1]['fit'] = made.fit.summary
+        records.append(
+            ProbedRows(
+                name=named(settings),
+                flags=flags(settings),
+                seconds=seconds,
+                map=made.map,
+                **vars(summary),
+                fit=made.fit.summary if made.fit else None,
+            )
+        )
         progress.update(1)
         console.check_stop()
-    records.sort(key=lambda r: (r['rank'][0], -r['cosine'][0]))
-    tokens = [
-        {'token': token, 'contexts': int(n), 'pieces': int(p), 'count': int(c)}
-        for token, n, p, c in zip(hidden, contexts_N, pieces_N, counts_N, strict=True)
-    ]
-    return {'variants': records, 'hidden': tokens}
+    records.sort(key=lambda r: (r.rank[0], -r.cosine[0]))
+    columns = zip(hidden, *(x.tolist() for x in (contexts_N, pieces_N, counts_N)), strict=True)
+    return tuple(records), tuple(HiddenToken(*row) for row in columns)

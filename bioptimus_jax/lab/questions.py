@@ -4,12 +4,12 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, group_comparable
 from bioptimus_jax.pretrain.config import PAPER_PHASES
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import Measures, best_setting
 
 FIRST = PAPER_SETTINGS[0]
@@ -64,13 +64,13 @@ class Row:
         # Backwards, so that the first model of a seed stays.
         return {t.seed: t for t in reversed(self.models)}
 
-    def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Measures, dict[str, Any]]]:
+    def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Measures, FineTuning]]:
         """(seed of pre-training, of fine-tuning) -> the cell, under the setting that devel chooses for all of them."""
         setting = best_setting([(t.measures, t.model) for t in self.models], dataset)
-        found: dict[tuple[int | None, int], tuple[Measures, dict[str, Any]]] = {}
+        found: dict[tuple[int | None, int], tuple[Measures, FineTuning]] = {}
         for t in self.models:
             for record in t.cells(dataset, setting):
-                found.setdefault((t.seed, record['seed']), (t.measures, record))
+                found.setdefault((t.seed, record.seed), (t.measures, record))
         return dict(sorted(found.items(), key=lambda cell: (cell[0][0] or 0, cell[0][1])))
 
     def scores(self, *datasets: str, split: str = 'test') -> list[float]:

@@ -197,7 +197,7 @@ class Sweep:
         write_jsonl(self.workdir / RECORDS, [record_of(name, m).json() for name, m in measured.items()])
         grouped = arms.grouped(measured)
         voted = last_models.votes(grouped)
-        write_jsonl(self.workdir / last_models.VOTES, voted)
+        write_jsonl(self.workdir / last_models.VOTES, (vote.json() for vote in voted))
         tables = [
             *arms.all_tables(grouped, self.control),
             last_models.last_models(grouped, voted),

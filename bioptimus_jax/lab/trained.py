@@ -16,6 +16,8 @@ from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
+from bioptimus_jax.records.counts import SplitRows
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
@@ -109,7 +111,7 @@ class Trained:
         planned = _planned(m)[: len(self.path)]  # what is on record of a run without evaluations
         return 0.0 if self.partial else sum(planned)
 
-    def cells(self, dataset: str, setting: str = '') -> list[dict[str, Any]]:
+    def cells(self, dataset: str, setting: str = '') -> list[FineTuning]:
         return self.measures.cells(self.model, dataset, setting)
 
 
@@ -135,7 +137,7 @@ def trained_models(runs: Sequence[Measures]) -> list[Trained]:
     """Every model of these runs that has been scored or evaluated, in order."""
     found = []
     for m in runs:
-        scored = list(dict.fromkeys(r['model'] for r in m.finetuned))
+        scored = list(dict.fromkeys(r.model for r in m.finetuned))
         ends = [name for name in m.phases if m.phase_end(name)]
         for model in dict.fromkeys([*(x for x in m.on_the_way if x in (*scored, *ends)), *scored]):
             found.append(_trained(m, model))
@@ -205,7 +207,7 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
 def words_per_step(m: Measures) -> float:
     """Mean, of a whole batch; 0 where stage rows has not been run."""
     counts = m.rows_of()
-    return m.run.config.pretrain.batch_rows * counts['words'] / counts['rows'] if counts else 0.0
+    return m.run.config.pretrain.batch_rows * counts.words / counts.rows if counts else 0.0
 
 
 def _trained(m: Measures, model: str) -> Trained:
@@ -325,17 +327,17 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     return taken
 
 
-def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
-    if phase.duration_unit == 'words' or not total:
+def _words(phase: Phase, total: SplitRows | None, batch_rows: int) -> float:
+    if phase.duration_unit == 'words' or total is None:
         return phase.duration
-    per_row = total['words'] / total['rows']
+    per_row = total.words / total.rows
     if phase.duration_unit == 'steps':
         return phase.duration * batch_rows * per_row
-    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total['tokens']) * total['words']
+    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total.tokens) * total.words
 
 
 def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
-    if not any(r['model'] == model for r in m.finetuned):
+    if not any(r.model == model for r in m.finetuned):
         return {}
     settings = m.run.config.finetune
     found = _keys('finetune', settings, NOT_OF_A_SETTING)
@@ -345,9 +347,9 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
         if value := getattr(settings, key):
             found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
     for r in m.finetuned:
-        if r['model'] == model:
-            if 'gold_in_file' in r:
-                found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
-            if 'sentences' in r:
-                found[f'training sentences of {r["dataset"]}'] = str(r['sentences']['train'])
+        if r.model == model:
+            if r.gold_in_file is not None:
+                found[f'mentions of {r.dataset}'] = str(r.gold_in_file)
+            if r.sentences:
+                found[f'training sentences of {r.dataset}'] = str(r.sentences['train'])
     return found

@@ -40,10 +40,11 @@ def counts_of(experiment: HasTraining, rows: Rows) -> dict[str, RowCounts]:
         used = [(k, part.counts) for k, part in shares if k]
         if used[0][0] == PATTERN:  # of one corpus: its own counts, so that epochs are its own
             [(_, counts)] = used
-            found[name] = RowCounts(*(counts[of] for of in ('rows', 'tokens', 'words')))
+            found[name] = RowCounts(counts.rows, counts.tokens, counts.words)
         else:
-            means = (sum(k * counts[of] / counts['rows'] for k, counts in used) for of in ('tokens', 'words'))
-            found[name] = RowCounts(PATTERN, *means)
+            tokens = sum(k * counts.tokens / counts.rows for k, counts in used)
+            words = sum(k * counts.words / counts.rows for k, counts in used)
+            found[name] = RowCounts(PATTERN, tokens, words)
     return found
 
 

@@ -1,4 +1,7 @@
-"""What stage analyze writes of models: cloze.json, snapshots.json, geometry.json, frozen.json, new_tokens.json."""
+"""What stage analyze writes of models.
+
+cloze.json, snapshots.json, geometry.json, points.json, frozen.json, new_tokens.json.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -59,17 +62,107 @@ class HiddenWords(Words):
         return self.new_tokens or {}
 
 
-@dataclasses.dataclass(frozen=True)
-class Shape(Record):
-    """A model in geometry.json.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShapeOfRows(Record):
+    """Rows of the embedding table: cosines of random pairs, also of differences from the mean, with standard errors.
 
-    `rows`: kind of row of the embedding table -> measures. `words`: embeddings and states of words by kind -> measure
-    -> value and interval, beside facts of the words; or `skipped`, why they were not measured.
+    `top_component_share`: of the variance around the mean. `norm_quantiles`: of 5, 25, 50, 75 and 95 %.
     """
 
+    count: int
+    cosine: float
+    cosine_error: float
+    cosine_centred: float
+    cosine_centred_error: float
+    top_component_share: float
+    norm_mean: float
+    norm_sd: float
+    norm_quantiles: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordMeasure(Record):
+    """A measure of words with its 95 % interval over words, and the replicates behind that."""
+
+    value: float
+    low: float
+    high: float
+    replicates: tuple[float, ...] | None = left_out()
+
+
+@dataclasses.dataclass(frozen=True)
+class WordClass(Record):
+    """Rare or frequent words: the median of their counts, and the share that is one new token."""
+
+    median_count: float
+    new: float
+
+
+WordMeasures = Mapping[str, WordMeasure]
+"""Measure -> its value and interval."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShapeOfWords(Record):
+    """Rare (`low`) and frequent (`high`) words of a model, or `skipped`, why they were not measured.
+
+    `digest`: of the words. `contexts`: places of each in texts of the `split`. `one_piece`: share that is one piece.
+    `embeddings`: by their rows; `contextual`: by their states in texts.
+    """
+
+    skipped: str | None = left_out()
+    digest: str | None = left_out()
+    count: int | None = left_out()
+    split: str | None = left_out()
+    contexts: int | None = left_out()
+    one_piece: float | None = left_out()
+    low: WordClass | None = left_out()
+    high: WordClass | None = left_out()
+    embeddings: WordMeasures | None = left_out()
+    contextual: WordMeasures | None = left_out()
+
+    def of(self, kind: str) -> WordMeasures:
+        """The measures of a kind of vector, `embeddings` or `contextual`; empty where there are none."""
+        return {'embeddings': self.embeddings, 'contextual': self.contextual}[kind] or {}
+
+    def without_replicates(self) -> 'ShapeOfWords':
+        """The same without what is behind intervals, which says nothing across runs."""
+
+        def bare(measures: WordMeasures | None) -> WordMeasures | None:
+            return measures and {n: dataclasses.replace(x, replicates=None) for n, x in measures.items()}
+
+        return dataclasses.replace(self, embeddings=bare(self.embeddings), contextual=bare(self.contextual))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape(Record):
+    """A model in geometry.json: its embedding table by kind of row, and its words."""
+
     model: str
-    rows: Mapping[str, Any]
-    words: Mapping[str, Any]
+    rows: Mapping[str, ShapeOfRows]
+    words: ShapeOfWords
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DrawnWords(Record):
+    """Where t-SNE puts words of a model: by their rows and by their states."""
+
+    model: str
+    embeddings: tuple[tuple[float, ...], ...] | None = left_out()
+    contextual: tuple[tuple[float, ...], ...] | None = left_out()
+
+    def of(self, kind: str) -> tuple[tuple[float, ...], ...]:
+        """The points of a kind of vector, `embeddings` or `contextual`."""
+        return {'embeddings': self.embeddings, 'contextual': self.contextual}[kind] or ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Points(Record):
+    """points.json: some of the words, whether they are frequent, and their points in every model."""
+
+    words: tuple[str, ...]
+    high: tuple[bool, ...]
+    models: tuple[DrawnWords, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,9 +119,10 @@ class Training(Line):
 class Evaluation(Line):
     """Held-out documents, scored after a step; losses in nats a piece.
 
-    `frozen_loss`: of pieces under the frozen mask; None: an older record has the step alone. `frozen_accuracy`: share
-    of them that is predicted. `scores`: other scores by name, an objective's and the F1 of sets of entities. `losses`:
-    by phase, with the mask of its setting, where `phase_end` or the first step asks for them.
+    `frozen_loss`: of pieces under the frozen mask; None in the record of a run that keeps the step alone.
+    `frozen_accuracy`: share of them that is predicted. `scores`: other scores by name, an objective's and the F1 of
+    sets of entities. `losses`: by phase, with the mask of its setting, where `phase_end` or the first step asks for
+    them.
     """
 
     KIND = 'evaluation'
@@ -135,7 +136,7 @@ class Evaluation(Line):
 
     @property
     def loss(self) -> float:
-        """The loss under the frozen mask. Raises InputError where an older record does not tell."""
+        """The loss under the frozen mask. Raises InputError where it is not on record."""
         if self.frozen_loss is None:
             raise InputError(f'{FILE}: the evaluation of step {self.step} has no frozen_loss; {DURING}')
         return self.frozen_loss

@@ -1,9 +1,9 @@
 """The one way from the JSON of a file to a frozen record, with every key checked, and back.
 
-A field is a key of the JSON object, and the order of the fields is the order of the keys in the file. The type of a
-field says what its value may be. How a key may be absent is said by what the field is made with: nothing (it must be
-there), a default or `or_null` (it may be missing in a file and is always written), `left_out` (it is not written where
-it is None), `others` (this field has all keys that no other field has).
+A field is a key of the JSON object, of the same name unless it is made with `named`, and the order of the fields is the
+order of the keys in the file. The type of a field says what its value may be. How a key may be absent is said by what
+the field is made with: nothing (it must be there), a default or `or_null` (it may be missing in a file and is always
+written), `left_out` (it is not written where it is None), `others` (this field has all keys that no other field has).
 """
 
 import collections.abc
@@ -45,6 +45,11 @@ def or_null() -> Any:
     return dataclasses.field(default=None)
 
 
+def named(key: str) -> Any:
+    """A field, which must be there, whose key is another than its name."""
+    return dataclasses.field(metadata={'key': key})
+
+
 def others() -> Any:
     """The field that has all keys that no other field has, at its place among them."""
     return dataclasses.field(default_factory=dict, metadata={'others': True})
@@ -77,6 +82,11 @@ class Record:
         return list(_read(_check(tuple[cls, ...]), values, where, remedy))  # type: ignore[valid-type]
 
     @classmethod
+    def read_by_name(cls, values: Any, where: str, remedy: str = REMEDY) -> dict[str, Self]:
+        """The records of a JSON object by their names. Raises InputError as `read` does."""
+        return dict(_read(_check(Mapping[str, cls]), values, where, remedy))  # type: ignore[valid-type]
+
+    @classmethod
     def read_lines(cls, path: Path, remedy: str = REMEDY) -> list[Self]:
         """The records of a file of JSON lines. Raises InputError with the number of the line, FileNotFoundError."""
         return [
@@ -89,15 +99,16 @@ class Record:
             raise _Wrong('no record')
         plan: _Plan = _plan(cls)
         known: dict[str, Any] = {}
-        if VERSION not in plan.checks and (version := value.get(VERSION, 1)) != cls.VERSION:
+        if VERSION not in plan.keys.values() and (version := value.get(VERSION, 1)) != cls.VERSION:
             raise _Wrong(f'of version {version}, and this program reads version {cls.VERSION}')
         for name, check in plan.checks.items():
-            if name in value:
-                known[name] = _at(name, check, value[name])
+            key = plan.keys[name]
+            if key in value:
+                known[name] = _at(key, check, value[key])
             elif name in plan.needed:
-                raise _Wrong(f'without the key {name!r}')
+                raise _Wrong(f'without the key {key!r}')
         if plan.others:
-            known[plan.others] = {key: x for key, x in value.items() if key not in plan.checks}
+            known[plan.others] = {key: x for key, x in value.items() if key not in plan.keys.values()}
         return cls(**known)
 
     def json(self) -> dict[str, Any]:
@@ -109,7 +120,7 @@ class Record:
             if name == plan.others:
                 found |= value
             elif not (value is None and name in plan.left_out):
-                found[name] = plain(value)
+                found[plan.keys[name]] = plain(value)
         return found
 
 
@@ -137,6 +148,7 @@ class _Plan:
     """How a kind of record is read and written: worked out once, as files have many lines."""
 
     order: tuple[str, ...]
+    keys: Mapping[str, str]
     checks: Mapping[str, Check]
     needed: frozenset[str]
     left_out: frozenset[str]
@@ -158,6 +170,7 @@ def _planned(kind: type[Record]) -> _Plan:
     missing = dataclasses.MISSING
     return _Plan(
         tuple(dict.fromkeys((*kind.FIRST, *(f.name for f in fields)))),
+        {f.name: f.metadata.get('key', f.name) for f in fields if f.name != rest},
         {f.name: _check(hints[f.name]) for f in fields if f.name != rest},
         frozenset(f.name for f in fields if f.default is missing and f.default_factory is missing),
         frozenset(f.name for f in fields if 'left_out' in f.metadata),

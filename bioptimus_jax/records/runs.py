@@ -6,9 +6,11 @@ from typing import Any
 
 from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, Shape
 from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
 from bioptimus_jax.records.record import Record, left_out
+from bioptimus_jax.records.statistics import CrossedModel, ModelStatistics
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class RunRecord(Record):
 
     arm: str
     cloze: tuple[HiddenWords, ...]
-    finetuned: tuple[Mapping[str, Any], ...]
+    finetuned: tuple[FineTuning, ...]
     seconds: Mapping[str, float]
     phases: tuple[str, ...]
     evaluations: tuple[Evaluation, ...]
@@ -68,8 +70,8 @@ class RunRecord(Record):
     encoded: tuple[EncodedFlops, ...]
     geometry: tuple[Shape, ...]
     manifests: Mapping[str, KeptManifest]
-    statistics: tuple[Mapping[str, Any], ...] | None = left_out()
-    crossed: tuple[Mapping[str, Any], ...] | None = left_out()
+    statistics: tuple[ModelStatistics, ...] | None = left_out()
+    crossed: tuple[CrossedModel, ...] | None = left_out()
     frozen: tuple[FrozenScore, ...] | None = left_out()
     snapshots: tuple[HiddenWords, ...] | None = left_out()
     curriculum: tuple[PlacedPhase, ...] | None = left_out()

@@ -68,7 +68,7 @@ class Figure:
 
 def shown(m: Measures) -> tuple[list[str], str]:
     """The scored models that a figure has colours for, and a sentence where some are left out."""
-    models = [x for x in m.models if any(r['model'] == x for r in m.finetuned)]
+    models = [x for x in m.models if any(r.model == x for r in m.finetuned)]
     if len(models) <= len(SERIES):
         return models, ''
     ends = [x for x in models if x not in m.on_the_way or phase_of(x) == x]

@@ -7,15 +7,24 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE_FILE, FinishedModel, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import compare_both, compared, on_items, paired_set, verdict, winner_of
+from bioptimus_jax.finetune.verdict import (
+    ModelComparison,
+    compare_both,
+    compared,
+    on_items,
+    paired_set,
+    verdict,
+    winner_of,
+)
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.report.cells import cell_folder
-from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
 from bioptimus_jax.scoring.comparison import Comparison
 from bioptimus_jax.scoring.student import NO_RESIDUAL, ONE_SEED, OTHER_SEEDS, bracketed
+from bioptimus_jax.storage.files import shown_path
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
@@ -73,8 +82,20 @@ def overall(m: Measures) -> Verdict | None:
         )
         word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
         more = f' {UNTESTED[effect.untested]}{more}'
-    sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
+    sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
+
+
+def _by_set(both: ModelComparison) -> str:
+    """The difference on every set, where there are several."""
+    if len(both.of_sets) < 2:
+        return ''
+    said = []
+    for one, of_set in zip(both.found, both.of_sets, strict=True):
+        effect = one.over_trainings
+        word = 'not tested' if effect.p is None else VERDICTS[winner_of(effect)]
+        said.append(f'{of_set.pairing.dataset} {effect.observed:+.2f} ({word})')
+    return f' By set: {", ".join(said)}.'
 
 
 def _finished(m: Measures, model: str) -> str:
@@ -143,7 +164,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
 
 def others(m: Measures) -> Table:
     """Predictions that were made elsewhere, in OUTSIDE of the run, beside its best model on devel."""
-    folders = sorted(p for p in (m.run.workdir / OUTSIDE_FILE).glob('*') if p.is_dir())
+    folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
     best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
@@ -168,7 +189,9 @@ def others(m: Measures) -> Table:
         f' {len(tested)} rows (Holm); predictions without a seed are paired with every seed. Other items: paired'
         ' bootstrap.'
     )
-    absent = f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE_FILE} --name=NAME` puts some beside this run.'
+    absent = (
+        f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'
+    )
     return Table.of(
         'Predictions made elsewhere', columns, rows, note=' '.join([note, *problems]), absent=absent
     )
@@ -205,7 +228,7 @@ def _verdicts(tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
 
 def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
-    records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
+    records = {r.seed: r for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
     return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 

@@ -5,7 +5,6 @@ import dataclasses
 import html
 import io
 import itertools
-import os
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -104,12 +103,6 @@ def percents(values: Sequence[float] | None, decimals: int = 2) -> str:
         return ''
     low, high = values
     return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
-
-
-def shown_path(folder: Path) -> str:
-    """Relative to here where it lies below."""
-    inside = folder.resolve().is_relative_to(Path.cwd())
-    return os.path.relpath(folder) if inside else str(folder)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,24 +11,35 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune import search
-from bioptimus_jax.finetune.config import STANDARD
-from bioptimus_jax.finetune.finished import CELLS, RESULTS, claimed
-from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
+from bioptimus_jax.finetune.finished import CELLS, RESULTS, claimed, read_cell
+from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
-from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Shape
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
+from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
+from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
+from bioptimus_jax.records.probe import Probe
 from bioptimus_jax.records.record import REMEDY, Record
+from bioptimus_jax.records.sets import LabelShares, LabelsOfSet, LintedSet
+from bioptimus_jax.records.statistics import (
+    CrossedModel,
+    ItemSlices,
+    MentionSlices,
+    ModelStatistics,
+    SettingSearch,
+    SlicedModel,
+)
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
-from bioptimus_jax.storage.files import read_json, read_jsonl
+from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
 
@@ -47,6 +58,7 @@ NAMED = 3
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
 Rows = list[dict[str, Any]]
 RecordT = TypeVar('RecordT', bound=Record)
+OfModelT = TypeVar('OfModelT', bound=ModelOnSet)
 
 
 def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> Any:
@@ -77,10 +89,10 @@ class Measures:
     spent: list[Spent] = dataclasses.field(default_factory=list)
     evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
     clock: list[Spans] = dataclasses.field(default_factory=list)
-    finetuned: Rows = dataclasses.field(default_factory=list)
+    finetuned: list[FineTuning] = dataclasses.field(default_factory=list)
     cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
     geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
-    points: dict[str, Any] = _of('analyze', 'points.json', dict)
+    points: Points | None = _one('analyze', 'points.json', Points)
     frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
@@ -89,15 +101,15 @@ class Measures:
     comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
     frequency: Frequency | None = _one('vocab', FREQUENCY, Frequency)
     entities: Entities | None = _one('analyze', 'entities.json', Entities)
-    probe: dict[str, Any] = dataclasses.field(default_factory=dict)
+    probe: Probe | None = None
     difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
     encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
-    statistics: Rows = _of('finetune', 'statistics.json', list)
-    slices: Rows = _of('finetune', 'slices.json', list)
-    crossed: Rows = _of('finetune', 'crossed.json', list)
-    lint: Rows = _of('finetune', 'lint.json', list)
-    labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
-    search: dict[str, Any] = _of('finetune', search.FILE, dict)
+    statistics: list[ModelStatistics] = _of('finetune', 'statistics.json', list, ModelStatistics)
+    slices: list[SlicedModel] = _of('finetune', 'slices.json', list, SlicedModel)
+    crossed: list[CrossedModel] = _of('finetune', 'crossed.json', list, CrossedModel)
+    lint: list[LintedSet] = _of('finetune', 'lint.json', list, LintedSet)
+    labels: dict[str, LabelsOfSet] = dataclasses.field(default_factory=dict)
+    search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
     curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
     manifests: dict[str, Manifest] = dataclasses.field(default_factory=dict)
@@ -126,9 +138,10 @@ class Measures:
         """The digest of what a stage wrote."""
         return self.manifest_of(stage).content
 
-    def rows_of(self, split: str = 'train') -> dict[str, Any]:
-        """What stage rows counted of a split; {} where it has not been run."""
-        return self.manifest_of('rows').counts.get(split, {})
+    def rows_of(self, split: str = 'train') -> SplitRows | None:
+        """What stage rows counted of a split, `train` or `heldout`; None where it has not been run."""
+        counts = RowCountsOfSplits.of(self.manifest_of('rows'))
+        return {'train': counts.train, 'heldout': counts.heldout}[split] if counts else None
 
     @property
     def phases(self) -> list[str]:
@@ -142,7 +155,7 @@ class Measures:
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
         seen = [
-            *(r['model'] for r in self.finetuned),
+            *(r.model for r in self.finetuned),
             *(r.model for r in self.cloze),
             *(r.model for r in self.geometry),
         ]
@@ -165,7 +178,7 @@ class Measures:
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(r['dataset'] for r in self.finetuned))
+        return list(dict.fromkeys(r.dataset for r in self.finetuned))
 
     def label(self, model: str) -> str:
         """A model's name in tables and figures: of a path that was scored, the last folder if no other has it."""
@@ -186,7 +199,7 @@ class Measures:
 
     @property
     def held_out(self) -> dict[int, float]:
-        """Held-out losses by step, in nats a piece; some older records have the steps alone."""
+        """Held-out losses by step, in nats a piece; a record may have the steps alone."""
         return {e.step: e.frozen_loss for e in self.evaluations if e.frozen_loss is not None}
 
     def phase_end(self, phase: str) -> Evaluation | None:
@@ -196,15 +209,15 @@ class Measures:
                 return record
         return None
 
-    def cells(self, model: str, dataset: str, setting: str = '') -> Rows:
+    def cells(self, model: str, dataset: str, setting: str = '') -> list[FineTuning]:
         """The fine-tunings of a model on a set, in order of seeds; '': under the setting that devel chooses."""
-        own = [r for r in self.finetuned if r['model'] == model and r['dataset'] == dataset]
+        own = [r for r in self.finetuned if (r.model, r.dataset) == (model, dataset)]
         setting = setting or self.chosen(model, dataset)
-        return sorted((r for r in own if r['setting'] == setting), key=lambda r: r['seed'])
+        return sorted((r for r in own if r.setting == setting), key=lambda r: r.seed)
 
     def settings(self, model: str, dataset: str) -> list[str]:
-        own = (r for r in self.finetuned if r['model'] == model and r['dataset'] == dataset)
-        return list(dict.fromkeys(r['setting'] for r in own))
+        own = (r for r in self.finetuned if (r.model, r.dataset) == (model, dataset))
+        return list(dict.fromkeys(r.setting for r in own))
 
     def chosen(self, model: str, dataset: str) -> str:
         """The setting with the highest mean score on devel, the first of equals; test has no say.
@@ -228,38 +241,42 @@ class Measures:
             return []
         cells = self.cells(model, dataset, setting)
         if split == 'devel':  # what was learned says nothing of a model
-            cells = [r for r in cells if LEARNED_DEVEL not in r]
-        return [100 * r[split][mode][what or self.task(dataset).metric.name] for r in cells]
+            cells = [r for r in cells if not r.learned_devel]
+        return [100 * r.splits[split][mode][what or self.task(dataset).metric.name] for r in cells]
 
     def baseline(self, name: str, dataset: str) -> list[float]:
         """The test score, in percent, of answers that read nothing; empty where it is not on record."""
-        own = (r for r in self.finetuned if r['dataset'] == dataset)
-        return [100 * r[name] for r in itertools.islice(own, 1) if name in BASELINES and name in r]
+        own = (r.baselines for r in self.finetuned if r.dataset == dataset)
+        return [100 * found[name] for found in itertools.islice(own, 1) if name in found]
 
     @property
     def baselines(self) -> list[str]:
         """Baselines that some set has."""
-        return [name for name in BASELINES if any(name in r for r in self.finetuned)]
+        return [name for name in BASELINES if any(name in r.baselines for r in self.finetuned)]
 
     def task(self, dataset: str) -> Task:
         """What was learned from a set that was scored."""
-        return task_of(next(r for r in self.finetuned if r['dataset'] == dataset))
+        return task_of(next(r for r in self.finetuned if r.dataset == dataset))
 
-    def statistics_of(self, model: str, dataset: str, setting: str = '') -> dict[str, Any]:
+    def statistics_of(self, model: str, dataset: str, setting: str = '') -> ModelStatistics | None:
         """The record of statistics.json; '': of the setting that devel chooses."""
-        return self._record(self.statistics, model, dataset, setting)
+        return self._of_model(self.statistics, model, dataset, setting)
 
-    def slices_of(self, model: str, dataset: str, setting: str = '') -> dict[str, Any]:
-        """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
-        return self._record(self.slices, model, dataset, setting).get('slices', {})
+    def slices_of(self, model: str, dataset: str, setting: str = '') -> MentionSlices:
+        """The mentions of slices.json; '': of the setting that devel chooses."""
+        found = self._of_model(self.slices, model, dataset, setting)
+        return found.slices if found else {}
 
-    def overlap_of(self, model: str, dataset: str) -> dict[str, Any]:
-        """The same of test items by what training has of their text, under the setting that devel chooses."""
-        return self._record(self.slices, model, dataset, '').get('overlap', {})
+    def overlap_of(self, model: str, dataset: str) -> ItemSlices:
+        """The test items by what training has of their text, under the setting that devel chooses."""
+        found = self._of_model(self.slices, model, dataset, '')
+        return found.overlap if found else {}
 
-    def _record(self, records: Rows, model: str, dataset: str, setting: str) -> dict[str, Any]:
+    def _of_model(
+        self, records: Sequence[OfModelT], model: str, dataset: str, setting: str
+    ) -> OfModelT | None:
         wanted = model, dataset, setting or self.chosen(model, dataset)
-        return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
+        return next((r for r in records if (r.model, r.dataset, r.setting) == wanted), None)
 
     def cloze_of(self, model: str) -> HiddenWords | None:
         return next((r for r in self.cloze if r.model == model), None)
@@ -314,8 +331,9 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         finetuned=_cells(folders['finetune']),
         tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
-        probe=_read(run.workdir / PROBE, dict, None, 'variants'),
+        probe=_read(run.workdir / PROBE, None, Probe),
         difficulty=_difficulty(run),
+        labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(run.stage_metrics('surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun(run),
@@ -371,19 +389,22 @@ def _difficulty(run: Run) -> list[MeasuredDifficulty]:
     return found
 
 
-def _cells(folder: Path) -> Rows:
+def _cells(folder: Path) -> list[FineTuning]:
     """Results of a finished stage; of an unfinished one the cells that it asks for and that are done."""
     asked = claimed(folder)
     if asked is None and (folder / RESULTS).exists():
-        return [{'setting': STANDARD, **record} for record in _lines(folder / RESULTS)]
+        return FineTuning.read_lines(folder / RESULTS)
     cells = []
     for file in sorted(folder.glob(CELLS)):
-        record = _read(file, dict, None, 'devel', 'test')
-        if asked is None or asked.get(file.parent) == record.get('print'):
-            model, dataset, setting, seed = file.parts[-5:-1]
-            place = {'model': model, 'dataset': dataset, 'setting': setting}
-            cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | record)
+        record = read_cell(file)
+        if isinstance(record, FineTuning) and (asked is None or asked.get(file.parent) == record.print):
+            cells.append(record)
     return cells
+
+
+def _labels(path: Path) -> dict[str, LabelsOfSet]:
+    found = _read(path, dict)
+    return {name: LabelShares.read_by_name(of_set, f'{path}, {name}') for name, of_set in found.items()}
 
 
 def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed: str) -> Any:
@@ -402,10 +423,3 @@ def _read(path: Path, kind: type | None, of: type[Record] | None = None, *needed
 
 def _records(kind: type[RecordT], path: Path) -> list[RecordT]:
     return kind.read_lines(path) if path.exists() else []
-
-
-def _lines(path: Path) -> Rows:
-    try:
-        return read_jsonl(path)
-    except FileNotFoundError:
-        return []

@@ -24,6 +24,7 @@ from bioptimus_jax.report.drawing import Figure, write_figures
 from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.section import Section, arranged
+from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json
@@ -97,6 +98,7 @@ class Made:
             'description': f'{description(m)} {m.gaps}'.strip(),
             'verdict': gain.overall(m),
             'headlines': headlines(m, self.tables['gain']),
+            'use': use(m),
             'settings': [
                 (name, json.dumps(value, ensure_ascii=False))
                 for name, value, metadata in walk(m.run.config)

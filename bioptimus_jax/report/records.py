@@ -12,9 +12,9 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import STANDARD
 from bioptimus_jax.progress.console import Console
 from bioptimus_jax.records.analysis import Shape
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Spent
 from bioptimus_jax.records.runs import KeptClaim, KeptManifest, RunRecord
@@ -26,8 +26,6 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
-OF_A_CELL = ('model', 'dataset', 'seed', 'devel', 'test')
-"""Keys of a fine-tuning that every table needs."""
 REMEDY = f'`bioptimus sweep`, and `bioptimus report` of run folders, write {RECORDS}'
 
 
@@ -56,7 +54,7 @@ def record_of(name: str, m: Measures) -> RunRecord:
         training=tuple(_spent(m)),
         kept_steps=m.kept_steps,
         encoded=(EncodedFlops(effort_at(m, 0).flops),) if m.encoded else (),
-        geometry=tuple(Shape(x.model, *map(_without_replicates, (x.rows, x.words))) for x in m.geometry),
+        geometry=tuple(Shape(x.model, x.rows, x.words.without_replicates()) for x in m.geometry),
         manifests={stage: KeptManifest.of(manifest) for stage, manifest in m.manifests.items()},
         statistics=tuple(m.statistics) or None,
         crossed=tuple(m.crossed) or None,
@@ -84,16 +82,8 @@ def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
 def read_record(line: Mapping[str, Any], where: str) -> RunRecord:
     """The record of a line. Raises InputError where it is of something else, or of another version."""
     record = RunRecord.read(line, where, REMEDY)
-    flaws = [
-        f'finetuned: entry {number}: without the key {key!r}'
-        for number, cell in enumerate(record.finetuned, 1)
-        for key in OF_A_CELL
-        if key not in cell
-    ]
     if Path(record.arm).is_absolute() or '..' in Path(record.arm).parts:
-        flaws.append('arm is not a name')
-    if flaws:
-        raise InputError(f'{where}: is damaged ({flaws[0]}); {REMEDY}')
+        raise InputError(f'{where}: is damaged (arm is not a name); {REMEDY}')
     return record
 
 
@@ -104,14 +94,14 @@ def measures_of(record: RunRecord, place: Path, experiment: Experiment) -> Measu
         run=Recorded(place, dataclasses.replace(experiment, phases=record.phases), manifests),
         spent=list(record.training),
         evaluations=list(record.evaluations),
-        finetuned=[{'setting': STANDARD, **cell} for cell in record.finetuned],
+        finetuned=list(record.finetuned),
         cloze=list(record.cloze),
         geometry=list(record.geometry),
         frozen=list(record.frozen or ()),
         snapshots=list(record.snapshots or ()),
         encoded=record.encoded,
-        statistics=[dict(one) for one in record.statistics or ()],
-        crossed=[dict(one) for one in record.crossed or ()],
+        statistics=list(record.statistics or ()),
+        crossed=list(record.crossed or ()),
         kept_steps=dict(record.kept_steps),
         curriculum=list(record.curriculum or ()),
         manifests=manifests,
@@ -119,10 +109,10 @@ def measures_of(record: RunRecord, place: Path, experiment: Experiment) -> Measu
     )
 
 
-def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
+def _cell(m: Measures, cell: FineTuning) -> FineTuning:
     """The cell with its counts by unit, where its predictions are there."""
     with contextlib.suppress(InputError):
-        return {**cell, 'units': units_of(m, cell).record()}
+        return dataclasses.replace(cell, units=units_of(m, cell).record())
     return cell
 
 
@@ -132,10 +122,3 @@ def _spent(m: Measures) -> list[Spent]:
     last = (next((r for r in reversed(m.spent) if r.step <= step), None) for step in steps)
     kept, names = {r.step: r for r in last if r}.values(), told(m)
     return [dataclasses.replace(r, told={n: r.told[n] for n in names if n in r.told}) for r in kept]
-
-
-def _without_replicates(value: Any) -> Any:
-    """Measures without the replicates of their intervals over words, which say nothing across runs."""
-    if isinstance(value, Mapping):
-        return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
-    return value

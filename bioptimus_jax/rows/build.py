@@ -20,6 +20,7 @@ from bioptimus_jax.corpus.documents import Document, DocumentSource, document_ke
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.counts import RowCountsOfSplits, RowsFile, SplitRows
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import layout_of, make_pairs
@@ -74,24 +75,22 @@ class Rows:
     """Memory-mapped rows of one split, read by row numbers."""
 
     def __init__(self, folder: Path, split: str):
-        facts = read_json(folder / split / 'rows.json')
-        if facts is None:
+        found = read_json(folder / split / 'rows.json')
+        if found is None:
             raise InputError(f'{folder / split}: holds no rows; run `bioptimus rows` first')
-        self.pieces, self.segments = facts['row_pieces'], facts['segments']
-        self.counts: dict[str, Any] = facts['counts']
-        self.fields = (*FIELDS, *(name for name in MORE if facts.get(name)))
+        facts = RowsFile.read(found, str(folder / split / 'rows.json'))
+        self.pieces, self.segments, self.counts = facts.row_pieces, facts.segments, facts.counts
+        self.fields = (*FIELDS, *(name for name in MORE if getattr(facts, name)))
         self.shards = [
             {
                 name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r', allow_pickle=False)
                 for name in self.fields
             }
-            for number in range(facts['shards'])
+            for number in range(facts.shards)
         ]
         lengths = [len(shard['tokens']) for shard in self.shards]
-        if sum(lengths) != self.counts['rows']:
-            raise InputError(
-                f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}'
-            )
+        if sum(lengths) != self.counts.rows:
+            raise InputError(f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts.rows}')
         self.ends, self.parts = np.cumsum(lengths), [self]
 
     def concatenated(self, others: Sequence['Rows']) -> 'Rows':
@@ -104,7 +103,7 @@ class Rows:
         return together
 
     def __len__(self) -> int:
-        return sum(part.counts['rows'] for part in self.parts)
+        return sum(part.counts.rows for part in self.parts)
 
     def read(self, numbers_B: np.ndarray) -> Block:
         """The rows of those numbers: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32,
@@ -150,7 +149,7 @@ def _unpacked(block: Block, width: int) -> Block:
 
 def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
     """Stage `rows`: tokenise and pack the training split; one document a row for the held-out split."""
-    settings, counts = run.config.rows, {}
+    settings, counts = run.config.rows, dict[str, SplitRows]()
     for split in ('train', 'heldout'):
         pack = split == 'train'
         documents = open_documents(run.folder('corpus'), split)
@@ -162,27 +161,27 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
             progress.update(counted['documents'])
         counts[split] = writer.close()
     train = counts['train']
-    if not train['rows']:
+    if not train.rows:
         raise InputError(
             f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts'
         )
-    if layout_of(settings.layout).labelled and train['share_random'] == 1:
+    if layout_of(settings.layout).labelled and train.share_random == 1:
         raise InputError(
             f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
     paired = (
-        f', {numbered(train[PAIRS], "pair")}, {train["share_random"]:.1%} of them random'
-        if PAIRS in train
+        f', {numbered(train.pairs, "pair")}, {train.share_random:.1%} of them random'
+        if train.pairs is not None
         else ''
     )
-    quoted = f', {quotation_note(train[QUOTED])}' if train[QUOTED] else ''
+    quoted = f', {quotation_note(train.special_tokens_quoted)}' if train.special_tokens_quoted else ''
     run.console.say(
-        f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
-        f'{numbered(train["documents_cut"], "document")} cut, {numbered(train["tokens_dropped"], "token")} dropped, '
-        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}{quoted}'
+        f'rows: {train.rows:,} of {settings.row_pieces} pieces, fill {train.fill:.3f}, '
+        f'{numbered(train.documents_cut, "document")} cut, {numbered(train.tokens_dropped, "token")} dropped, '
+        f'{train.share_at_384_and_more:.1%} of tokens at positions of 384 and more{paired}{quoted}'
     )
-    return counts
+    return RowCountsOfSplits(**counts).json()
 
 
 def _blocks(
@@ -418,28 +417,28 @@ class _ShardWriter:
         rest = {name: array[count:] for name, array in merged.items()}
         self.waiting = [rest] if len(rest['tokens']) else []
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> SplitRows:
         if self.waiting:
             self._write(sum(len(b['tokens']) for b in self.waiting))
         tokens, pairs = self.counted['tokens'], self.counted[PAIRS]
         names = 'documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens', QUOTED
-        counts = {
-            'rows': self.rows,
+        paired = PAIRS in self.counted
+        counts = SplitRows(
+            rows=self.rows,
             **{name: self.counted[name] for name in names},
-            'fill': round(tokens / max(self.rows * self.width, 1), 4),
-            'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
-        }
-        if PAIRS in self.counted:
-            share = round(self.counted[RANDOM_PAIRS] / max(pairs, 1), 4)
-            counts |= {PAIRS: pairs, 'share_random': share}
-        facts = {
-            'row_pieces': self.width,
-            'segments': max(self.segments, 1),
-            'shards': self.shards,
-            'counts': counts,
-            **{name: True for name in MORE if name in self.fields},
-        }
-        write_json(self.folder / 'rows.json', facts)
+            fill=round(tokens / max(self.rows * self.width, 1), 4),
+            share_at_384_and_more=round(self.beyond_384 / max(tokens, 1), 4),
+            pairs=pairs if paired else None,
+            share_random=round(self.counted[RANDOM_PAIRS] / max(pairs, 1), 4) if paired else None,
+        )
+        facts = RowsFile(
+            row_pieces=self.width,
+            segments=max(self.segments, 1),
+            shards=self.shards,
+            counts=counts,
+            **{name: name in self.fields or None for name in MORE},
+        )
+        write_json(self.folder / 'rows.json', facts.json())
         return counts
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetune.recommended import completed
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.pretrain.disk import WORDS_PER_DOCUMENT, new_tokens
@@ -53,9 +54,10 @@ OF_A_CELL = 6.0
 
 @dataclasses.dataclass(frozen=True)
 class SetLength:
-    """Pieces of the splits of a set, as the source spells them, roughly."""
+    """Training examples of a set, and the pieces of its splits, as the source spells them, roughly."""
 
     name: str
+    examples: int
     train: float
     devel: float
     test: float
@@ -73,7 +75,7 @@ def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetL
                 sum(len(example.words) for example in getattr(read, split)) * pieces_per_word
                 for split in ('train', 'devel', 'test')
             ]
-            found.append(SetLength(chosen.name, *lengths))
+            found.append(SetLength(chosen.name, len(read.train), *lengths))
     except (ConfigError, InputError):  # stage `finetune` says what is wrong
         return []
     return found
@@ -137,7 +139,8 @@ class Costs:
         each = models * len(settings.settings) * len(settings.seeds)
         train, forward = training_flops_per_token(a, SENTENCE, 0), self._forward(SENTENCE, 0)
         flops = sum(
-            settings.epochs * (one.train * train + one.devel * forward) + one.test * forward
+            completed(settings, a.hidden, one.examples).epochs * (one.train * train + one.devel * forward)
+            + one.test * forward
             for one in self.sets
         )
         cells = each * (flops * PADDING / self.speeds.torch)

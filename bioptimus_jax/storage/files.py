@@ -158,6 +158,12 @@ def _is_open_as(file: IO, path: Path) -> bool:
         return False
 
 
+def shown_path(folder: Path) -> str:
+    """Relative to here where it lies below."""
+    inside = folder.resolve().is_relative_to(Path.cwd())
+    return os.path.relpath(folder) if inside else str(folder)
+
+
 def existing(path: Path) -> Path:
     """The path, or the nearest folder above it that is there."""
     return next(p for p in (path, *path.absolute().parents) if os.path.exists(p))
@@ -216,7 +222,7 @@ def write_sealed(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path, remedy: str = REMEDY) -> dict[str, Any] | None:
-    """The object of `write_sealed` without its seal, or None where there is no file; an older one may have no seal.
+    """The object of `write_sealed` without its seal, or None where there is no file; one made by hand may have no seal.
 
     Raises InputError for anything else.
     """

@@ -12,7 +12,17 @@ import numpy as np
 
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.surgery import COPIED, TokenRow
+from bioptimus_jax.records.surgery import (
+    COPIED,
+    EncodedSentences,
+    FitSummary,
+    FittedBias,
+    FittedMap,
+    Norms,
+    SurgeryReport,
+    TokenFit,
+    TokenRow,
+)
 from bioptimus_jax.surgery import rows
 from bioptimus_jax.surgery.config import Surgery
 
@@ -34,25 +44,25 @@ class Fit:
     after: np.ndarray
     contexts: np.ndarray
     again: np.ndarray
-    summary: dict[str, Any]
+    summary: FitSummary
 
-    def record(self, token: int) -> dict[str, Any]:
+    def record(self, token: int) -> TokenFit:
         """What tokens.jsonl says of a token: `before` and `after` are None without a context."""
         values = {'before': self.before[token], 'after': self.after[token]}
         rounded = {n: None if np.isnan(v) else float(f'{v:.5g}') for n, v in values.items()}
-        return {'contexts': int(self.contexts[token]), **rounded, 'again': bool(self.again[token])}
+        return TokenFit(contexts=int(self.contexts[token]), again=bool(self.again[token]), **rounded)
 
     def words(self) -> str:
         """One line: the median before and after, the tokens that are still worst."""
         s = self.summary
-        if not s['tokens']:
+        if not s.tokens:
             return 'gradient fit: no context spells a new token in whole pieces, all rows stay as they were'
-        line = f'gradient fit: disagreement of the median token {s["before"]:.3g}, now {s["after"]:.3g}'
-        if again := s['again']:
-            line += f'; {numbered(again["tokens"], "token")} fitted again'
-            if again['before'] is not None:
-                line += f' ({again["before"]:.3g}, now {again["after"]:.3g})'
-        return f'{line}; worst: ' + ', '.join(f'{token} {value:.3g}' for token, value in s['worst'][:3])
+        line = f'gradient fit: disagreement of the median token {s.before:.3g}, now {s.after:.3g}'
+        if again := s.again:
+            line += f'; {numbered(again.tokens, "token")} fitted again'
+            if again.before is not None:
+                line += f' ({again.before:.3g}, now {again.after:.3g})'
+        return f'{line}; worst: ' + ', '.join(f'{token} {value:.3g}' for token, value in s.worst[:3])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +83,7 @@ class NewRows:
     windows: int
     scale: str = 'literal'
     factor: float = 1.0
-    map: dict[str, Any] | None = None
+    map: FittedMap | None = None
     fit: Fit | None = None
 
 
@@ -93,7 +103,7 @@ class Ledger:
     source_vocabulary: Sequence[str] = ()
     new_ids: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     new: NewRows = NONE_NEW
-    bias: dict[str, float] | None = None
+    bias: FittedBias | None = None
 
 
 def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) -> list[TokenRow]:
@@ -129,47 +139,42 @@ def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) 
 
 def report(
     settings: Surgery, records: Sequence[TokenRow], parameters: dict[str, Any], ledger: Ledger
-) -> dict[str, Any]:
+) -> SurgeryReport:
     """Counts, norms and the origin of every parameter. Raises ValueError for a parameter that has none."""
     paths = list(flatten(parameters))
     if unaccounted := sorted(set(paths) ^ set(ledger.parameters)):
         raise ValueError(f'parameters without an origin, or origins without a parameter: {unaccounted}')
-    origins = {k: [p for p in paths if ledger.parameters[p] == k] for k in (COPIED, SYNTHESISED, FRESH)}
+    origins = {k: tuple(p for p in paths if ledger.parameters[p] == k) for k in (COPIED, SYNTHESISED, FRESH)}
     kinds = collections.Counter(record.kind for record in records)
     new = ledger.new
     norms_W = np.array([record.norm for record in records])
     copied_W = np.array([record.kind == COPIED for record in records], bool)
     source_norms = [] if ledger.source_table is None else np.linalg.norm(ledger.source_table, axis=1)
-    return {
-        'strategy': settings.strategy,
+    return SurgeryReport(
+        strategy=settings.strategy,
         # Content decides, never a path: what is written must be the same wherever the donor is.
-        'settings': {**dataclasses.asdict(settings), 'donor': bool(settings.donor)},
-        'scale': new.scale,
-        'scale_factor': new.factor,
-        'tokens': {kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},
-        'fallbacks': dict(collections.Counter(f for f in new.fallback if f)),
-        'encoded': {'windows': new.windows, 'contexts': int(new.contexts.sum())},
-        'contexts_per_token': {str(n): int(c) for n, c in enumerate(np.bincount(new.contexts)) if c},
-        'norms': {
+        settings={**dataclasses.asdict(settings), 'donor': bool(settings.donor)},
+        scale=new.scale,
+        scale_factor=new.factor,
+        tokens={kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},
+        fallbacks=dict(collections.Counter(f for f in new.fallback if f)),
+        encoded=EncodedSentences(new.windows, int(new.contexts.sum())),
+        contexts_per_token={str(n): int(c) for n, c in enumerate(np.bincount(new.contexts)) if c},
+        norms={
             'source': _summary(np.asarray(source_norms)),
             'shared': _summary(norms_W[copied_W]),
             'new': _summary(norms_W[~copied_W]),
         },
-        'map': new.map,
-        'fit': new.fit and new.fit.summary,
-        'bias': ledger.bias,
-        'parameters': origins,
-    }
+        map=new.map,
+        fit=new.fit.summary if new.fit else None,
+        bias=ledger.bias,
+        parameters=origins,
+    )
 
 
-def _summary(norms: np.ndarray) -> dict[str, float] | None:
+def _summary(norms: np.ndarray) -> Norms | None:
     """Mean and 5/50/95 % quantiles of Euclidean norms; None of none."""
     if not len(norms):
         return None
     low, middle, high = np.quantile(norms, (0.05, 0.5, 0.95))
-    return {
-        'mean': round(float(np.mean(norms)), 5),
-        'q05': round(float(low), 5),
-        'median': round(float(middle), 5),
-        'q95': round(float(high), 5),
-    }
+    return Norms(*(round(float(value), 5) for value in (np.mean(norms), low, middle, high)))

@@ -17,6 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.surgery import FitSummary, FittedAgain
 from bioptimus_jax.surgery import distil
 from bioptimus_jax.surgery.account import Fit, NewRows
 from bioptimus_jax.surgery.config import Surgery
@@ -100,7 +101,7 @@ def fitted(
     of_token = functools.partial(means, tested.target, count=count)
     before_M, after_M = measured((made.rows, rows_NxD))
     again_N = np.zeros(count, bool)
-    again: dict[str, Any] | None = None
+    again: FittedAgain | None = None
     if settings.fit_again:
         first_N, _ = of_token(np.where(odd_M, np.nan, after_M))
         worst = np.argsort(-first_N, kind='stable')  # NaN, without a context, comes last
@@ -109,16 +110,16 @@ def fitted(
         once_M, (after_M,) = np.where(odd_M, after_M, np.nan), measured((rows_NxD,))
         twice_M = np.where(odd_M, after_M, np.nan)
         gains = [_median(of_token(values_M)[0][again_N]) for values_M in (once_M, twice_M)]
-        again = {'tokens': int(again_N.sum()), 'before': gains[0], 'after': gains[1]}
+        again = FittedAgain(int(again_N.sum()), *gains)
     (before_N, contexts_N), (after_N, _) = of_token(before_M), of_token(after_M)
     worst = np.argsort(-after_N, kind='stable')[: min(WORST, int(np.isfinite(after_N).sum()))]
-    summary = {
-        'tokens': int(np.isfinite(after_N).sum()),
-        'before': _median(before_N),
-        'after': _median(after_N),
-        'worst': [[tokens[n], float(f'{after_N[n]:.5g}')] for n in worst],
-        'again': again,
-    }
+    summary = FitSummary(
+        tokens=int(np.isfinite(after_N).sum()),
+        before=_median(before_N),
+        after=_median(after_N),
+        worst=tuple((tokens[n], float(f'{after_N[n]:.5g}')) for n in worst),
+        again=again,
+    )
     return dataclasses.replace(made, rows=rows_NxD, fit=Fit(before_N, after_N, contexts_N, again_N, summary))
 
 

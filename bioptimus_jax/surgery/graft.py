@@ -21,7 +21,8 @@ from bioptimus_jax.model.tensors import has_head, own_architecture, read_archite
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import Console
-from bioptimus_jax.records.surgery import COPIED
+from bioptimus_jax.records.counts import SurgeryCounts
+from bioptimus_jax.records.surgery import COPIED, FittedBias
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
@@ -74,8 +75,9 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
     made = account.report(experiment.surgery, records, parameters, ledger)
-    write_json(folder / 'report.json', made)
-    return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
+    write_json(folder / 'report.json', made.json())
+    counts = {**made.tokens, **vars(made.encoded)}
+    return SurgeryCounts(strategy=made.strategy, **counts, fallbacks=made.fallbacks).json()
 
 
 def _untouched(console: Console, source: Loaded) -> dict[str, np.ndarray]:
@@ -268,7 +270,7 @@ def _bias(
     shared_W: np.ndarray,
     new_W: np.ndarray,
     spellings: Spellings,
-) -> tuple[np.ndarray, dict[str, float] | None]:
+) -> tuple[np.ndarray, FittedBias | None]:
     """MLM bias of the new tokens, [N], by the rule of `surgery.bias`; and what that rule fitted."""
     match rule:
         case 'mean':
@@ -276,7 +278,7 @@ def _bias(
         case 'log_count':
             counts_W = bias.token_counts(vocab_folder, subwords.load(vocab_folder))
             made_N, slope, level = bias.log_count_bias(bias_V, shared_W, counts_W, new_W)
-            return made_N, {'log_count': slope, 'constant': level}
+            return made_N, FittedBias(slope, level)
     return np.zeros(len(new_W)), None
 
 

@@ -4,10 +4,10 @@ N: tokens rebuilt, V: source tokens, D: hidden size.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.records.probe import Median, RecoveredClass, RecoveredRows
 from bioptimus_jax.surgery.rows import seeded
 
 MEASURES = ('rank', 'rank_uncentred', 'rank_dot', 'cosine', 'norm_ratio')
@@ -78,25 +78,24 @@ def summary(
     numbers: Mapping[str, np.ndarray],
     seed: int,
     weights_N: np.ndarray | None = None,
-) -> dict[str, Any]:
-    """Measure -> [median, low, high] with a bootstrap interval of 95 % over tokens; the same of BY_CLASS, and the
-    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty. With
-    weights also the weighted median of the rank, `rank_weighted`."""
-    result: dict[str, Any] = {name: _median(measured[name], seed) for name in MEASURES}
-    if weights_N is not None:
-        result['rank_weighted'] = _median(measured['rank'], seed, weights_N)
+) -> RecoveredRows:
+    """Medians with bootstrap intervals of 95 % over tokens, for every class of CLASSES that `numbers` [N] are given for
+    and that is not empty too. With weights also the weighted median of the rank."""
+    medians = {name: _median(measured[name], seed) for name in MEASURES}
+    weighted = None if weights_N is None else _median(measured['rank'], seed, weights_N)
+    by_class: dict[str, dict[str, RecoveredClass]] = {}
     for title, numbers_N in numbers.items():
-        classes = result[f'by_{title}'] = {}
+        classes = by_class[f'by_{title}'] = {}
         for name, (low, high) in CLASSES[title].items():
             within = (numbers_N >= low) & (numbers_N <= (np.inf if high is None else high))
             if within.any():
-                medians = {m: _median(measured[m][within], seed) for m in BY_CLASS}
-                classes[name] = {'tokens': int(within.sum()), **medians}
-    return result
+                of_class = {m: _median(measured[m][within], seed) for m in BY_CLASS}
+                classes[name] = RecoveredClass(tokens=int(within.sum()), **of_class)
+    return RecoveredRows(**medians, rank_weighted=weighted, **by_class)  # type: ignore[arg-type]
 
 
-def _median(values_N: np.ndarray, seed: int, weights_N: np.ndarray | None = None) -> list[float]:
-    """[median, 2.5 %, 97.5 %] over RESAMPLES resamples; the same ones for every variant of a probe."""
+def _median(values_N: np.ndarray, seed: int, weights_N: np.ndarray | None = None) -> Median:
+    """Median, 2.5 % and 97.5 % over RESAMPLES resamples; the same ones for every variant of a probe."""
     generator, shape = seeded(seed, len(values_N)), (RESAMPLES, len(values_N))
     if weights_N is None:
         drawn, middle = generator.integers(0, len(values_N), shape), float(np.median(values_N))
@@ -106,4 +105,4 @@ def _median(values_N: np.ndarray, seed: int, weights_N: np.ndarray | None = None
         at = np.searchsorted(np.cumsum(weights_N[order_N]), 0.5 - 1e-9)  # sums of weights are rounded
         middle = float(values_N[order_N[at]])
     low, high = np.quantile(np.median(values_N[drawn], axis=1), (0.025, 0.975))
-    return [round(float(value), 4) for value in (middle, low, high)]
+    return tuple(round(float(value), 4) for value in (middle, low, high))

@@ -10,6 +10,7 @@ import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.records.metrics import Encoded, Start
+from bioptimus_jax.records.surgery import FittedMap
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
@@ -104,7 +105,7 @@ def make(
         fitted, mapped = fitted_map
         # A fallback is mapped too: unmapped states beside mapped ones would be far from all other rows.
         made_NxD, alone_NxD = mapped(made_NxD), mapped(alone_NxD)
-        described = {'ridge': fitted.ridge, 'tokens': fitted.tokens, 'explained': round(fitted.explained, 4)}
+        described = FittedMap(fitted.ridge, fitted.tokens, round(fitted.explained, 4))
     known_N, missing_N = inputs.known, np.isnan(made_NxD).all(axis=1)
     alone_NxD = np.where(known_N[:, None], alone_NxD, material.table.mean(axis=0, dtype=np.float64))
     made_NxD = np.where(missing_N[:, None], alone_NxD, made_NxD)

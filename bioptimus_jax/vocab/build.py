@@ -12,7 +12,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.records.counts import CorpusCounts, VocabCounts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
@@ -62,8 +62,9 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     documents = open_documents(run.folder('corpus'), 'train')
     kind = TOKENIZERS.load(run.config.vocab.tokenizer)
     like = source if source is not None and source.kind is kind else None
-    words = (run.manifest('corpus') or Manifest()).counts['words']['train']
-    share = share_counted(run.config.vocab.sample_words, words)
+    corpus = CorpusCounts.of(run.manifest('corpus'))
+    assert corpus is not None  # `run.folder` has found it
+    share = share_counted(run.config.vocab.sample_words, corpus.words['train'])
     domain, general = count_corpora(run.console, run.config, documents, share, like or subwords)
     run.console.say(
         f'vocab: {numbered(sum(domain.values()), "word")} counted, {len(domain):,} different'
@@ -88,7 +89,8 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     # What later stages are made from; word frequencies are a result of their own.
     deciding = (READY, *subwords.kind.files, SETTINGS, 'new_tokens.txt', 'comparison.json')
     content = digest({name: sha256(folder / name) for name in deciding})
-    return {**counts, 'words_counted': sum(domain.values()), 'content': content}
+    counts = dataclasses.replace(counts, words_counted=sum(domain.values()))
+    return {**counts.json(), 'content': content}
 
 
 def check(experiment: HasVocab) -> None:
@@ -194,7 +196,7 @@ def _write_comparison(
     documents: DocumentSource,
     say: Callable[[str], None],
     unreached: list[str],
-) -> dict[str, Any]:
+) -> VocabCounts:
     new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
     report = compare_vocabularies(
@@ -210,8 +212,7 @@ def _write_comparison(
                 "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
             )
     say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {pieces}')
-    shared = {'kept': report.kept, 'new': report.new, 'lost': report.lost} if source is not None else {}
-    return {'size': len(subwords.tokens), **shared}
+    return VocabCounts(size=len(subwords.tokens), kept=report.kept, new=report.new, lost=report.lost)
 
 
 def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) -> list[str]:

@@ -43,12 +43,7 @@ def _call(command: Command) -> None:
     columns = Columns(options.word_column, options.tag_column)
     looked = look_through(Path(options.sets), models, options.task, columns)
     command.answer(
-        lambda: {
-            'sets': looked.sets,
-            'clashes': looked.clashes,
-            'left_out': looked.left_out,
-            'errors': looked.errors,
-        },
+        looked.json,
         lambda: '\n'.join('\n'.join(lines) for lines in looked.lines),
     )
     if looked.errors:

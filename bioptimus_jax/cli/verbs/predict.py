@@ -57,6 +57,8 @@ def _call(command: Command) -> None:
         if one.called:
             complain(f'{one.place}: is called {one.name} here, as an earlier text is called {one.called}')
     loaded = load_for_answers(folder, kind, options.threads)
+    if loaded.reads.remark:
+        complain(f'{folder}: WARNING: on devel {loaded.reads.remark}; train it anew, with other settings')
     if count := sum(quotations(one.texts, loaded.tokenizer.quoted) for one in given):
         complain(quotation_note(count))
     settings = Settings(options.max_pieces, options.lines, options.best)

@@ -9,6 +9,7 @@ from bioptimus_jax.finetune.entities.outside import laid_on
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.finetune.training import predict
+from bioptimus_jax.records.finetune import Scores
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.cutting import CUTS, bare_text, count_cut_otherwise
@@ -16,9 +17,7 @@ from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import spans
 
 
-def applied(
-    task: Task, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune
-) -> dict[str, dict[str, float]] | None:
+def applied(task: Task, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> Scores | None:
     """Every metric on test of what the model says of each sentence's text, cut by the rule that it is kept with.
 
     None where the rule gives the words of the set, as it does wherever mentions are marked by characters: then this is

@@ -16,6 +16,8 @@ import numpy as np
 
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
 from bioptimus_jax.finetune.summary import TokenStatistics
+from bioptimus_jax.records.sets import LabelShares
+from bioptimus_jax.records.statistics import MentionRates, MentionSlices
 from bioptimus_jax.scoring.resampling import percentile_interval, resampled
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.tags import Span, spans
@@ -120,15 +122,15 @@ def training_mentions(
     ]
 
 
-def slices(predictions: Seeds, material: Material, resamples: int = 2000, seed: int = 0) -> dict[str, Any]:
-    """`{slicing: {class: {gold, predicted, RATE, RATE_interval ...}}}` for precision, recall and f1, as a JSON value.
+def slices(predictions: Seeds, material: Material, resamples: int = 2000, seed: int = 0) -> MentionSlices:
+    """Slicing -> class -> gold and predicted mentions, precision, recall and F1 with intervals.
 
     `predictions`: one list of sentences for each seed, over the same gold standard. Rates are means over seeds,
     `predicted` too; None where no seed has anything to divide by. f1 needs gold and predicted mentions. An interval
     holds 95 % of rates over units drawn with replacement, as in `statistics`. Empty classes are left out.
     """
     counts = sliced_counts(predictions, Classifier(material))
-    result: dict[str, Any] = {}
+    result: dict[str, dict[str, MentionRates]] = {}
     for slicing, classes in SLICINGS.items():
         found = {
             name: _measures(counts[slicing, name], resamples, seed)
@@ -157,11 +159,8 @@ def sliced_counts(
     return dict(counts)
 
 
-def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, dict[str, Any]]:
-    """`{split: {words, mentions, tags, types}}` as a JSON value (paper, Figure 6). Raises InputError.
-
-    `tags` are shares of words, O included; `types` shares of mentions. `splits`: the tags of every sentence.
-    """
+def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, LabelShares]:
+    """Split -> shares of labels (paper, Figure 6). `splits`: the tags of every sentence. Raises InputError."""
     result = {}
     for name, sentences in splits.items():
         tags: Counter[str] = Counter()
@@ -169,21 +168,21 @@ def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[st
         for sentence in sentences:
             tags.update(sentence)
             types.update(kind for kind, _, _ in spans(sentence))
-        shares = {'tags': _shares(tags), 'types': _shares(types)}
-        result[name] = {'words': tags.total(), 'mentions': types.total(), **shares}
+        result[name] = LabelShares(
+            words=tags.total(), mentions=types.total(), tags=_shares(tags), types=_shares(types)
+        )
     return result
 
 
-def _measures(counts_SxUx3: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
+def _measures(counts_SxUx3: np.ndarray, resamples: int, seed: int) -> MentionRates:
     totals_Sx3 = counts_SxUx3.sum(1)
     values = {name: rate.item() for name, rate in _rates(totals_Sx3[None]).items()}
     drawn = _rates(resampled(counts_SxUx3, resamples, seed))
-    measured: dict[str, Any] = {'gold': int(totals_Sx3[0, 1]), 'predicted': float(totals_Sx3[:, 2].mean())}
+    rates: dict[str, Any] = {}
     for name in RATES:
-        defined = not np.isnan(values[name])
-        measured[name] = values[name] if defined else None
-        measured[f'{name}_interval'] = list(percentile_interval(drawn[name])) if defined else None
-    return measured
+        if not np.isnan(values[name]):
+            rates |= {name: values[name], f'{name}_interval': percentile_interval(drawn[name])}
+    return MentionRates(gold=int(totals_Sx3[0, 1]), predicted=float(totals_Sx3[:, 2].mean()), **rates)
 
 
 def _rates(totals_RxSx3: np.ndarray) -> dict[str, np.ndarray]:

@@ -22,7 +22,9 @@ from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import TokenStatistics
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
+from bioptimus_jax.records.finetune import Details, Scores
+from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
@@ -83,11 +85,10 @@ class Entities(Task):
     def reads(self, dataset: Dataset, settings: Finetune) -> Reads:
         return Reads(settings.max_pieces, settings.overlap_pieces, dataset.cut)
 
-    def applied(self, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> dict[str, Any]:
+    def applied(self, dataset: Dataset, tokenizer: Any, head: Any, settings: Finetune) -> Scores | None:
         from bioptimus_jax.finetune.entities.applied import applied
 
-        found = applied(self, dataset, tokenizer, head, settings)
-        return {} if found is None else {'applied': found}
+        return applied(self, dataset, tokenizer, head, settings)
 
     def usage(self, dataset: Dataset, settings: Finetune) -> Usage:
         return usage_of(dataset.cut)
@@ -107,6 +108,11 @@ class Entities(Task):
     def mentions(self, answers: Sequence[str]) -> Sequence[Span]:
         return spans(answers)
 
+    def sameness(self, gold: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> str:
+        """What is said where nothing at all is found, though there is something."""
+        found, there = (any(self.mentions(one) for one in side) for side in (answers, gold))
+        return 'it finds nothing' if there and not found else ''
+
     def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
         return encode(example.tags, self.scheme(settings))
 
@@ -122,50 +128,48 @@ class Entities(Task):
         decoded = (decode(of_one, self.scheme(settings)) for of_one in tags)
         return [list(one.laid_out(of_one)) for one, of_one in zip(examples, decoded, strict=True)]
 
-    def look(
-        self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    def look(self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         found = lint.lint_dataset(dataset, tokenizers, max_pieces)
         tags = {split: [s.gold for s in getattr(dataset, split)] for split in SPLITS}
-        return found, label_distribution(tags), lint.lines(found)
+        return Look(found, label_distribution(tags), lint.lines(found))
 
-    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
+    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> Details:
         gold = [s.gold for s in dataset.test]
         scores = self.metric.scores(gold, predicted)
         check_with_seqeval(gold, predicted, scores)
         in_file = dataset.gold_in_file['test']
-        return {
-            'test_untyped': score(gold, predicted, typed=False),
-            'test_by_type': by_type(gold, predicted),
-            'gold_in_file': in_file,
-            'gold_left_out': dataset.gold_left_out.get('test', 0),
-            'gold_scored': int(scores['gold']),
-            'recall_in_file': scores['recall'] * scores['gold'] / in_file if in_file else 0.0,
-            'gold_not_strict': int(scores['gold'])
-            - sum(len(spans(tags, orphans_open=False)) for tags in gold),
-            'merged_types': dataset.merged_types,
-            'unseen_labels': dataset.unseen_labels,
-        }
+        strict = sum(len(spans(tags, orphans_open=False)) for tags in gold)
+        return Details(
+            test_untyped=score(gold, predicted, typed=False),
+            test_by_type=by_type(gold, predicted),
+            gold_in_file=in_file,
+            gold_left_out=dataset.gold_left_out.get('test', 0),
+            gold_scored=int(scores['gold']),
+            recall_in_file=scores['recall'] * scores['gold'] / in_file if in_file else 0.0,
+            gold_not_strict=int(scores['gold']) - strict,
+            merged_types=dataset.merged_types,
+            unseen_labels=dataset.unseen_labels,
+        )
 
-    def remarks(self, record: Mapping[str, Any]) -> list[str]:
+    def remarks(self, record: Details) -> list[str]:
         lines = []
-        if 'gold_left_out' in record:
-            scored, left_out = record['gold_scored'], record['gold_left_out']
+        if record.gold_left_out is not None:
+            scored, left_out = record.gold_scored, record.gold_left_out
             lines.append(
-                f'gold mentions in file {record["gold_in_file"]:,}, left out {left_out:,}, scored {scored:,}'
+                f'gold mentions in file {record.gold_in_file:,}, left out {left_out:,}, scored {scored:,}'
             )
             if left_out:
-                recall = 100 * record['recall_in_file']
+                recall = 100 * (record.recall_in_file or 0.0)
                 lines[0] += (
                     f' (those left out overlap or repeat others; recall over all in the file {recall:.2f})'
                 )
-            if gone := record['gold_not_strict']:
+            if gone := record.gold_not_strict:
                 lines.append(
                     f'strict F1 is not defined for this set: {gone:,} of {scored:,} gold mentions begin with I- and '
                     'are none in strict mode'
                 )
-        if found := record.get('applied'):
-            label, score = self.metric.label, 100 * found[DEFAULT][self.metric.name]
+        if record.applied:
+            label, score = self.metric.label, 100 * record.applied[DEFAULT][self.metric.name]
             lines.append(
                 f'`predict` cuts the text of this set into other words than its files, and so has {label} {score:.2f}'
             )
@@ -173,7 +177,7 @@ class Entities(Task):
 
     def slices(
         self, dataset: Dataset, predictions: Seeds, tokenizer: Any, known: TokenStatistics
-    ) -> dict[str, Any]:
+    ) -> MentionSlices:
         return slices(predictions, material_of(dataset, tokenizer, known))
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetune.task import SAME
 from bioptimus_jax.finetune.texts.task import TextTask
 from bioptimus_jax.sets.texts import Text, Texts
 
@@ -38,6 +39,11 @@ class Similarity(TextTask):
         self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[tuple[float]]:
         return [(row[0],) for row in found]
+
+    def sameness(self, gold: Sequence[Sequence[float]], answers: Sequence[Sequence[float]]) -> str:
+        """What is said where all pairs have nearly the same number."""
+        spread, true = (statistics.pstdev([value for (value,) in side]) for side in (answers, gold))
+        return 'it gives all pairs nearly the same number' if spread < (1 - SAME) * true else ''
 
     def vote(self, given: Sequence[Sequence[float]]) -> tuple[float]:
         """The mean."""

@@ -13,6 +13,8 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.summary import TokenStatistics
 from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
+from bioptimus_jax.records.finetune import Details
+from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Answers, Metric, macro_f1, micro_f1, rates
 from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
@@ -100,24 +102,22 @@ class WordClasses(Entities):
     def scheme(self, settings: Finetune) -> str:
         return SCHEME
 
-    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
+    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> Details:
         gold = [s.gold for s in dataset.test]
         types = self.types or sorted(dataset.types)
         sums_Kx3 = class_counts(types, gold, predicted).sum(0)
-        return {
-            'test_by_type': {kind: rates(*row.tolist()) for kind, row in zip(types, sums_Kx3, strict=True)},
-            'majority': 0.0,  # no class for any word
-            'gold_in_file': sum(tag != OUTSIDE for tags in gold for tag in tags),
-            'gold_scored': int(sums_Kx3[:, 1].sum()),
-        }
+        return Details(
+            test_by_type={kind: rates(*row.tolist()) for kind, row in zip(types, sums_Kx3, strict=True)},
+            majority=0.0,  # no class for any word
+            gold_in_file=sum(tag != OUTSIDE for tags in gold for tag in tags),
+            gold_scored=int(sums_Kx3[:, 1].sum()),
+        )
 
     def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
 
-    def slices(
-        self, dataset: Any, predictions: Any, tokenizer: Any, known: TokenStatistics
-    ) -> dict[str, Any]:
+    def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: TokenStatistics) -> MentionSlices:
         return {}
 
 

@@ -15,13 +15,14 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.kept import Reads
 from bioptimus_jax.finetune.outside import Submission
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, Usage, of_setting
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import MEASURES, OF_NUMBERS, measure
 from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.finetune.texts.usage import usage_of
 from bioptimus_jax.progress.console import MANY, numbered, some_labels
+from bioptimus_jax.records.finetune import BASELINES, Details
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
@@ -111,9 +112,7 @@ class TextTask(Task):
             tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers, settings.segment_ids
         )
 
-    def look(
-        self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
-    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    def look(self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
         name = dataset.name
         splits = [getattr(dataset, split) for split in SPLITS]
@@ -133,7 +132,7 @@ class TextTask(Task):
                 lines.append(
                     f'{name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}'
                 )
-        return {}, {}, lines
+        return Look(lines=lines)
 
     def _unclear(self, dataset: Texts) -> list[str]:
         """A line where texts stand in one split with several answers, as a dummy for each entity makes them alike."""
@@ -156,11 +155,11 @@ class TextTask(Task):
             f'{dataset.name}: {shown} texts have several answers in one split{said}; the first in {first}'
         ]
 
-    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:
+    def detail(self, dataset: Texts, predicted: Sequence[Any]) -> Details:
         """Test scores of two answers that read nothing: always the same, and drawn by the shares of training."""
         gold = [x.answers for x in dataset.test]
         same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
-        return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
+        return Details(majority=float(same[self.metric.name]), prior=self.prior(dataset))
 
     def alike(self, dataset: Texts, examples: Sequence[Text]) -> float:
         """The best score of the answers that training gives most often, and of each label alone: a rarer one may have

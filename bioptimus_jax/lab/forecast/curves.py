@@ -78,7 +78,7 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     steps = sorted(losses)
     rates_T, settings = _path(m, ends)
     rows = m.rows_of('heldout')
-    unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
+    unit = rows.tokens / rows.words if rows and rows.words else 1.0
     last = m.spent[-1] if m.spent else Spent(step=0, tokens=0)
     seconds = (last.seconds or 0.0) / max(last.step, 1)
     settings[PIECES_A_WORD] = unit

@@ -74,8 +74,11 @@ def _settings(m: Measures) -> dict[str, Any]:
 
 
 def _difference(short: Mapping[str, Any], long: Mapping[str, Any]) -> str:
-    """The first setting of a short run that its long one does not have; empty if there is none."""
-    for key in sorted(short.keys() & long.keys()):  # older records say less
+    """The first setting of a short run that its long one does not have; empty if there is none.
+
+    Of settings that both have on record: a record has those of the stages that the run has itself.
+    """
+    for key in sorted(short.keys() & long.keys()):
         if short[key] != long[key]:
             return f'config.{key}={short[key]}, and the long one {long[key]}'
     return ''

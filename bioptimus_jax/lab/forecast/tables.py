@@ -129,7 +129,7 @@ def _candidates(
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
     if waiting:
-        note += f' Not started, or from an older record without the steps to come: {", ".join(waiting)}.'
+        note += f' Without a planned path on record, as before a start: {", ".join(waiting)}.'
     return Table.of('Forecast', columns, ranked, note=note)
 
 

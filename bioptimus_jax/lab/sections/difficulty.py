@@ -132,10 +132,7 @@ def _texts(m: Measures) -> str:
 
 
 def geometric(values: Sequence[float]) -> tuple[float, float, float]:
-    """Geometric mean, and the ends of its 95 % interval; the same three times of a single value.
-
-    From the samples, which every record has: older ones were summed up on the linear scale.
-    """
+    """Geometric mean, and the ends of its 95 % interval; the same three times of a single value."""
     mean, half = interval([math.log(value) for value in values])
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 

@@ -37,7 +37,7 @@ class Folded:
 
     def majority(self) -> Cell:
         cells = [r for d in self.others for r in self.measures.cells(self.model, d, self.setting)[:1]]
-        known = [100 * r['majority'] for r in cells if 'majority' in r]
+        known = [100 * r.majority for r in cells if r.majority is not None]
         return fixed(statistics.median(known) if known else None, 2)
 
 

@@ -1,10 +1,11 @@
 """Geometry of embeddings and of words in context: what every model has, and what each phase changed."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.analysis.geometry import change
+from bioptimus_jax.records.analysis import ShapeOfWords, WordMeasure
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves, draw_panels, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing, percent
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
@@ -36,9 +37,9 @@ def rows(m: Measures) -> Table:
     columns = [
         Column('model', lambda model, kind, g: m.label(model)),
         Column('rows', lambda model, kind, g: kind),
-        Column('count', lambda model, kind, g: count(g['count'])),
-        *each(measures, lambda name, model, kind, g: fixed(g[name])),
-        Column('top component', lambda model, kind, g: percent(g['top_component_share'])),
+        Column('count', lambda model, kind, g: count(g.count)),
+        *each(measures, lambda name, model, kind, g: fixed(getattr(g, name))),
+        Column('top component', lambda model, kind, g: percent(g.top_component_share)),
     ]
     records = [(r.model, kind, g) for r in m.geometry for kind, g in r.rows.items()]
     note = (
@@ -53,7 +54,7 @@ def of_words(m: Measures) -> Table:
     columns = [
         Column('vector', lambda kind, model, r: KINDS[kind]),
         Column('model', lambda kind, model, r: m.label(model)),
-        *each(MEASURES, lambda name, kind, model, r: _interval(r[kind].get(name))),
+        *each(MEASURES, lambda name, kind, model, r: _interval(r.of(kind).get(name))),
     ]
     records = [(kind, model, r) for kind in KINDS for model, r in by_model(m).items()]
     note = (
@@ -71,8 +72,8 @@ def changes(m: Measures) -> Table:
     order = [x for x in (PHASE_INITIAL, *m.phases) if x in measured]
     steps = list(itertools.pairwise(order))
     steps += [(order[0], order[-1])] if len(order) > 2 else []
-    same = [(a, b) for a, b in steps if measured[a]['digest'] == measured[b]['digest']]
-    records = [(k, a, b, change(measured[a][k], measured[b][k])) for k in KINDS for a, b in same]
+    same = [(a, b) for a, b in steps if measured[a].digest == measured[b].digest]
+    records = [(k, a, b, change(measured[a].of(k), measured[b].of(k))) for k in KINDS for a, b in same]
     columns = [
         Column('vector', lambda kind, before, after, found: KINDS[kind]),
         Column('from', lambda kind, before, after, found: m.label(before)),
@@ -92,8 +93,8 @@ def anisotropy(m: Measures) -> Figure:
     measured = by_model(m)
 
     def points(kind: str, name: str) -> list[Point]:
-        found = [r[kind][name] for r in measured.values()]
-        return [(i, r['low'], r['value'], r['high']) for i, r in enumerate(found)]
+        found = [r.of(kind)[name] for r in measured.values()]
+        return [(i, r.low, r.value, r.high) for i, r in enumerate(found)]
 
     def finish(axes: Any, panel: str) -> None:
         if panel in (MEASURES['purity'], MEASURES['purity_centred']):
@@ -118,18 +119,18 @@ def anisotropy(m: Measures) -> Figure:
 def words_in_the_plane(m: Measures) -> Figure:
     """t-SNE of some of the words in every model, by frequency (paper, Figure 5)."""
     title = 'Rare and frequent words in the plane'
-    drawn = m.points.get('models', [])
-    if not drawn:
+    drawn = m.points.models if m.points else ()
+    if not (m.points and drawn):
         return Figure('words_in_the_plane', title, absent=_reason(m))
-    high = m.points['high']
+    high = m.points.high
 
     def draw(panels: list[Any]) -> None:
         pictures = [(kind, shown, r) for kind, shown in KINDS.items() for r in drawn]
         for axes, (kind, shown, r) in zip(panels, pictures, strict=True):
             for (name, colour), frequent in zip(CLASSES, (False, True), strict=True):
-                own = [xy for xy, is_high in zip(r[kind], high, strict=True) if is_high == frequent]
+                own = [xy for xy, is_high in zip(r.of(kind), high, strict=True) if is_high == frequent]
                 _dots(axes, own, colour, name)
-            axes.set_title(f'{m.label(r["model"])}, {shown}', fontsize=9)
+            axes.set_title(f'{m.label(r.model)}, {shown}', fontsize=9)
             axes.set_xticks([])
             axes.set_yticks([])
             axes.grid(False)
@@ -139,7 +140,7 @@ def words_in_the_plane(m: Measures) -> Figure:
         'A picture, not evidence: t-SNE keeps neighbours, so distances between clusters and their sizes mean nothing'
         ' and every panel has its own axes. What is apart, and how far, is in the tables.'
     )
-    models = ', '.join(m.label(r['model']) for r in drawn)
+    models = ', '.join(m.label(r.model) for r in drawn)
     alt = f't-SNE of {len(high) // 2:,} rare and as many frequent words by embedding row and in context: {models}.'
     svg = draw_panels('words_in_the_plane', draw, len(KINDS) * len(drawn), 2.3, share_x=False, share_y=False)
     return Figure('words_in_the_plane', title, caption, alt, svg)
@@ -168,21 +169,21 @@ def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str)
     axes.autoscale_view()
 
 
-def by_model(m: Measures) -> dict[str, Mapping[str, Any]]:
+def by_model(m: Measures) -> dict[str, ShapeOfWords]:
     """Model -> what was measured of its words, in the order of the tables."""
-    found = {r.model: r.words for r in m.geometry if 'digest' in r.words}
+    found = {r.model: r.words for r in m.geometry if r.words.digest is not None}
     return {model: found[model] for model in m.models if model in found}
 
 
-def of_last_phase(m: Measures) -> Mapping[str, Any]:
-    """What was measured of the words of the last phase's model; {} where nothing was."""
-    return by_model(m).get(m.phases[-1], {}) if m.phases else {}
+def of_last_phase(m: Measures) -> ShapeOfWords | None:
+    """What was measured of the words of the last phase's model; None where nothing was."""
+    return by_model(m).get(m.phases[-1]) if m.phases else None
 
 
 def _reason(m: Measures) -> str:
     if not m.geometry:
         return ABSENT
-    reasons = [r.words['skipped'] for r in m.geometry if 'skipped' in r.words]
+    reasons = [r.words.skipped for r in m.geometry if r.words.skipped]
     return f'{reasons[0]}.' if reasons else NOT_MEASURED
 
 
@@ -192,20 +193,23 @@ def _which(m: Measures) -> str:
     if not measured:
         return ''
     r = list(measured.values())[-1]
-    text = {'heldout': 'held-out', 'train': 'training'}[r['split']]
-    several = [f'{m.label(x)} {1 - w["one_piece"]:.0%}' for x, w in measured.items() if w['one_piece'] < 1]
+    if r.split is None or r.low is None or r.high is None:
+        return ''
+    text = {'heldout': 'held-out', 'train': 'training'}[r.split]
+    parted = {x: w.one_piece for x, w in measured.items() if w.one_piece is not None and w.one_piece < 1}
+    several = [f'{m.label(x)} {1 - share:.0%}' for x, share in parted.items()]
     spelled = (
         f' Spelled in several pieces, and represented by their mean: {", ".join(several)}.' if several else ''
     )
     return (
-        f'{r["count"]:,} words, a piece each in this vocabulary, half of them rare (median count'
-        f' {r["low"]["median_count"]:,.0f}, new tokens {r["low"]["new"]:.0%}), half frequent'
-        f' ({r["high"]["median_count"]:,.0f}, {r["high"]["new"]:.0%}), in pairs of equal length. In context: mean'
-        f' last-layer state over {r["contexts"]} places in unmasked {text} text.{spelled}'
+        f'{r.count:,} words, a piece each in this vocabulary, half of them rare (median count'
+        f' {r.low.median_count:,.0f}, new tokens {r.low.new:.0%}), half frequent'
+        f' ({r.high.median_count:,.0f}, {r.high.new:.0%}), in pairs of equal length. In context: mean'
+        f' last-layer state over {r.contexts} places in unmasked {text} text.{spelled}'
     )
 
 
-def _interval(found: dict[str, Any] | None, sign: str = '') -> Cell:
+def _interval(found: WordMeasure | None, sign: str = '') -> Cell:
     if found is None:
         return missing()
-    return Cell(between(found['value'], found['low'], found['high'], f'{sign}.3f'), found['value'])
+    return Cell(between(found.value, found.low, found.high, f'{sign}.3f'), found.value)

@@ -8,9 +8,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, STANDARD, Finetune
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT
+from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.printed import PAPERS, WAY, Conditions, Printed, Scored, measure
+from bioptimus_jax.records.finetune import BASELINES
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, each, missing
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
@@ -178,8 +179,8 @@ def _part(
         setting = max(devel, key=lambda s: statistics.fmean(devel[s]), default='')
     key, metric = alike[0]
     cells = m.cells(model, dataset, setting) if setting else []
-    scores = [100 * r['test'][key][metric.name] for r in cells if key in r['test']]
-    known = [(name, 100 * r[name]) for r in cells[:1] for name in BASELINES if name in r and key == DEFAULT]
+    scores = [100 * r.test[key][metric.name] for r in cells if key in r.test]
+    known = [(name, 100 * x) for r in cells[:1] for name, x in r.baselines.items() if key == DEFAULT]
     return ScoredPart(dataset, setting, key, scores, dict(known)) if scores else None
 
 
@@ -200,14 +201,14 @@ def _made(m: Measures, model: str, value: float, parts: Sequence[ScoredPart]) ->
     """The number with the interval of a single set, and a mark for a test split that is not as large as the public
     one."""
     text, one = f'{value:.2f}', parts[0]
-    record = m.statistics_of(model, one.dataset, one.setting) if one.key == DEFAULT else {}
-    low, high = record.get('interval') or (math.nan, math.nan)
+    known = m.statistics_of(model, one.dataset, one.setting) if one.key == DEFAULT else None
+    low, high = (known.interval if known else None) or (math.nan, math.nan)
     # NaN stands for an interval that is not on record; it compares as False.
     if len(parts) == 1 and low <= high:
         text = between(value, 100 * low, 100 * high, '.2f')
     for part in parts:
         cell = m.cells(model, part.dataset, part.setting)[0]
-        tested = cell.get('gold_in_file') or cell.get('sentences', {}).get('test')
+        tested = cell.gold_in_file or (cell.sentences or {}).get('test')
         published = (getattr(record_of(part.dataset), size, (0,))[-1] for size in SIZES)
         if any(tested and known not in (0, tested) for known in published):
             return TableNumber(value, f'{text} {OTHER_FILES}', parts)

@@ -15,7 +15,7 @@ HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
 
 def crossed(m: Measures) -> Table:
     """Every test set under models that were trained on another one, beside those that were trained on it."""
-    found = {(r['dataset'], r['model'], r['setting'], r['trained_on']): r for r in m.crossed}
+    found = {(r.dataset, r.model, r.setting, r.trained_on): r for r in m.crossed}
     rows = list(dict.fromkeys(key[:3] for key in found))
     several = len({row[2] for row in rows}) > 1
 
@@ -26,8 +26,8 @@ def crossed(m: Measures) -> Table:
         r = found.get((row[0], row[1], row[2], trained_on))
         if r is None:
             return missing()
-        value, (low, high) = 100 * r['test'], r['drop_interval'] or (math.nan, math.nan)
-        return Cell(f'{value:.2f} ({between(-100 * r["drop"], -100 * high, -100 * low, "+.2f")})', value)
+        value, (low, high) = 100 * r.test, r.drop_interval or (math.nan, math.nan)
+        return Cell(f'{value:.2f} ({between(-100 * r.drop, -100 * high, -100 * low, "+.2f")})', value)
 
     columns = [
         Column('tested on', lambda dataset, *_: dataset),
@@ -36,7 +36,7 @@ def crossed(m: Measures) -> Table:
         Column('trained on it', own),
         *each({d: f'trained on {d}' for d in dict.fromkeys(key[3] for key in found)}, other),
     ]
-    types = {(r['trained_on'], r['dataset']): r['types'] for r in m.crossed}
+    types = {(r.trained_on, r.dataset): r.types for r in m.crossed}
     shared = '; '.join(f'{a} on {b}: {", ".join(kinds)}' for (a, b), kinds in types.items())
     note = (
         f'Test {score_names(m)}, percent, of the types that both sets have ({shared}); in brackets how far that is from'
@@ -55,7 +55,7 @@ def repeated(m: Measures) -> Table:
         'Seen: a training item has the same words, letters and digits alone, case folded. 5-grams: the share of the'
         " test item's, by words, in the one training item that has most of them."
     )
-    absent = 'these scores were made before test items were compared with training; run stage finetune again.'
+    absent = 'stage finetune has not compared test items with training.'
     return _sliced(m, 'Overlap with the training set', ('text', 'parts'), note, absent)
 
 
@@ -66,7 +66,7 @@ def in_corpus(m: Measures) -> Table:
         ' them; without names that replace entities, and without items of fewer words. A model that was not trained on'
         ' the corpus shows what is due to difficulty. Of each item: finetune/in_corpus.json.'
     )
-    absent = 'only scores of a run with a corpus have it; older ones get it when stage finetune is run again.'
+    absent = 'only scores of a run with a corpus have it.'
     return _sliced(m, 'Overlap with the corpus', ('corpus',), note, absent)
 
 
@@ -80,12 +80,12 @@ def _sliced(m: Measures, title: str, slicings: Sequence[str], note: str, absent:
     classes = [(s, name) for s in slicings for name in SLICINGS[s] if (s, name) in known]
 
     def score(key: tuple[str, str], dataset: str, model: str) -> Cell:
-        found = m.overlap_of(model, dataset).get(key[0], {}).get(key[1], {})
-        if 'score' not in found:
+        found = m.overlap_of(model, dataset).get(key[0], {}).get(key[1])
+        if found is None or found.score is None:
             return missing()
-        value = 100 * found['score']
-        ends = percents(found['interval'], 1) or NO_INTERVAL
-        return Cell(f'{value:.2f} [{ends}] of {found["items"]:,}', value)
+        value = 100 * found.score
+        ends = percents(found.interval, 1) or NO_INTERVAL
+        return Cell(f'{value:.2f} [{ends}] of {found.items:,}', value)
 
     columns = [
         Column('set', lambda dataset, model: dataset),

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
+from bioptimus_jax.records.counts import CorpusCounts
 from bioptimus_jax.report.layout import Column, Table, count, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -13,35 +14,35 @@ NOT_RUN = 'stage corpus has not been run.'
 
 def documents(m: Measures) -> Table:
     """What was read, what was left out and why, and what is left."""
-    counts = m.manifest_of('corpus').counts
+    counts = CorpusCounts.of(m.manifest_of('corpus'))
     records: list[tuple[str, int | None, int | None]] = []
-    if 'read' in counts:
-        records = [('read', counts['read'], None)]
-        for reason, n in counts['left_out'].items():
+    note = ''
+    if counts:
+        records = [('read', counts.documents_read, None)]
+        for reason, n in counts.left_out.items():
             records.append((f'left out: {reason.replace("_", " ")}', n, None))
         for split, name in (('train', 'for training'), ('heldout', 'held out')):
-            records.append((name, counts[split], counts['words'][split]))
-        for kind, n in counts.get('kinds', {}).items():
+            records.append((name, counts.documents(split), counts.words[split]))
+        for kind, n in counts.kinds.items():
             records.append((f'of both: {SPECIAL_ARTICLES[kind]}', n, None))
-        for name, words in counts.get('words_not_read', {}).items():
+        for name, words in counts.words_not_read.items():
             records.append((f'not read of both: {name}', None, words))
+        if counts.broken_files:
+            note = (
+                f'{counts.broken_files} files are broken, {counts.read_in_part} of which were read in part: '
+                'corpus/broken_files.jsonl.'
+            )
     columns = [
         Column('', lambda name, n, words: name),
         Column('documents', lambda name, n, words: count(n)),
-        Column('share', lambda name, n, words: percent(None if n is None else n / counts['read'])),
+        Column(
+            'share',
+            lambda name, n, words: percent(n / counts.documents_read if counts and n is not None else None),
+        ),
         Column('words', lambda name, n, words: count(words)),
     ]
-    broken = counts.get('broken_files', 0)
-    in_part = counts.get('read_in_part', 0)
-    note = (
-        f'{broken} files are broken, {in_part} of which were read in part: corpus/broken_files.jsonl.'
-        if broken
-        else ''
-    )
-    if 'pairs' in (rows := m.rows_of()):
-        note += (
-            f' Rows hold {rows["pairs"]:,} pairs, the second text of {rows["share_random"]:.1%} is random.'
-        )
+    if (rows := m.rows_of()) and rows.pairs is not None:
+        note += f' Rows hold {rows.pairs:,} pairs, the second text of {rows.share_random:.1%} is random.'
     return Table.of('Documents', columns, records, note=note.strip(), absent=NOT_RUN)
 
 

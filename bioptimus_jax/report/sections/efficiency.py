@@ -65,7 +65,7 @@ def effort_at(m: Measures, step: int) -> Effort:
         return dataclasses.replace(before, step=step)
     last, rows = records[-1], m.rows_of()
     tokens = last.tokens
-    words = tokens * (rows['words'] / rows['tokens']) if rows.get('tokens') else None
+    words = tokens * (rows.words / rows.tokens) if rows and rows.tokens else None
     flops, seconds = (_plus(getattr(before, key), getattr(last, key)) for key in ('flops', 'seconds'))
     return Effort(step, tokens, words, flops, seconds, last.joules)
 

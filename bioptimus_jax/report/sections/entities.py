@@ -3,12 +3,12 @@
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
-from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
+from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.progress.console import clock, numbered
+from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.statistics import ModelStatistics
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, missing, percents, spread
@@ -38,11 +38,11 @@ class ModelScores:
     setting: str
 
     @property
-    def cells(self) -> list[dict[str, Any]]:
+    def cells(self) -> list[FineTuning]:
         return self.measures.cells(self.model, self.dataset, self.setting)
 
     @property
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> ModelStatistics | None:
         return self.measures.statistics_of(self.model, self.dataset, self.setting)
 
     def name(self) -> str:
@@ -56,40 +56,45 @@ class ModelScores:
         return spread(self.measures.scores(self.model, self.dataset, split, mode, what, self.setting))
 
     def of_any_type(self) -> Cell:
-        return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
+        return spread([100 * r.test_untyped[DEFAULT]['f1'] for r in self.cells if r.test_untyped])
 
     def ensemble(self, of_mean: bool = False) -> Cell:
         """What the seeds say together, by its interval and their number no single model."""
-        seeds = self.statistics.get(ENSEMBLE, {})
-        found = seeds.get(MEAN) if of_mean else seeds
-        if not found:
+        seeds = self.statistics.ensemble if self.statistics else None
+        found = seeds.mean_logits if seeds and of_mean else seeds
+        if not seeds or not found:
             return missing()
-        value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
-        ends = percents(found['interval']) or NO_INTERVAL
-        return Cell(f'{value:.2f} [{ends}], {numbered(seeds["seeds"], "seed")}', value)
+        value = 100 * found.test[DEFAULT][self.measures.task(self.dataset).metric.name]
+        ends = percents(found.interval) or NO_INTERVAL
+        return Cell(f'{value:.2f} [{ends}], {numbered(seeds.seeds, "seed")}', value)
+
+    def interval(self) -> str:
+        """The interval over test items."""
+        return percents(self.statistics.interval if self.statistics else None) or NOT_RUN
 
     def seeds(self) -> Cell:
-        number, failed = len(self.cells), len(self.statistics.get('failures', ()))
+        number, failed = len(self.cells), len(self.statistics.failures if self.statistics else ())
         return Cell(f'{number}, {failed} failed' if failed else f'{number}', float(number))
 
     def mentions(self) -> Cell:
         first = self.cells[0]
-        text = f'{first["gold_scored"]:,} / {first["gold_in_file"]:,}'
-        if left_out := first.get('gold_left_out', 0):
-            text += f' ({left_out:,} left out; recall over all {100 * first["recall_in_file"]:.2f})'
-        return Cell(text, float(first['gold_scored']))
+        text = f'{first.gold_scored:,} / {first.gold_in_file:,}'
+        if first.gold_left_out:
+            recall = 100 * (first.recall_in_file or 0.0)
+            text += f' ({first.gold_left_out:,} left out; recall over all {recall:.2f})'
+        return Cell(text, float(first.gold_scored or 0))
 
     def of_bare_text(self) -> Cell:
         metric = self.measures.task(self.dataset).metric
-        return spread([100 * r['applied'][DEFAULT][metric.name] for r in self.cells if 'applied' in r])
+        return spread([100 * r.applied[DEFAULT][metric.name] for r in self.cells if r.applied])
 
     def strict(self) -> Cell:
-        if any(r.get('gold_not_strict') for r in self.cells):
+        if any(r.gold_not_strict for r in self.cells):
             return Cell('not defined')
         return self.score(mode='strict')
 
     def time(self) -> Cell:
-        seconds = sum(r.get('seconds', 0) for r in self.cells)
+        seconds = sum(r.seconds or 0 for r in self.cells)
         return Cell(clock(seconds), seconds)
 
 
@@ -97,10 +102,9 @@ def scores(m: Measures) -> Table:
     """Every model on every set: its score, of entities in all modes with precision and recall, its interval, seeds."""
     of_others = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
     several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
-    applied = any('applied' in r for r in m.finetuned)
-    untyped = any('test_untyped' in r for r in m.finetuned)
-    intervals = any('interval' in r for r in m.statistics)
-    votes = [r[ENSEMBLE] for r in m.statistics if ENSEMBLE in r]
+    applied = any(r.applied for r in m.finetuned)
+    untyped = any(r.test_untyped for r in m.finetuned)
+    votes = [r.ensemble for r in m.statistics if r.ensemble]
     records = [
         ModelScores(m, dataset, model, setting)
         for dataset, model in itertools.product(m.datasets, m.models)
@@ -124,10 +128,10 @@ def scores(m: Measures) -> Table:
         Column('setting', ModelScores.name, when=several),
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
         Column('test' if of_others else 'F1', ModelScores.test, 'high'),
-        Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
+        Column('95 %', ModelScores.interval, when=bool(m.statistics)),
         Column('vote of the seeds', ModelScores.ensemble, when=bool(votes)),
         Column(
-            'mean of their logits', lambda r: r.ensemble(of_mean=True), when=any(MEAN in v for v in votes)
+            'mean of their logits', lambda r: r.ensemble(of_mean=True), when=any(v.mean_logits for v in votes)
         ),
         Column('strict F1', of_entities(lambda r: r.strict()), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
@@ -149,7 +153,7 @@ def scores(m: Measures) -> Table:
             else ''
         )
         + '. '
-        + (_interval_note(m) if intervals else '')
+        + (_interval_note(m) if m.statistics else '')
         + (VOTES if votes else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
         + _searched(m)
@@ -166,32 +170,29 @@ def by_type(m: Measures) -> Table:
     """Test scores of every entity type, of sets with several; under the setting that devel chooses."""
     records = []
     for dataset in m.datasets:
-        cells = {x: [r for r in m.cells(x, dataset) if 'test_by_type' in r] for x in m.models}
-        found = {model: [r['test_by_type'] for r in of_model] for model, of_model in cells.items()}
+        found = {x: [r.test_by_type for r in m.cells(x, dataset) if r.test_by_type] for x in m.models}
         types = sorted({kind for by_kind in found.values() for r in by_kind for kind in r})
         for kind, (model, by_kind) in itertools.product(types if len(types) > 1 else (), found.items()):
             if known := [r[kind] for r in by_kind if kind in r]:
                 records.append((f'{dataset}: {kind}', model, known))
 
-    def measured(what: str, entities: str, model: str, known: list[dict[str, float]]) -> Cell:
+    def measured(what: str, entities: str, model: str, known: list[Mapping[str, float]]) -> Cell:
         return spread([100 * r[what] for r in known])
 
     columns = [
         Column('entities', lambda entities, model, known: entities),
         Column('model', lambda entities, model, known: m.label(model)),
-        Column('mentions', lambda entities, model, known: count(max(r['gold'] for r in known))),
+        Column('mentions', lambda entities, model, known: count(max(int(r['gold']) for r in known))),
         *each({**RATES, 'f1': 'F1'}, measured, 'high'),
     ]
     note = 'Test, percent, mean ± sd over seeds. Mentions: of that type in the gold standard.'
     absent = 'every set has one type of entity.' if m.finetuned else NOT_SCORED
-    if m.finetuned and not any('test_by_type' in r for r in m.finetuned):
-        absent = 'these scores were made before types were counted; run stage finetune again.'
     return Table.of('By entity type', columns, records, rank_within='entities', note=note, absent=absent)
 
 
 def entity_f1(m: Measures) -> Figure:
     """Test F1 of every model, mean and spread over seeds; lines through models that follow one another in training."""
-    models = [x for x in m.models if any(r['model'] == x for r in m.finetuned)]
+    models = [x for x in m.models if any(r.model == x for r in m.finetuned)]
     lines: dict[str, list[Point]] = {d: [] for d in m.datasets}
     for dataset, points in lines.items():
         for at, x in enumerate(models):
@@ -260,46 +261,46 @@ SECTION = Section(
 
 
 def _interval_note(m: Measures) -> str:
-    units = ' or '.join(dict.fromkeys(r['unit'] for r in m.statistics if 'unit' in r))
+    units = ' or '.join(dict.fromkeys(r.unit for r in m.statistics))
     return f'95 %: of {score_names(m)} over {units} of the test set drawn with replacement, the seeds as they are. '
 
 
 def _searched(m: Measures) -> str:
     """How settings were searched, where not all of them were trained to the end with every model."""
     said, found = '', m.search
-    if found.get('tuned_on'):
+    if found is None:
+        return said
+    if found.tuned_on:
         said = (
-            f'One setting for each set, chosen on devel over {", ".join(map(m.label, found["tuned_on"]))}; the other '
+            f'One setting for each set, chosen on devel over {", ".join(map(m.label, found.tuned_on))}; the other '
             'models have not been searched. '
         )
-    if found.get('halving'):
-        at = Counter(f'{r["after"]} of {r["of"]}' for r in found['stopped'])
+    if found.halving:
+        at = Counter(f'{r.after} of {r.of}' for r in found.stopped)
         named = ', '.join(f'{count} after {epochs} epochs' for epochs, count in at.items())
         said += (
-            f'Successive halving by {found["halving"]}, the same for every model: settings that stopped, {named}; '
+            f'Successive halving by {found.halving}, the same for every model: settings that stopped, {named}; '
             'they have no test score. '
         )
-    if said:
-        said += f'{numbered(found["epochs"], "epoch")} were trained instead of {found["epochs_of_all"]:,}. '
-    return said
+    return f'{said}{numbered(found.epochs, "epoch")} were trained instead of {found.epochs_of_all:,}. '
 
 
 def _learned_devel(m: Measures) -> str:
     """Which settings learned devel, and for how long: nothing chose their epoch."""
-    found = {(r['dataset'], r['setting'], r['best_epoch']): None for r in m.finetuned if LEARNED_DEVEL in r}
+    found = {(r.dataset, r.setting, r.best_epoch): None for r in m.finetuned if r.learned_devel}
     named = ', '.join(f'{dataset} ({setting}, {epochs} epochs)' for dataset, setting, epochs in found)
     return f'Devel was learned with train, so nothing was chosen on it: {named}. ' if found else ''
 
 
 def _failures(m: Measures) -> str:
     """Which seeds failed and why, and the mean without them; empty where none did."""
-    failed = [(r, seed, why) for r in m.statistics for seed, why in r.get('failures', {}).items()]
+    failed = [(r, seed, why) for r in m.statistics for seed, why in r.failures.items()]
     named = []
     for r, seed, why in failed[:NAMED]:
-        left = r['test']['default']['mean_without_failed']
-        label = m.task(r['dataset']).metric.label
+        left = r.test[DEFAULT].mean_without_failed
+        label = m.task(r.dataset).metric.label
         others = f'; {label} without failed seeds {100 * left:.2f}' if left is not None else ''
-        named.append(f'{m.label(r["model"])} on {r["dataset"]} ({r["setting"]}), seed {seed}: {why}{others}')
+        named.append(f'{m.label(r.model)} on {r.dataset} ({r.setting}), seed {seed}: {why}{others}')
     more = f'; and {len(failed) - NAMED:,} more in finetune/statistics.json' if len(failed) > NAMED else ''
     return f'Failed seeds, which the means include: {"; ".join(named)}{more}. ' if failed else ''
 
@@ -308,6 +309,8 @@ def _epochs(m: Measures, model: str, dataset: str) -> list[Point]:
     """Devel F1 in percent after each epoch, over seeds, under the setting that devel chooses."""
     values: dict[int, list[float]] = {}
     for cell in m.cells(model, dataset):
-        for epoch in cell.get('history', ()):
-            values.setdefault(epoch['epoch'], []).append(100 * epoch[f'devel_{m.task(dataset).metric.name}'])
+        for epoch in cell.history:
+            values.setdefault(int(epoch['epoch']), []).append(
+                100 * epoch[f'devel_{m.task(dataset).metric.name}']
+            )
     return [spanned(*of_epoch) for of_epoch in sorted(values.items())]

@@ -3,9 +3,10 @@
 import dataclasses
 import functools
 import itertools
-from typing import Any
+from collections.abc import Mapping
 
 from bioptimus_jax.finetune.entities.slices import SLICINGS
+from bioptimus_jax.records.statistics import MentionRates
 from bioptimus_jax.report.drawing import Figure, Point, curves, shown
 from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
@@ -52,7 +53,7 @@ SHOWN = {
     ),
 }
 """Slicings by their names in `finetune.slices`."""
-BySet = dict[tuple[str, str], dict[str, Any]]
+BySet = dict[tuple[str, str], Mapping[str, MentionRates]]
 """(model, set) -> class -> measures."""
 
 
@@ -62,7 +63,7 @@ def table(m: Measures, slicing: str) -> Table:
     columns = [
         Column('set', lambda model, dataset: dataset),
         Column('model', lambda model, dataset: m.label(model)),
-        *each({c: c for c in classes(m, slicing)}, lambda c, *key: _recall(found[key].get(c, {})), 'high'),
+        *each({c: c for c in classes(m, slicing)}, lambda c, *key: _recall(found[key].get(c)), 'high'),
     ]
     note = (
         f'{SHOWN[slicing].note} Test: percent, mean over seeds, [95 % interval], of this many gold mentions.'
@@ -116,10 +117,10 @@ def _by_class(m: Measures, slicing: str, name: str, axis: str) -> Figure:
     panels: dict[str, dict[str, list[Point]]] = {}
     for dataset, model in itertools.product(m.datasets, models):
         panels.setdefault(dataset, {})[m.label(model)] = [
-            (order.index(c), 100 * low, 100 * r['recall'], 100 * high)
+            (order.index(c), 100 * low, 100 * r.recall, 100 * high)
             for c, r in found.get((model, dataset), {}).items()
-            if r['recall'] is not None
-            for low, high in [r['recall_interval']]
+            if r.recall is not None and r.recall_interval
+            for low, high in [r.recall_interval]
         ]
     return curves(
         name,
@@ -139,9 +140,9 @@ def _reason(m: Measures, slicing: str) -> str:
     return 'stage finetune has not sliced the mentions.' if m.finetuned else NOT_SCORED
 
 
-def _recall(found: dict[str, Any]) -> Cell:
-    if found.get('recall') is None:
+def _recall(found: MentionRates | None) -> Cell:
+    if found is None or found.recall is None:
         return missing()
-    between = percents(found['recall_interval'], 1)
-    shown = f'{100 * found["recall"]:.1f}' + (f' [{between}]' if between else '')
-    return Cell(f'{shown} of {found["gold"]:,}', 100 * found['recall'])
+    between = percents(found.recall_interval, 1)
+    shown = f'{100 * found.recall:.1f}' + (f' [{between}]' if between else '')
+    return Cell(f'{shown} of {found.gold:,}', 100 * found.recall)

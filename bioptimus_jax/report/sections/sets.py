@@ -2,10 +2,11 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.entities import lint
+from bioptimus_jax.records.sets import LintedSet, LintedSplit
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
 from bioptimus_jax.report.measures import Measures
@@ -18,23 +19,24 @@ ABSENT = 'stage finetune has not looked through the sets.'
 
 def counted(m: Measures) -> Table:
     """Sentences, words and mentions of every split, beside BLURB's counts, with repairs and repetitions."""
-    records = [(record, split, record['splits'][split]) for record in m.lint for split in SPLITS]
-    documents = any(found['documents'] > 1 for *_, found in records)
-    published = any('blurb' in found for *_, found in records)
+    records = [(record, split, record.splits[split]) for record in m.lint for split in SPLITS]
+    documents = any(found.documents > 1 for *_, found in records)
+    published = any(found.blurb is not None for *_, found in records)
 
-    def again(place: str, record: dict[str, Any], split: str, _: Any) -> Cell:
-        return count(record['repeated'].get(place.format(split), {}).get('sentences'))
+    def again(place: str, record: LintedSet, split: str, _: LintedSplit) -> Cell:
+        found = record.repeated.get(place.format(split))
+        return count(found.sentences if found else None)
 
     columns = [
-        Column('set', lambda record, *_: record['dataset']),
+        Column('set', lambda record, *_: record.dataset),
         Column('split', lambda _, split, __: split),
-        Column('tags', lambda r, *_: r['scheme'] if r['form'] == 'columns' else r['form']),
-        Column(
-            'documents', lambda *r: count(r[2]['documents'] if r[2]['documents'] > 1 else None), '', documents
+        Column('tags', lambda r, *_: r.scheme if r.form == 'columns' else r.form),
+        Column('documents', lambda *r: count(r[2].documents if r[2].documents > 1 else None), '', documents),
+        *each(
+            {x: x for x in ('sentences', 'words', 'mentions')}, lambda what, *r: count(getattr(r[2], what))
         ),
-        *each({x: x for x in ('sentences', 'words', 'mentions')}, lambda what, *r: count(r[2][what])),
         Column('BLURB', lambda *r: _beside(r[2]), when=published),
-        Column('repairs', lambda *r: count(sum(r[2]['repairs'].values()))),
+        Column('repairs', lambda *r: count(sum(r[2].repairs.values()))),
         *each(
             {'within {}': 'again within', '{} from train': 'from train', '{} from devel': 'from devel'}, again
         ),
@@ -60,11 +62,11 @@ def label_shares(m: Measures) -> Figure:
     bars = {f'{d}, {split}': m.labels[d][split] for d in m.labels for split in SPLITS}
     mentions: Counter[str] = Counter()
     for found in bars.values():
-        mentions.update({kind: found['mentions'] * share for kind, share in found['types'].items()})
+        mentions.update({kind: found.mentions * share for kind, share in found.types.items()})
     most = len(SERIES) - (len(mentions) > len(SERIES))
     types = [kind for kind, _ in mentions.most_common(most)]
     types += [OTHER] * (len(mentions) > len(types))
-    shares = [_by_label(found['tags'], types) for found in bars.values()]
+    shares = [_by_label(found.tags, types) for found in bars.values()]
 
     def draw(panels: list[Any]) -> None:
         [axes] = panels
@@ -95,26 +97,26 @@ SECTION = Section(
 )
 
 
-def _beside(found: dict[str, Any]) -> Cell:
-    if 'blurb' not in found:
+def _beside(found: LintedSplit) -> Cell:
+    if found.blurb is None:
         return missing()
-    difference = found['mentions'] - found['blurb']
-    known = ', known' if found['mentions'] == found.get('public_files') else ''
+    difference = found.mentions - found.blurb
+    known = ', known' if found.mentions == found.public_files else ''
     shown = f' ({difference:+,}{known})' if difference else ''
-    return Cell(f'{found["blurb"]:,}{shown}', float(found['blurb']))
+    return Cell(f'{found.blurb:,}{shown}', float(found.blurb))
 
 
 def _notes(m: Measures) -> str:
     """What the counts do not say: types that were merged, and the notes of the lint."""
     parts = []
     for record in m.lint:
-        merged = record.get('merged_types')
+        merged = record.merged_types
         said = [f'{", ".join(merged)} are read as one type'] if merged else []
-        parts += [f'{record["dataset"]}: {note}' for note in (*said, *lint.notes(record, m.label))]
+        parts += [f'{record.dataset}: {note}' for note in (*said, *lint.notes(record, m.label))]
     return f' {"; ".join(parts)}.' if parts else ''
 
 
-def _by_label(tags: dict[str, float], types: Sequence[str]) -> dict[tuple[str, bool], float]:
+def _by_label(tags: Mapping[str, float], types: Sequence[str]) -> dict[tuple[str, bool], float]:
     """(type, whether first word) -> percent of the words."""
     shares: dict[tuple[str, bool], float] = defaultdict(float)
     for tag, share in tags.items():

@@ -1,0 +1,86 @@
+"""What to do with a run that is done: which model to take, the lines that load it, and what to try next."""
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+from bioptimus_jax.finetune.cells import MODEL
+from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.report import gain
+from bioptimus_jax.report.cells import cell_folder
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.storage.files import shown_path
+
+CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained('{folder}')
+model = AutoModelForMaskedLM.from_pretrained('{folder}')"""
+FEWEST_SEEDS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """The `model` of the run as a folder, Python that loads it, commands that apply fine-tuned ones, what to try next.
+
+    Empty where there is none.
+    """
+
+    model: str = ''
+    code: str = ''
+    commands: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+
+
+def use(m: Measures) -> Use:
+    """How the run's last exported phase is loaded, kept models are applied, and what would make the answer surer."""
+    exported = [m.run.stage_folder('export') / phase for phase in m.phases]
+    there = [shown_path(folder) for folder in exported if (folder / 'config.json').is_file()]
+    commands = []
+    for dataset in m.datasets:
+        if folder := _kept(m, dataset):
+            commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
+    # Only a masked LM is loaded by these lines; an objective of another kind says so on its card.
+    loads = there and m.run.config.pretrain.objective != 'rtd'
+    code = CODE.format(folder=there[-1]) if loads else ''
+    return Use(there[-1] if there else '', code, tuple(commands), tuple(_next(m)))
+
+
+def _kept(m: Measures, dataset: str) -> Path | None:
+    """The kept model of a set that is best on devel."""
+    best = gain.best_on_devel(m, dataset, m.models)
+    found = [cell_folder(m, record) / MODEL for record in m.cells(best, dataset)] if best else []
+    return next((folder for folder in found if folder.is_dir()), None)
+
+
+def _next(m: Measures) -> list[str]:
+    """What would tell more, by what this run lacks; nothing where it lacks nothing."""
+    settings = m.run.config.finetune
+    if not m.datasets:
+        return [
+            'Score the model: name sets in config.finetune.folder, yours or those of `bioptimus download --what=ner`.'
+        ]
+    steps = []
+    first, last = gain.before_and_after(m)
+    if m.trains and SOURCE not in m.models:
+        steps.append('Score the source too: add it to config.finetune.models, as source.')
+    seeds = max((len(m.scores(x, d)) for x in m.models for d in m.datasets), default=0)
+    if seeds < FEWEST_SEEDS:
+        steps.append(
+            'Fine-tune with more seeds, so that the difference can be tested: --config.finetune.seeds=0,1,2'
+        )
+    if settings.keep == 'none':
+        steps.append('Keep the fine-tuned models, to use them: --config.finetune.keep=best')
+    if m.trains and first == SOURCE and last:
+        fell = [
+            d
+            for d in m.datasets
+            if (before := m.scores(SOURCE, d))
+            and (after := m.scores(last, d))
+            and statistics.fmean(after) < statistics.fmean(before)
+        ]
+        if fell:
+            steps.append(
+                f'On {", ".join(fell)} the source is ahead: take it there, or adapt with its vocabulary '
+                '(--config.vocab.kind=source), or on more text.'
+            )
+    return steps

@@ -1,0 +1,120 @@
+"""Epochs, batch and rate that follow model and set, and models that answer everything alike."""
+
+import json
+import random
+
+import pytest
+from toy_sets import save_encoder, save_set
+
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.finetune import recommended
+from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetune.tasks.similarity import TASK as SIMILARITY
+
+
+@pytest.mark.parametrize(
+    ('width', 'examples', 'epochs', 'batch', 'rate'),
+    [
+        (128, 64, 30, 8, 1.8e-3),
+        (384, 400, 24, 16, 2e-4),
+        (768, 5_424, 3, 16, 5e-5),
+        (768, 25_000, 3, 32, 5e-5),
+        (1024, 2_000, 5, 16, 2.8e-5),
+        (32, 1, 30, 8, 2e-3),
+    ],
+)
+def test_the_rule_by_hand(width, examples, epochs, batch, rate):
+    made = recommended.completed(Finetune(), width, examples)
+    assert (made.epochs, made.batch_sentences, made.learning_rate) == (epochs, batch, rate)
+
+
+def test_the_rule_leaves_what_is_given_and_moves_one_way():
+    given = Finetune(epochs=2, batch_sentences=4, learning_rate=1e-3)
+    assert not recommended.open_keys(given)
+    assert recommended.completed(given, 768, 100) == given
+    one = recommended.completed(Finetune(batch_sentences=4), 768, 10_000)
+    assert one.epochs == recommended.FEWEST_EPOCHS  # by the batch that is given
+    generator = random.Random(0)
+    for _ in range(200):
+        width, examples = generator.randint(16, 4096), generator.randint(1, 100_000)
+        made = recommended.completed(Finetune(), width, examples)
+        wider = recommended.completed(Finetune(), width + generator.randint(1, 2000), examples)
+        larger = recommended.completed(Finetune(), width, examples + generator.randint(1, 100_000))
+        assert 0 < wider.learning_rate <= made.learning_rate <= recommended.HIGHEST_RATE
+        assert larger.batch_sentences >= made.batch_sentences
+        updates = made.epochs * -(-examples // made.batch_sentences)
+        assert updates >= recommended.UPDATES or made.epochs == recommended.MOST_EPOCHS
+
+
+def test_widths_are_read_by_the_names_of_families(tmp_path):
+    for name, value in {'hidden_size': 384, 'dim': 768, 'd_model': 512}.items():
+        (tmp_path / 'config.json').write_text(json.dumps({'model_type': 'any', name: value}))
+        assert recommended.width_of(tmp_path) == value
+    (tmp_path / 'config.json').write_text('{"model_type": "any"}')
+    assert recommended.width_of(tmp_path) == 768
+
+
+def test_answers_that_are_all_alike_are_known():
+    gold = [('yes',)] * 5 + [('no',)] * 5
+    assert CLASSES.sameness(gold, [('yes',)] * 10) == '100% of its answers are yes'
+    assert not CLASSES.sameness(gold, [('yes',)] * 9 + [('no',)])
+    assert CLASSES.sameness(gold * 2, [('yes',)] * 19 + [('no',)]) == '95% of its answers are yes'
+    lopsided = [('false',)] * 94 + [('effect',)] * 6
+    assert not CLASSES.sameness(lopsided, [('false',)] * 96 + [('effect',)] * 4)
+    assert CLASSES.sameness(lopsided, [('false',)] * 98 + [('effect',)] * 2)
+    assert (
+        CLASSES.sameness([('a', 'b')] * 3 + [()] * 7, [()] * 10) == '100% of its answers are no label at all'
+    )
+    assert ENTITIES.sameness([('O', 'B-Drug')], [('O', 'O')]) == 'it finds nothing'
+    assert not ENTITIES.sameness([('O', 'O')], [('O', 'O')])  # there is nothing to find
+    assert not ENTITIES.sameness([('O', 'B-Drug'), ('O',)], [('B-Drug', 'O'), ('O',)])
+    assert SIMILARITY.sameness([(0.0,), (4.0,)], [(2.0,), (2.1,)])
+    assert not SIMILARITY.sameness([(0.0,), (4.0,)], [(1.0,), (2.0,)])
+
+
+@pytest.fixture(scope='module')
+def places(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('recommended')
+    (folder / 'ner').mkdir()
+    save_set(folder / 'ner' / 'drugs', (40, 12, 12), random.Random(1))
+    return folder, save_encoder(folder / 'model')
+
+
+def finetuned(places, monkeypatch, capsys, name, *more):
+    folder, model = places
+    monkeypatch.setenv('BIOPTIMUS_DATA', str(folder))
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', str(model))
+    keys = {'seeds': '0', 'keep': 'best', 'max_pieces': '64', 'overlap_pieces': '8'}
+    asked = [f'--config.finetune.{key}={value}' for key, value in keys.items()]
+    run = folder / name
+    code = cli.main(['finetune', '--config=finetune', f'--workdir={run}', *asked, *more])
+    return code, capsys.readouterr().out, run
+
+
+def test_without_further_keys_a_small_set_is_learned(places, monkeypatch, capsys):
+    code, out, run = finetuned(places, monkeypatch, capsys, 'learned')
+    assert code == 0
+    line = 'model/drugs/standard: 30 epochs, batches of 8, learning rate 0.002 for 32 units and 40 examples'
+    assert f'{line} (config.finetune.epochs, batch_sentences, learning_rate: 0)' in out
+    [record] = map(json.loads, (run / 'finetune' / 'results.jsonl').read_text().splitlines())
+    assert len(record['history']) == 30
+    assert record['test']['default']['f1'] > 0.5
+    assert 'WARNING: after epoch' not in out
+    card = (run / 'finetune/model/drugs/standard/seed-0/model/README.md').read_text()
+    assert 'epochs 30, batch_sentences 8, learning_rate 0.002' in card
+
+
+def test_a_model_that_says_nothing_is_named_at_once_and_wherever_it_goes(places, monkeypatch, capsys):
+    few = ('--config.finetune.learning_rate=2e-3', '--config.finetune.epochs=2')
+    code, out, run = finetuned(places, monkeypatch, capsys, 'nothing', *few)
+    assert code == 0
+    said = 'after epoch 1 of 2 it finds nothing; if it stays so, raise config.finetune.learning_rate (0.002)'
+    assert f'finetune: model/drugs/standard/seed-0: WARNING: {said}' in out
+    assert 'test F1 0.00' in out
+    assert '; WARNING: on devel it finds nothing' in out
+    kept = run / 'finetune/model/drugs/standard/seed-0/model'
+    assert 'On devel it finds nothing: do not use it.' in (kept / 'README.md').read_text()
+    assert cli.main(['predict', str(kept), '--text=aspirin']) == 0
+    assert f'{kept}: WARNING: on devel it finds nothing; train it anew' in capsys.readouterr().err
