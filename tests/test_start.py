@@ -132,7 +132,7 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 1e9)
     (tmp_path / 'sets').mkdir()
     save_set(tmp_path / 'sets' / 'drugs')
-    more = f'--sets={tmp_path / "sets"}', '--device=cpu', f'--hours={hours}'
+    more = f'--sets={tmp_path / "sets"}', '--device=cpu', f'--hours={hours}', '--config.finetune.epochs=5'
     assert call(capsys, *asked(source, texts_of(tmp_path)), *more) == (0, '')
     made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
     assert len(text.splitlines()) <= 30

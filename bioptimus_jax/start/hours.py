@@ -54,13 +54,13 @@ OF_A_CELL = 6.0
 
 @dataclasses.dataclass(frozen=True)
 class SetLength:
-    """Pieces of the splits of a set, as the source spells them, roughly; and its number of training `examples`."""
+    """Training examples of a set, and the pieces of its splits, as the source spells them, roughly."""
 
     name: str
+    examples: int
     train: float
     devel: float
     test: float
-    examples: int
 
 
 def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetLength]:
@@ -75,8 +75,7 @@ def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetL
                 sum(len(example.words) for example in getattr(read, split)) * pieces_per_word
                 for split in ('train', 'devel', 'test')
             ]
-            train, devel, test = lengths
-            found.append(SetLength(chosen.name, train, devel, test, len(read.train)))
+            found.append(SetLength(chosen.name, len(read.train), *lengths))
     except (ConfigError, InputError):  # stage `finetune` says what is wrong
         return []
     return found
