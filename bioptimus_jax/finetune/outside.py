@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.sets.foreign.flat import OF_MODELS
+from bioptimus_jax.sets.foreign.flat import OF_MODELS, OF_NOBODY
 from bioptimus_jax.sets.foreign.items import Items
 
 SHOWN = 40
@@ -73,9 +73,7 @@ class Submission:
 def said_of(found: Items, role: str) -> list[str]:
     """A note where predictions stand under a name that a gold standard may have, too."""
     key = found.taken.get(role, '')
-    return [f'what was predicted is read from {key!r}'] * (
-        key not in ('', 'entities', 'annotations', *OF_MODELS)
-    )
+    return [f'what was predicted is read from {key!r}'] * (key not in ('', *OF_NOBODY, *OF_MODELS))
 
 
 def from_difference(text: str, other: str) -> str:

@@ -87,7 +87,7 @@ def write(
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
     with atomic(to / 'index.html') as file:
-        file.write(render(sections, **about, use=None, command=command, live=None))
+        file.write(render(sections, **about, command=command, live=None))
     write_figures(figures, to / 'figures')
     write_tables(f'{title}\n\nMade by `{command}`.', tables, to)
     write_jsonl(to / RECORDS, records_of(runs))
@@ -168,6 +168,7 @@ def _about(
         'description': f'The tables of the paper from the results at hand: {shown}.',
         'verdict': None,
         'headlines': [],
+        'use': None,
         'settings': _common_settings(runs),
     }
 

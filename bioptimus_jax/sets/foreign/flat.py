@@ -31,6 +31,8 @@ PAIRS = (
 ALONE = ('text', 'sentence', 'question')
 OF_MODELS = ('answers', 'predicted', 'prediction', 'predictions')
 """Keys of what a model says, which a set has only where it has nothing else."""
+OF_NOBODY = ('entities', 'annotations')
+"""Keys under which gold answers and predictions stand alike."""
 GOLD = ('label', 'labels', 'gold_label', 'gold', 'answer', 'class', 'score')
 ANSWERS = (*GOLD, *OF_MODELS)
 ENTITIES = ('entities', 'spans', 'ents', 'mentions')
