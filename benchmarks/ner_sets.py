@@ -56,9 +56,13 @@ class Size:
 
 SIZES = {
     'quick': Size(False, 160, 40, 120, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-3)),
-    'full': Size(True, 480, 100, 940, Finetune(epochs=3, learning_rate=3e-4)),
-    'card': Size(False, 960, 96, 960, Finetune(epochs=2, batch_sentences=32), 768, 12, learned=0),
-    'tiny-card': Size(False, 16, 8, 8, Finetune(epochs=1, batch_sentences=8), 64, 1, learned=0),
+    'full': Size(True, 480, 100, 940, Finetune(epochs=3, batch_sentences=16, learning_rate=3e-4)),
+    'card': Size(
+        False, 960, 96, 960, Finetune(epochs=2, batch_sentences=32, learning_rate=2e-5), 768, 12, learned=0
+    ),
+    'tiny-card': Size(
+        False, 16, 8, 8, Finetune(epochs=1, batch_sentences=8, learning_rate=2e-5), 64, 1, learned=0
+    ),
 }
 
 

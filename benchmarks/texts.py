@@ -61,8 +61,10 @@ FULL = {
         'classes', 1200, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-4, max_pieces=128)
     ),
     'hoc': Chosen('classes', 400, Finetune(epochs=8, batch_sentences=8, learning_rate=2e-4, max_pieces=96)),
-    'pubmedqa': Chosen('classes', 300, Finetune(epochs=2, learning_rate=1e-4, max_pieces=192)),
-    'biosses': Chosen('similarity', 64, Finetune(epochs=20, learning_rate=1e-4)),
+    'pubmedqa': Chosen(
+        'classes', 300, Finetune(epochs=2, batch_sentences=16, learning_rate=1e-4, max_pieces=192)
+    ),
+    'biosses': Chosen('similarity', 64, Finetune(epochs=20, batch_sentences=16, learning_rate=1e-4)),
 }
 QUICK_SETTINGS = Finetune(epochs=3, batch_sentences=8, learning_rate=1e-3, max_pieces=64)
 QUICK = {'generated': Chosen('classes', 800, QUICK_SETTINGS)}

@@ -38,6 +38,7 @@ def parts(lengths: Sequence[int]) -> list[list[int]]:
 
 def by_length(lengths: Sequence[int], most: int, most_pieces: float = math.inf) -> Iterator[list[int]]:
     """All indices in batches of similar length, of at most so many windows, and padded pieces where there are two."""
+    assert most > 0, 'the keys that follow the model are numbers by now'
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and (len(batch) == most or (len(batch) + 1) * lengths[i] > most_pieces):

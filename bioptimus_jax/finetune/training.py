@@ -16,6 +16,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import by_length, drawn, parts
 from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetune.recommended import completed, width_of
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.hosts.workers import cores
@@ -89,6 +90,7 @@ def finetune(
     torch.set_num_threads(min(threads, len(cores())))
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
+    settings = completed(settings, width_of(model_folder), len(dataset.train))
     splits = _encoded(task, tokenizer, dataset, settings, SPLITS[:-1] if until else SPLITS, check)
     learned = [task.learned(example, settings) for example in dataset.train]
     targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]

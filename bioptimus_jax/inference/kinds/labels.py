@@ -8,6 +8,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import computing_dtype
+from bioptimus_jax.finetune.recommended import BATCH
 from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
 from bioptimus_jax.finetune.texts.windows import windows
 from bioptimus_jax.finetune.training import outputs
@@ -25,7 +26,7 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     """What the model says of every text. The end of what is too long is cut, and of two texts the end of the longer
     one."""
     config, labels, reads = loaded.model.config, loaded.labels, loaded.reads
-    options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
+    options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL), batch_sentences=BATCH)
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type
     if not reads.apart and (wrong := next((one for one in given if len(one.texts) > 2), None)):
         raise InputError(f'{wrong.place}: has {len(wrong.texts)} texts, but the model reads one or two')

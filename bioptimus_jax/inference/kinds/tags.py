@@ -11,6 +11,7 @@ from bioptimus_jax.finetune.entities.align import align, of_words
 from bioptimus_jax.finetune.entities.batches import TagBatch
 from bioptimus_jax.finetune.entities.tagger import Tagger
 from bioptimus_jax.finetune.loading import computing_dtype
+from bioptimus_jax.finetune.recommended import BATCH
 from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
@@ -39,7 +40,7 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
     # Windows of another length than in training share a quarter at most.
     overlap = reads.overlap_pieces if pieces == reads.max_pieces else min(reads.overlap_pieces, pieces // 4)
-    options = Finetune(max_pieces=pieces, overlap_pieces=overlap)
+    options = Finetune(max_pieces=pieces, overlap_pieces=overlap, batch_sentences=BATCH)
     dtype = computing_dtype(options, loaded.model.device.type)
     cut = lines if settings.lines else reads.words
     head = Sure(loaded.model, loaded.labels, options, dtype)
