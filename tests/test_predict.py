@@ -127,6 +127,19 @@ def test_labels_and_numbers_are_those_of_the_pipeline(models, capsys, tmp_path):
             assert mine['answers'] == (best if kind == 'one' else [x for x in 'abc' if other[x] > 0.5])
 
 
+def test_how_many_texts_are_cut_is_said(models, capsys):
+    from bioptimus_jax import predict
+
+    texts = ['severe ' * 50, 'no patient', 'aspirin ' * 60]
+    assert main(['predict', str(models['one']), *(f'--text={text}' for text in texts)]) == 0
+    assert 'the end of 2 texts is not read: longer than 40 pieces\n' in capsys.readouterr().err
+    assert main(['predict', str(models['one']), *(f'--text={text}' for text in texts), '--max_pieces=16']) == 0
+    longer = 'the end of 2 texts is not read: longer than 16 pieces; --max_pieces reads up to 40\n'
+    assert longer in capsys.readouterr().err
+    with pytest.warns(UserWarning, match='the end of 2 texts is not read'):
+        predict(models['one'], texts)
+
+
 def test_words_for_masks_are_those_of_the_pipeline(models, capsys):
     from transformers import pipeline
 

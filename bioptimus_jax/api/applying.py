@@ -49,4 +49,8 @@ def predict(
         loaded = load_for_answers(folder, kind, torch.get_num_threads())
         if loaded.reads.remark:
             warnings.warn(f'{folder}: on devel {loaded.reads.remark}; train it anew', stacklevel=2)
-        return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest))]
+        return [answer_record(answer) for answer in kind.answers(loaded, given, Settings(longest, say=_warn))]
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=3)

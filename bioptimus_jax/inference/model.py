@@ -24,11 +24,12 @@ NAMED = 6
 class Settings:
     """What a user asks for. `max_pieces`: of a window, or 0 for that of the model's training; `lines`: sentences are
     lines and words end at white space, whatever the model was trained on; `best`: how many words are said for a
-    [MASK]."""
+    [MASK]; `say`: is told what is worth knowing of all texts together."""
 
     max_pieces: int = 0
     lines: bool = False
     best: int = 5
+    say: Callable[[str], None] = lambda message: None
 
 
 @dataclasses.dataclass(frozen=True)

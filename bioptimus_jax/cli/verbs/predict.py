@@ -61,7 +61,7 @@ def _call(command: Command) -> None:
         complain(f'{folder}: WARNING: on devel {loaded.reads.remark}; train it anew, with other settings')
     if count := sum(quotations(one.texts, loaded.tokenizer.quoted) for one in given):
         complain(quotation_note(count))
-    settings = Settings(options.max_pieces, options.lines, options.best)
+    settings = Settings(options.max_pieces, options.lines, options.best, complain)
     write(kind.answers(loaded, given, settings), options.form, to)
     if to:
         print(printable(f'{len(given):,} answered by {folder}: {to}'), file=sys.stderr)

@@ -10,11 +10,12 @@ from bioptimus_jax.finetune.config import Finetune
 from bioptimus_jax.finetune.loading import computing_dtype
 from bioptimus_jax.finetune.recommended import BATCH
 from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
-from bioptimus_jax.finetune.texts.windows import windows
+from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.finetune.training import outputs
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import LoadedModel, Settings
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.texts import Text
 
 AT_ONCE = 1024
@@ -31,20 +32,27 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     if not reads.apart and (wrong := next((one for one in given if len(one.texts) > 2), None)):
         raise InputError(f'{wrong.place}: has {len(wrong.texts)} texts, but the model reads one or two')
     head = HEADS[kind](loaded.model, labels, options, computing_dtype(options, loaded.model.device.type))
+    cut = 0
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
         # Texts of a set are read without the blanks around them, and a blank is a piece for some tokenizers.
         stripped = [tuple(text.strip() for text in one.texts) for one in part]
         texts = [Text(words, (), parts=((),) * len(words) * reads.apart) for words in stripped]
-        made = windows(
+        encoded = windows(
             loaded.tokenizer, texts, options.max_pieces, reads.question, segment_ids=reads.segment_ids
-        ).windows
+        )
+        made, cut = encoded.windows, cut + encoded.counts[CUT]
         found: list[list[Any]] = [[] for _ in part]
         for window, logits in zip(made, outputs(head, made, options), strict=True):
             found[window.example].append(logits)
         for one, own in zip(part, found, strict=True):
             # A label of several texts that are read apart is as probable as in the text where it is most so.
             yield _of_logits(one, np.max(np.array(own, np.float64), 0), labels, kind)
+    if cut:
+        longer = f'; --max_pieces reads up to {loaded.limit}' * (options.max_pieces < loaded.limit)
+        settings.say(
+            f'the end of {numbered(cut, "text")} is not read: longer than {options.max_pieces} pieces{longer}'
+        )
 
 
 def _of_logits(given: Given, logits_K: np.ndarray, labels: Sequence[str], kind: str) -> Answer:
