@@ -474,7 +474,7 @@ def ner(place: Place) -> Iterator[Row]:
     from finetuning import OURS, SPEEDS
     from ner import PEER, compare
 
-    from bioptimus_jax.finetune.cards import torch_device
+    from bioptimus_jax.finetuning.cards import torch_device
 
     if torch_device() == 'cpu' and not place.quick:
         raise SystemExit('PyTorch computes on the CPU here; `bioptimus doctor` says what is missing')

@@ -2,7 +2,7 @@
 
     python benchmarks/ner.py [--quick] [--rounds N]
 
-Ours is `bioptimus_jax.finetune.training.finetune`; the peers are explained in ner_recipe.py. First a gate: on both
+Ours is `bioptimus_jax.finetuning.training.finetune`; the peers are explained in ner_recipe.py. First a gate: on both
 sides, every test sentence that is not cut has the same pieces and the same first piece for each word. Then one
 process per variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a
 whole fine-tuning and one prediction of the test set; every round has another seed, which is the same for all
@@ -62,8 +62,8 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
     aligned = ner_sets.aligned_test(model, dataset, size.settings)
     finetune_once: Callable[[int], Any]
     if name == OURS:
-        from bioptimus_jax.finetune.tasks.entities import TASK
-        from bioptimus_jax.finetune.training import finetune
+        from bioptimus_jax.finetuning.tasks.entities import TASK
+        from bioptimus_jax.finetuning.training import finetune
 
         def finetune_once(seed: int) -> Any:
             return finetune(TASK, model, dataset, size.settings, seed, threads=threads)

@@ -17,8 +17,8 @@ from typing import Any
 import transformers
 from trainer_recipe import Rows, TrainerRecipe
 
-from bioptimus_jax.finetune import task
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning import task
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.sentences import Sentence
 

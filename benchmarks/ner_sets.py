@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.entities.align import align
-from bioptimus_jax.finetune.task import Encoded
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities.align import align
+from bioptimus_jax.finetuning.task import Encoded
 from bioptimus_jax.sets.corpora import Dataset, read_dataset
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.storage.files import atomic, read_json, write_json

@@ -90,7 +90,7 @@ def run_variant(name: str, quick: bool) -> None:
 
 def ours(gold: list[list[str]], seeds: list[list[list[str]]]) -> tuple[float, dict[str, Callable[[], Any]]]:
     """The F1 of the first seed, and what is timed, of the package that this process imports."""
-    from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+    from bioptimus_jax.finetuning.predictions import Predicted, counts_by_unit
     from bioptimus_jax.scoring.resampling import bootstrap, paired, percentile_interval
     from bioptimus_jax.scoring.score import METRICS, by_type, score
 

@@ -14,8 +14,8 @@ from typing import Any
 import transformers
 from trainer_recipe import Rows, TrainerRecipe
 
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import Encoded
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import Encoded
 from bioptimus_jax.sets.texts import Texts
 
 ONE_LABEL, ANY_LABELS, NUMBER = 'single_label_classification', 'multi_label_classification', 'regression'

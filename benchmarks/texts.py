@@ -2,7 +2,7 @@
 
     python benchmarks/texts.py [--quick] [--rounds N] [--only SET]
 
-Ours is `bioptimus_jax.finetune.training.finetune`; the peer is explained in text_recipe.py. First a gate: on both
+Ours is `bioptimus_jax.finetuning.training.finetune`; the peer is explained in text_recipe.py. First a gate: on both
 sides, every test text that is not cut has the same pieces. Then, set by set, one process per variant, one step at a
 time in random order; medians and ranges of ratios within a round. A step is a whole fine-tuning and one prediction of
 the test set; every round has another seed, which is the same for both, and so are the weights they start from, the
@@ -31,9 +31,9 @@ import ner_sets
 from finetuning import OURS, SPEEDS, print_table, summary
 from protocol import RESULTS, interleave, publish, serve, start, versions_of
 
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import atomic, read_json

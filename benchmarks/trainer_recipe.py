@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 
 TRIED = 64  # examples that decide between one thread and two
 GPU = torch.cuda.is_available()

@@ -42,7 +42,7 @@ from itertools import product
 from ml_collections import ConfigDict
 
 from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
-from bioptimus_jax.finetune.config import STANDARD
+from bioptimus_jax.finetuning.config import STANDARD
 
 SEARCH = {
     f'lr{rate:.0e}-b{batch}'.replace('e-0', 'e-'): {'learning_rate': rate, 'batch_sentences': batch}

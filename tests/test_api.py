@@ -28,7 +28,7 @@ from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.scoring import score as scored_here
+from bioptimus_jax.finetuning.scoring import score as scored_here
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
 from bioptimus_jax.pretrain.unit_weights import TokenWeights
@@ -100,7 +100,7 @@ def test_the_notebook_prints_what_it_shows_and_the_page_shows_what_is_in_it(note
     blocks = re.findall(r'```python\n(.*?)```', page, re.S)
     assert len(blocks) > 2
     assert all(block in f'{code}\n' for block in blocks)
-    for name in bx.__all__[:8]:
+    for name in bx.__all__[:9]:
         assert f'bx.{name}(' in code
         assert f'`bx.{name}`' in page
 

@@ -13,12 +13,12 @@ from toy_sets import save_encoder, settings
 
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import main
-from bioptimus_jax.finetune.card import write_card
-from bioptimus_jax.finetune.kept import NAME, Reads, read_reads
-from bioptimus_jax.finetune.loading import load_head, save_model
-from bioptimus_jax.finetune.scoring import score
-from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.finetune.training import predict
+from bioptimus_jax.finetuning.card import write_card
+from bioptimus_jax.finetuning.kept import NAME, Reads, read_reads
+from bioptimus_jax.finetuning.loading import load_head, save_model
+from bioptimus_jax.finetuning.scoring import score
+from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.records.finetune import Details, FineTuning
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns

@@ -14,11 +14,11 @@ from bioptimus_jax.corpus.config import Audit
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.loading import load_head
-from bioptimus_jax.finetune.look import look_through
-from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.look import look_through
+from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.characters import CUT_OFF
 from bioptimus_jax.sets.corpora import read_dataset, set_at, set_files, sets_in

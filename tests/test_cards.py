@@ -10,10 +10,10 @@ import torch
 import toy_cards
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune import cells
-from bioptimus_jax.finetune.cards import torch_device
-from bioptimus_jax.finetune.cells import Cell, memory_kind, run_cells
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning import cells
+from bioptimus_jax.finetuning.cards import torch_device
+from bioptimus_jax.finetuning.cells import Cell, memory_kind, run_cells
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 

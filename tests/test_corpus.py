@@ -22,7 +22,7 @@ from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.records.corpus import AuditedSentence
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run

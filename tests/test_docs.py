@@ -162,7 +162,7 @@ def test_the_index_and_the_list_for_language_models_name_every_page():
 
 
 VARIATIONS = (
-    'finetune/tasks',
+    'finetuning/tasks',
     'inference/kinds',
     'model/families',
     'pretrain/objectives',

@@ -29,7 +29,7 @@ from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
 from bioptimus_jax.corpus.pubmed import linked_files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.finetune.entities import download as ner_download
+from bioptimus_jax.finetuning.entities import download as ner_download
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.sentences import SPLITS
 

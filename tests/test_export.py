@@ -21,11 +21,11 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
 from bioptimus_jax.export.merge import merge
-from bioptimus_jax.finetune.card import write_card
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.entities.usage import EXAMPLE
-from bioptimus_jax.finetune.loading import load_weights
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.card import write_card
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities.usage import EXAMPLE
+from bioptimus_jax.finetuning.loading import load_weights
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.untouched import untouched_in

@@ -24,20 +24,20 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune import build as stage
-from bioptimus_jax.finetune import cards as finetune_cards
-from bioptimus_jax.finetune import cells, training
-from bioptimus_jax.finetune.batches import PART_COST, by_length, drawn, parts
-from bioptimus_jax.finetune.cards import devices_of
-from bioptimus_jax.finetune.crossed import same_seeds
-from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
-from bioptimus_jax.finetune.entities.files import read_predictions
-from bioptimus_jax.finetune.finished import read_model
-from bioptimus_jax.finetune.optimizer import slanted_triangle
-from bioptimus_jax.finetune.scoring import score
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
-from bioptimus_jax.finetune.training import finetune, predict
-from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.finetuning import build as stage
+from bioptimus_jax.finetuning import cards as finetune_cards
+from bioptimus_jax.finetuning import cells, training
+from bioptimus_jax.finetuning.batches import PART_COST, by_length, drawn, parts
+from bioptimus_jax.finetuning.cards import devices_of
+from bioptimus_jax.finetuning.crossed import same_seeds
+from bioptimus_jax.finetuning.entities.align import align, piece_labels, tags_of_words
+from bioptimus_jax.finetuning.entities.files import read_predictions
+from bioptimus_jax.finetuning.finished import read_model
+from bioptimus_jax.finetuning.optimizer import slanted_triangle
+from bioptimus_jax.finetuning.scoring import score
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.training import finetune, predict
+from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
@@ -781,7 +781,7 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same. A kill while its model is
     # there without a card leaves it unfinished.
     with monkeypatch.context() as patch:
-        patch.setattr('bioptimus_jax.finetune.cells.write_card', _stop)
+        patch.setattr('bioptimus_jax.finetuning.cells.write_card', _stop)
         with pytest.raises(Stopped):
             _ner(tmp_path, e, keep='best')
     [unfinished] = kept()

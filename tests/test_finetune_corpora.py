@@ -14,8 +14,8 @@ from toy_prepared import prepare
 
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.look import look_through
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.look import look_through
 from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.sets import blurb, characters, columns, corpora, folders, standoff
 from bioptimus_jax.sets.characters import Marked, Mention

@@ -14,18 +14,18 @@ from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_byte_level, save_enc
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune import training
-from bioptimus_jax.finetune.batches import drawn, parts
-from bioptimus_jax.finetune.config import HEADS
-from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, word_labels
-from bioptimus_jax.finetune.entities.batches import collate
-from bioptimus_jax.finetune.entities.crf import Chain, ChainWords, may_follow
-from bioptimus_jax.finetune.entities.segments import LENGTHS, Segments
-from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.loading import save_model
-from bioptimus_jax.finetune.optimizer import slanted_triangle
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
-from bioptimus_jax.finetune.training import finetune, predict
+from bioptimus_jax.finetuning import training
+from bioptimus_jax.finetuning.batches import drawn, parts
+from bioptimus_jax.finetuning.config import HEADS
+from bioptimus_jax.finetuning.entities.align import IGNORED, align, piece_labels, word_labels
+from bioptimus_jax.finetuning.entities.batches import collate
+from bioptimus_jax.finetuning.entities.crf import Chain, ChainWords, may_follow
+from bioptimus_jax.finetuning.entities.segments import LENGTHS, Segments
+from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.finetuning.loading import save_model
+from bioptimus_jax.finetuning.optimizer import slanted_triangle
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.training import finetune, predict
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.corpora import read_dataset, read_split
 from bioptimus_jax.sets.sentences import Sentence

@@ -8,7 +8,7 @@ from toy_commands import document
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.entities import lint
+from bioptimus_jax.finetuning.entities import lint
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.sets import LintedSet, TaggedDifferently
 from bioptimus_jax.sets import blurb

@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
-from bioptimus_jax.finetune.predictions import Predicted, units
+from bioptimus_jax.finetuning.entities.files import read_predictions, write_predictions, write_standoff
+from bioptimus_jax.finetuning.predictions import Predicted, units
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.standoff import read_brat
 from bioptimus_jax.sets.tags import spans

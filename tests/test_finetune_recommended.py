@@ -6,12 +6,13 @@ import random
 import pytest
 from toy_sets import save_encoder, save_set
 
+import bioptimus_jax as bx
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.finetune import recommended
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
-from bioptimus_jax.finetune.tasks.similarity import TASK as SIMILARITY
+from bioptimus_jax.finetuning import recommended
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
 
 
 @pytest.mark.parametrize(
@@ -118,3 +119,38 @@ def test_a_model_that_says_nothing_is_named_at_once_and_wherever_it_goes(places,
     assert 'On devel it finds nothing: do not use it.' in (kept / 'README.md').read_text()
     assert cli.main(['predict', str(kept), '--text=aspirin']) == 0
     assert f'{kept}: WARNING: on devel it finds nothing; train it anew' in capsys.readouterr().err
+
+
+def rows_of(folder, split):
+    sentences = (folder / f'{split}.tsv').read_text().strip().split('\n\n')
+    pairs = [[line.split('\t') for line in sentence.splitlines()] for sentence in sentences]
+    return [{'tokens': [w for w, _ in lines], 'ner_tags': [t for _, t in lines]} for lines in pairs]
+
+
+def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, tmp_path, capfd):
+    folder, model = places
+    rows = {name: rows_of(folder / 'ner' / 'drugs', name) for name in ('train', 'test')}
+    keys = {'finetune.max_pieces': 64, 'finetune.overlap_pieces': 8}
+    with pytest.raises(
+        bx.ConfigError, match=r'^data: has no devel; give train, devel \(or validation\) and test$'
+    ):
+        bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys)
+    assert not (tmp_path / 'run').exists()
+    rows['validation'] = rows_of(folder / 'ner' / 'drugs', 'devel')
+    made = bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys)
+    assert 'model/data/standard: 30 epochs, batches of 8' in capfd.readouterr().out
+    assert made.folder.is_relative_to(tmp_path / 'run')
+    assert made.test['default']['f1'] > 0.5
+    [answer] = bx.predict(made.folder, [' '.join(rows['test'][0]['tokens'])])
+    assert answer['entities'] is not None
+    again = bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys, quiet=True)
+    assert again == made
+    assert capfd.readouterr().out == ''
+    by_folder = bx.finetune(
+        model,
+        folder / 'ner' / 'drugs',
+        workdir=tmp_path / 'other',
+        keys={**keys, 'finetune.epochs': 1},
+        quiet=True,
+    )
+    assert (by_folder.seed, by_folder.folder.parts[-4]) == (0, 'drugs')

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from bioptimus_jax.corpus.documents import FOLDER, Document, write_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune import grams, overlap
-from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.entities.slices import (
+from bioptimus_jax.finetuning import grams, overlap
+from bioptimus_jax.finetuning.config import TASKS
+from bioptimus_jax.finetuning.entities.slices import (
     SLICINGS,
     Classifier,
     Material,
@@ -26,9 +26,9 @@ from bioptimus_jax.finetune.entities.slices import (
     slices,
     training_mentions,
 )
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.summary import TokenStatistics
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.summary import TokenStatistics
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import ItemScore

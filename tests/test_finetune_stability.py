@@ -14,20 +14,20 @@ from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.entities.align import align, piece_labels
-from bioptimus_jax.finetune.entities.batches import collate
-from bioptimus_jax.finetune.entities.files import read_predictions
-from bioptimus_jax.finetune.heads import Head
-from bioptimus_jax.finetune.kept import Reads
-from bioptimus_jax.finetune.loading import load_head, save_model
-from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
-from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
-from bioptimus_jax.finetune.subset import chosen_examples
-from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
-from bioptimus_jax.finetune.tasks.similarity import TASK as SIMILARITY
-from bioptimus_jax.finetune.training import _best_epoch, finetune
-from bioptimus_jax.finetune.used_rows import UsedRows
+from bioptimus_jax.finetuning.entities.align import align, piece_labels
+from bioptimus_jax.finetuning.entities.batches import collate
+from bioptimus_jax.finetuning.entities.files import read_predictions
+from bioptimus_jax.finetuning.heads import Head
+from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.finetuning.loading import load_head, save_model
+from bioptimus_jax.finetuning.optimizer import UncorrectedAdamW, optimizer_of
+from bioptimus_jax.finetuning.stability import encoder_layers, parameter_groups
+from bioptimus_jax.finetuning.subset import chosen_examples
+from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
+from bioptimus_jax.finetuning.training import _best_epoch, finetune
+from bioptimus_jax.finetuning.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text, Texts

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.statistics import failure, failures, summary
-from bioptimus_jax.finetune.summary import ensemble_of
-from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.statistics import failure, failures, summary
+from bioptimus_jax.finetuning.summary import ensemble_of
+from bioptimus_jax.finetuning.task import task_of
 from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.scoring.score import METRICS
 

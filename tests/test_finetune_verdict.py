@@ -12,10 +12,10 @@ from toy_commands import document
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
-from bioptimus_jax.finetune.finished import read_model
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.finetuning.entities.files import read_predictions, write_predictions
+from bioptimus_jax.finetuning.finished import read_model
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.report.gain import others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text

@@ -20,10 +20,10 @@ from toy_tables import each, label, parquet, put, save_splits
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.look import look_through
-from bioptimus_jax.finetune.scoring import score
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.look import look_through
+from bioptimus_jax.finetuning.scoring import score
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT

@@ -29,7 +29,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # the lab, which is above all.
 ROOMS = tuple(
     'errors storage config records progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery '
-    'scoring pretrain export finetune analysis experiment inference report start api demo cli ext __main__ lab'.split()
+    'scoring pretrain export finetuning analysis experiment inference report start api demo cli ext __main__ lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""
@@ -39,7 +39,7 @@ CONFINED = {
     'torch': (
         'bioptimus_jax.api',
         'bioptimus_jax.export.gate',
-        'bioptimus_jax.finetune',
+        'bioptimus_jax.finetuning',
         'bioptimus_jax.analysis',
         'bioptimus_jax.inference',
         'bioptimus_jax.model.weights',  # reads .bin files
@@ -47,7 +47,7 @@ CONFINED = {
     'transformers': (
         'bioptimus_jax.api',
         'bioptimus_jax.export.gate',
-        'bioptimus_jax.finetune',
+        'bioptimus_jax.finetuning',
         'bioptimus_jax.analysis',
         'bioptimus_jax.inference',
         'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it

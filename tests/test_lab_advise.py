@@ -9,8 +9,8 @@ from toy_commands import call, document
 from toy_sets import save_encoder
 from toy_start import WORDS, save_source, texts_of
 
-from bioptimus_jax.finetune.entities.files import write_predictions
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetuning.entities.files import write_predictions
+from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.lab.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.scoring.student import half_interval

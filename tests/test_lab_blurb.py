@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.finetune.units import Units
+from bioptimus_jax.finetuning.task import task_of
+from bioptimus_jax.finetuning.units import Units
 from bioptimus_jax.lab.sections.blurb import blurb, weight
 from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.report.measures import Measures

@@ -9,8 +9,8 @@ import pytest
 from toy_measures import TOKENS, f1, fine_tuned, make
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import task_of
 from bioptimus_jax.lab.papers.biolm import MEANS
 from bioptimus_jax.lab.printed import BLURB, Printed, measure, one_of
 from bioptimus_jax.lab.sections.folds import folds

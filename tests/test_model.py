@@ -34,7 +34,7 @@ from toy_families import (
 from bioptimus_jax.corpus import stored
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import gate
-from bioptimus_jax.finetune.loading import load_weights
+from bioptimus_jax.finetuning.loading import load_weights
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed

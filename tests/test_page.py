@@ -13,8 +13,8 @@ import pytest
 from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.entities.files import write_predictions
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetuning.entities.files import write_predictions
+from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.report import page
 from bioptimus_jax.run.folder import Run
 

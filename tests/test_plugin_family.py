@@ -286,12 +286,12 @@ def test_no_other_module_knows_a_family_by_its_name():
     """But a default, conventions of decay, weights of a paper, and the search for a table of positions in torch."""
     allowed = {
         'model/config.py': ['bert'],
-        'finetune/config.py': ['electra', 'electra'],
+        'finetuning/config.py': ['electra', 'electra'],
         'pretrain/config.py': ['bert'],
         'pretrain/decay.py': ['bert'],
         'pretrain/objectives/distil.py': ['distilbert'],
-        'finetune/stability.py': ['electra'],
-        'finetune/loading.py': ['position_embeddings', 'position_embeddings'],
+        'finetuning/stability.py': ['electra'],
+        'finetuning/loading.py': ['position_embeddings', 'position_embeddings'],
     }
     package = ROOT / 'bioptimus_jax'
     for file in sorted(package.rglob('*.py')):

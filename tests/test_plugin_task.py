@@ -18,10 +18,10 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.build import build
-from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.units import Units, unpacked
-from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.finetuning.build import build
+from bioptimus_jax.finetuning.config import TASKS
+from bioptimus_jax.finetuning.units import Units, unpacked
+from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.records.finetune import KeptUnits
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -253,7 +253,7 @@ def test_a_correlation_is_bootstrapped_and_compared_by_the_same_code():
         assert again.counts_UxC.dtype == counts_UxC.dtype
 
 
-ROOMS = ('bioptimus_jax/finetune/tasks/', 'bioptimus_jax/finetune/entities/', 'bioptimus_jax/sets/')
+ROOMS = ('bioptimus_jax/finetuning/tasks/', 'bioptimus_jax/finetuning/entities/', 'bioptimus_jax/sets/')
 
 
 def compared(source, names):

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.summary import token_statistics
+from bioptimus_jax.finetuning.summary import token_statistics
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum

@@ -17,8 +17,8 @@ from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.task import task_for, task_of
+from bioptimus_jax.finetuning.config import TASKS
+from bioptimus_jax.finetuning.task import task_for, task_of
 from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS

@@ -133,7 +133,9 @@ def test_how_many_texts_are_cut_is_said(models, capsys):
     texts = ['severe ' * 50, 'no patient', 'aspirin ' * 60]
     assert main(['predict', str(models['one']), *(f'--text={text}' for text in texts)]) == 0
     assert 'the end of 2 texts is not read: longer than 40 pieces\n' in capsys.readouterr().err
-    assert main(['predict', str(models['one']), *(f'--text={text}' for text in texts), '--max_pieces=16']) == 0
+    assert (
+        main(['predict', str(models['one']), *(f'--text={text}' for text in texts), '--max_pieces=16']) == 0
+    )
     longer = 'the end of 2 texts is not read: longer than 16 pieces; --max_pieces reads up to 40\n'
     assert longer in capsys.readouterr().err
     with pytest.warns(UserWarning, match='the end of 2 texts is not read'):

@@ -20,9 +20,9 @@ from bioptimus_jax.api.vocabulary import is_one_piece
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.entities.align import align
-from bioptimus_jax.finetune.look import look_through
-from bioptimus_jax.finetune.texts.windows import windows
+from bioptimus_jax.finetuning.entities.align import align
+from bioptimus_jax.finetuning.look import look_through
+from bioptimus_jax.finetuning.texts.windows import windows
 from bioptimus_jax.rows import build as rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.sentences import Sentence

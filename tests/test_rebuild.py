@@ -12,7 +12,7 @@ import tarfile
 import pytest
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.rebuild.builders import chemprot, ddi, gad, hoc, pubmedqa
 from bioptimus_jax.rebuild.originals import Originals
 from bioptimus_jax.rebuild.rebuild import written

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.rebuild.builders import ebmnlp
 from bioptimus_jax.rebuild.originals import Originals
 from bioptimus_jax.rebuild.rebuild import written

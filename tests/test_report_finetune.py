@@ -8,8 +8,8 @@ from toy_measures import MODELS, cell, labels_of, lint_record, measure, scores, 
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.entities.slices import SLICINGS
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities.slices import SLICINGS
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown

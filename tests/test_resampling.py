@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from bioptimus_jax.finetune.config import TASKS
-from bioptimus_jax.finetune.overlap import overlap
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetuning.config import TASKS
+from bioptimus_jax.finetuning.overlap import overlap
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.texts.measures import measure
 from bioptimus_jax.records.statistics import ItemScore
 from bioptimus_jax.scoring import resampling
 from bioptimus_jax.scoring.comparison import holm

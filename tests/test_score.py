@@ -11,7 +11,7 @@ from toy_sets import save_set
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.scoring import gold_at, score
+from bioptimus_jax.finetuning.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
 from bioptimus_jax.storage.files import read_json, write_sealed

@@ -9,8 +9,8 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune import build, cells
-from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.finetuning import build, cells
+from bioptimus_jax.finetuning.config import TASKS, Finetune
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.entities import scores

@@ -21,9 +21,9 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build as export
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.loading import load_head
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.trees import flatten

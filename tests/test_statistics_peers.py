@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
-from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetuning.texts.measures import measure
 from bioptimus_jax.scoring import student
 from bioptimus_jax.scoring.comparison import holm
 from bioptimus_jax.scoring.metrics import rates

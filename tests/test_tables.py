@@ -9,8 +9,8 @@ from bioptimus_jax.corpus import readers
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, set_at, set_files
 from bioptimus_jax.storage.files import read_json, write_json
 

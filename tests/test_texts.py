@@ -20,18 +20,18 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune import build as stage
-from bioptimus_jax.finetune import config as finetune_config
-from bioptimus_jax.finetune.batches import drawn
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.loading import load_head
-from bioptimus_jax.finetune.scoring import score as score_file
-from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
-from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
-from bioptimus_jax.finetune.texts.features import FEATURES
-from bioptimus_jax.finetune.texts.measures import measure
-from bioptimus_jax.finetune.texts.windows import CUT, windows
-from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.finetuning import build as stage
+from bioptimus_jax.finetuning import config as finetune_config
+from bioptimus_jax.finetuning.batches import drawn
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.scoring import score as score_file
+from bioptimus_jax.finetuning.task import DEFAULT, task_for, task_of
+from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
+from bioptimus_jax.finetuning.texts.features import FEATURES
+from bioptimus_jax.finetuning.texts.measures import measure
+from bioptimus_jax.finetuning.texts.windows import CUT, windows
+from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run

@@ -9,8 +9,8 @@ from toy_sets import DRUGS, OTHER, save_encoder
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.task import DEFAULT, task_for
-from bioptimus_jax.finetune.tasks.word_classes import MICRO, macro
+from bioptimus_jax.finetuning.task import DEFAULT, task_for
+from bioptimus_jax.finetuning.tasks.word_classes import MICRO, macro
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets import words

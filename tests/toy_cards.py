@@ -82,7 +82,7 @@ def simulated_cell(cell, dataset):
     """A stand-in for `run_cell`: takes the memory of its set, tells it, and says where it was and with how many."""
     card = Card(cell.target.parents[3])
     sys.modules['torch'] = card.torch()
-    from bioptimus_jax.finetune.cards import release, tell_peak
+    from bioptimus_jax.finetuning.cards import release, tell_peak
 
     failed, full, met = (cell.target.parents[3] / name for name in ('failed', 'full', 'met'))
     if dataset == 'broken':

@@ -9,8 +9,8 @@ from bioptimus_jax.analysis.word_geometry import VECTOR_KINDS
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.entities.files import write_predictions
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetuning.entities.files import write_predictions
+from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.record import plain

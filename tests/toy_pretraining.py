@@ -12,7 +12,7 @@ from bioptimus_jax.config.fields import put
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import loop

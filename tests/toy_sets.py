@@ -5,9 +5,9 @@ import random
 
 import torch
 
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.loading import load_head
-from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.sets.tags import labels_of
 from bioptimus_jax.tokenizer.kinds.wordpiece import make
 

@@ -19,7 +19,7 @@ READ_AT_IMPORT = ('JAX_', 'HF_', 'TRANSFORMERS_', 'OMP_', 'MKL_', 'KMP_', 'TF_',
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 COLD = b'cold\n'
 IMPORTED = """
-    bioptimus_jax.cli.main bioptimus_jax.pretrain.loop bioptimus_jax.finetune.training bioptimus_jax.export.build
+    bioptimus_jax.cli.main bioptimus_jax.pretrain.loop bioptimus_jax.finetuning.training bioptimus_jax.export.build
     matplotlib.pyplot matplotlib.backends.backend_svg orbax.checkpoint tensorflow_datasets torch transformers
     transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
 """.split()

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
-from bioptimus_jax.finetune.config import HasFinetune
+from bioptimus_jax.finetuning.config import HasFinetune
 from bioptimus_jax.scoring.config import HALVES, UPPER
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.records.vocabulary import Entities, PiecesOfMentions, WholeEntity
 from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans

@@ -12,7 +12,7 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
+from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.tokenizer.subwords import Vocabulary

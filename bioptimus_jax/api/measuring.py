@@ -19,7 +19,7 @@ from bioptimus_jax.api.objects import (
     write_texts,
 )
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_jsonl
 
@@ -80,14 +80,14 @@ def score(
     [...]}` of entities, `{'text': '...', 'answers': ['yes']}` of texts, `{'words': [A, B], 'answers': [3.5]}` of two.
     `predicted`: one for each item of the test set in its order: a file or BRAT folder, or records `{'words': [...],
     'predicted': [...]}` with tags, `{'text': '...', 'entities': [[start, end, type]]}` with characters, `{'answers':
-    [...]}`. `task`: of sets without a record of ours, a file of finetune/tasks ('entities', 'classes', 'similarity').
+    [...]}`. `task`: of sets without a record of ours, a file of finetuning/tasks ('entities', 'classes', 'similarity').
     `types`: what the set calls a predicted type of entities; '' leaves it out.
 
     `scores.measures['default']` holds `f1`, `precision` and `recall` for entities, and the metric of the set for texts,
     with `low` and `high`: a bootstrap over documents, or test items; NaN where no draw has a score. Raises InputError
     unless every item is there once.
     """
-    from bioptimus_jax.finetune.scoring import score as scored  # late: reads tasks
+    from bioptimus_jax.finetuning.scoring import score as scored  # late: reads tasks
 
     with workplace() as place:
         of_gold, of_predicted = place / 'gold.tsv', place / 'predicted.jsonl'

@@ -171,7 +171,7 @@ def own_model(folder: Path) -> Any:
     """
     import transformers
 
-    from bioptimus_jax.finetune.loading import load_weights  # late: imports torch
+    from bioptimus_jax.finetuning.loading import load_weights  # late: imports torch
 
     named = config_values(folder).get('architectures') or []
     if not named:
@@ -190,7 +190,7 @@ def model_in(folder: Path, like: Any = None) -> Any:
 
     Then settings, type, device and whatever head the folder lacks are those of `like`. Raises InputError.
     """
-    from bioptimus_jax.finetune.loading import load_weights  # late: imports torch
+    from bioptimus_jax.finetuning.loading import load_weights  # late: imports torch
 
     written = config_values(folder)
     if like is None:

@@ -1,10 +1,6 @@
 """A whole run from objects to objects, in a process of its own; and what a run has measured, as a table."""
 
 import os
-import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +16,6 @@ from bioptimus_jax.api.objects import (
     habits_of,
     keys_of,
     model_in,
-    plain,
     subwords_of,
     texts_of,
     tokenizer_in,
@@ -28,33 +23,15 @@ from bioptimus_jax.api.objects import (
     workplace,
     write_texts,
 )
-from bioptimus_jax.errors import BAD_INPUT, USAGE, ConfigError, InputError
+from bioptimus_jax.api.program import GIVEN, carried_out
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.remote.models import at_commit
-from bioptimus_jax.storage.files import atomic, sha256
 
 if TYPE_CHECKING:
     import pyarrow
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-GIVEN = 'given'
-"""The folder, in a run's, with the objects that the run was asked for with, and config.py."""
-CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` goes on with it."""
-
-from bioptimus_jax.ext import defaults, load, override
-
-
-def get_config(argument=''):
-    wanted = {basis}
-    for key, value in KEYS.items():
-        override(wanted, key, str(value))
-    return wanted
-
-
-KEYS = {{
-{keys}}}
-'''
 TRAINING = tuple(Experiment().stages[: Experiment().stages.index('export') + 1])
 """The stages of `adapt`: what ends with a model."""
 
@@ -102,70 +79,13 @@ def adapt(
             own |= {'corpus.inputs': (given / 'texts.jsonl',), 'corpus.text_fields': ('text',)}
         own |= keys or {}
         phases = experiment(own, base=config).phases
-        lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
         basis = f'load({config!r})' if config else 'defaults()'
-        with atomic(place / GIVEN / 'config.py') as file:
-            file.write(CONFIG.format(basis=basis, keys=lines))
-        new = not run.exists()
-        _bring(place / GIVEN, run)
-        try:
-            _program(['run', f'--config={given / "config.py"}', f'--workdir={run}'], quiet)
-        except (ConfigError, InputError):
-            if not _begun(run):  # what was refused leaves nothing
-                shutil.rmtree(run if new else given)
-            raise
+        carried_out('run', place, run, basis, own, quiet)
     with undisturbed():
         made = run / 'export' / _last_phase(run, phases)
         habits = {} if model is None else habits_of(model if isinstance(model, PLACE) else tokenizer)
         habits.pop('model_max_length', None)  # an export says the positions of its model
         return model_in(made), tokenizer_in(made, habits)
-
-
-def _begun(run: Path) -> bool:
-    return any((run / stage).is_dir() for stage in STAGES)
-
-
-def _bring(place: Path, run: Path) -> None:
-    """Put what is given into the run folder, in the place of the same. Raises ConfigError where it is another."""
-    files = [path.relative_to(place) for path in sorted(place.rglob('*')) if path.is_file()]
-    for name in files:
-        old = run / GIVEN / name
-        if _begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):
-            raise ConfigError(
-                f'{run}: was started with another {name.parts[0].partition(".")[0]}; choose another workdir'
-            )
-    # Only now, when all are known to be the same: what is refused must change nothing.
-    for name in files:
-        (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)
-        with atomic(run / GIVEN / name, 'wb') as file:
-            file.write((place / name).read_bytes())
-
-
-def _program(arguments: list[str], quiet: bool) -> None:
-    """`bioptimus` with these arguments; its lines go on to where print writes. Raises what its exit code says."""
-    command = [sys.executable, '-m', 'bioptimus_jax', *arguments]
-    said = ''
-    # In a session of its own: Ctrl-C comes here, and from here once to the program, which saves.
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', start_new_session=True
-    ) as program:
-        assert program.stdout
-        try:
-            for line in program.stdout:
-                said = line.strip() or said
-                if not quiet:
-                    print(line, end='', flush=True)
-        except BaseException:
-            program.send_signal(signal.SIGINT)
-            program.communicate()
-            raise
-    if program.returncode < 0:  # what it said last is of its work
-        raise RuntimeError(
-            f'the run was ended by {signal.Signals(-program.returncode).name}, after it said: {said}'
-        )
-    if program.returncode:
-        kind = {USAGE: ConfigError, BAD_INPUT: InputError}.get(program.returncode, RuntimeError)
-        raise kind(said.removeprefix('bioptimus: '))
 
 
 def _last_phase(run: Path, phases: tuple[str, ...]) -> str:

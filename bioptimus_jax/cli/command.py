@@ -19,7 +19,7 @@ from bioptimus_jax.errors import ConfigError, printable
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES, keys
-from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.finetuning.config import TASKS, Finetune
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.settled import require_settled
 from bioptimus_jax.pretrain.config import PAPER_PHASES

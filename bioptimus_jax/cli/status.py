@@ -9,8 +9,8 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.finished import CELLS
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.finished import CELLS
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import read_phases

@@ -1,7 +1,7 @@
 """Files over HTTPS: resumed where they were cut off, checked by their checksum, complete or absent.
 
 What there is to fetch, and how its bytes are proved, is told by a catalogue: PubMed's files (pubmed.py), NER sets
-(finetune/entities/download.py). Hidden beside a file are the bytes that have come so far (.NAME.partial) and which
+(finetuning/entities/download.py). Hidden beside a file are the bytes that have come so far (.NAME.partial) and which
 version they are of (.NAME.origin). `.checked.jsonl` holds size, time and checksum of every file that was found right:
 another start reads a file again only if its size or time, or the checksum that is wanted, has changed.
 """

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.config.fields import meant, walk
-from bioptimus_jax.finetune.config import wrong_finetune
+from bioptimus_jax.finetuning.config import wrong_finetune
 from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, LONGEST, SELF_PACED
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS

@@ -26,7 +26,7 @@ from bioptimus_jax.config.fields import (
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.checks import inconsistencies, unset_variables
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.config import Model, Source
 from bioptimus_jax.pretrain.config import (

@@ -7,7 +7,7 @@ from typing import Any
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import own_models
+from bioptimus_jax.finetuning.config import own_models
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
@@ -166,8 +166,8 @@ STAGES: dict[str, Stage] = {
             'crossed.json, search.json, in_corpus.json',
             ('finetune',),
             _finetune_needs,
-            _late('finetune.build', 'build'),
-            _late('finetune.build', 'external_inputs'),
+            _late('finetuning.build', 'build'),
+            _late('finetuning.build', 'external_inputs'),
             changeable_keys=(  # every cell knows what it is of
                 *keys(
                     'finetune',
@@ -176,7 +176,7 @@ STAGES: dict[str, Stage] = {
                 *keys('inputs', 'vocab surgery export'),
             ),
             open_ended_inputs=('set ', 'model '),
-            check=_late('finetune.build', 'check'),
+            check=_late('finetuning.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
             needs_free_accelerator=True,
             also_reads=(

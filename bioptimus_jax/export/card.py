@@ -190,7 +190,7 @@ def with_article(title: str) -> str:
 
 
 def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
-    """The test score of a `finetune.task.Task` on a set, as the hub's model-index has it."""
+    """The test score of a `finetuning.task.Task` on a set, as the hub's model-index has it."""
     return EvalResult(
         task_type=task.hub,
         task_name=task.title,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
-from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
+from bioptimus_jax.finetuning.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.progress.console import coloured

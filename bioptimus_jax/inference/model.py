@@ -7,7 +7,7 @@ from typing import Any
 
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.kept import Reads, read_reads
+from bioptimus_jax.finetuning.kept import Reads, read_reads
 from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
@@ -132,7 +132,7 @@ def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
     import torch
     from transformers.utils import logging
 
-    from bioptimus_jax.finetune.loading import check_embedding_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
     from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
     torch.set_num_threads(threads)

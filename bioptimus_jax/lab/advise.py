@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.lab.expected import FEWEST_SETS, Expected, Observed, expect, left_out, observe
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress.console import numbered

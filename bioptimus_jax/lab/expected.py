@@ -16,9 +16,9 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.finished import FinishedModel, read_model
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.task import Task, task_of
+from bioptimus_jax.finetuning.finished import FinishedModel, read_model
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.student import half_interval
 from bioptimus_jax.tokenizer.subwords import Subwords

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.summary import ensemble_of
+from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.summary import ensemble_of
 from bioptimus_jax.lab.arms import Arms
 from bioptimus_jax.lab.trained import losses_under
 from bioptimus_jax.progress.console import numbered

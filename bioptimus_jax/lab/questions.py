@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bioptimus_jax.finetune.task import score_of
+from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, Trained, curriculum_name, group_comparable
 from bioptimus_jax.pretrain.config import PAPER_PHASES

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.units import pairing_of_units
+from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.units import pairing_of_units
 from bioptimus_jax.lab.questions import Row
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.scoring import comparison

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.config.fields import walk
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import NOT_OF_A_SETTING
+from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective

@@ -4,8 +4,8 @@ import functools
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.task import task_of
-from bioptimus_jax.finetune.units import Units, read_units, unpacked
+from bioptimus_jax.finetuning.task import task_of
+from bioptimus_jax.finetuning.units import Units, read_units, unpacked
 from bioptimus_jax.records.finetune import FineTuning, ScoredCell
 from bioptimus_jax.report.measures import Measures
 

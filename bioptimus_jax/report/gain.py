@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
-from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import (
+from bioptimus_jax.finetuning.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
+from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.verdict import (
     ModelComparison,
     compare_both,
     compared,

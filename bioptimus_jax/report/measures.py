@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune import search
-from bioptimus_jax.finetune.finished import CELLS, RESULTS, claimed, read_cell
-from bioptimus_jax.finetune.task import Task, task_of
+from bioptimus_jax.finetuning import search
+from bioptimus_jax.finetuning.finished import CELLS, RESULTS, claimed, read_cell
+from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES

@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from bioptimus_jax.finetune.cells import MODEL
+from bioptimus_jax.finetuning.cells import MODEL
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain

@@ -79,7 +79,7 @@ class Published:
     """A public set: examples in train, devel, test as its files have them, where they come from, who may use them.
 
     `labels`: all that there are; F1 leaves `uncounted` ones out, as "no relation". `measures`: names of
-    `finetune.texts.measures`, the first decides. `several`: an example may have any number of labels. `spelled`: what
+    `finetuning.texts.measures`, the first decides. `several`: an example may have any number of labels. `spelled`: what
     an answer column says -> the label. An example count of 0 is not published; `positives`: examples with a label that
     F1 counts. `corpus`: of sets from one corpus their scores compare only where `source` is the same. `files`: names of
     files that others do not have, `{}` for the split. `held_out`: so many examples at the end of train's file are devel

@@ -73,7 +73,7 @@ def _jax(here: Present, found: Hardware | None) -> Finding:
 
 
 def _torch(here: Present, found: Hardware | None) -> Finding:
-    from bioptimus_jax.finetune.cards import torch_build, torch_device
+    from bioptimus_jax.finetuning.cards import torch_build, torch_device
 
     on = torch_device()
     wrong = unused(on, lambda: found if found and found.platform == 'cuda' else None)

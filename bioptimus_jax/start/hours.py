@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.recommended import completed
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetuning.recommended import completed
+from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.pretrain.disk import WORDS_PER_DOCUMENT, new_tokens
 from bioptimus_jax.pretrain.plan import Plan

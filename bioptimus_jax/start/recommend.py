@@ -11,7 +11,7 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetune.config import Finetune
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source

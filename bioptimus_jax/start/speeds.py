@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bioptimus_jax.finetune.speed import torch_speed
+from bioptimus_jax.finetuning.speed import torch_speed
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.start.machine import CPU, Machine

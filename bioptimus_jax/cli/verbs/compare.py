@@ -21,7 +21,7 @@ from bioptimus_jax.errors import ConfigError
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune.verdict import compare_models
+    from bioptimus_jax.finetuning.verdict import compare_models
 
     options = command.options
     if not options.models:
@@ -37,8 +37,8 @@ def _call(command: Command) -> None:
 
 def document(a: str, b: str) -> dict[str, Any]:
     """What `compare_models` says, as data: scores by seed in percent, and differences, B less A."""
-    from bioptimus_jax.finetune.finished import read_model
-    from bioptimus_jax.finetune.verdict import compare_both, winner_of
+    from bioptimus_jax.finetuning.finished import read_model
+    from bioptimus_jax.finetuning.verdict import compare_both, winner_of
 
     def numbers(found: Any) -> dict[str, Any]:
         effect = found.over_trainings

@@ -22,7 +22,7 @@ from bioptimus_jax.run.session import require_local
 def _call(command: Command) -> None:
     from bioptimus_jax.corpus.download import Catalogue, Download  # imports the web client
     from bioptimus_jax.corpus.pubmed import ADDRESS, PubMed
-    from bioptimus_jax.finetune.entities.download import NerSets
+    from bioptimus_jax.finetuning.entities.download import NerSets
     from bioptimus_jax.sets.blurb import SOURCE
 
     options = command.options

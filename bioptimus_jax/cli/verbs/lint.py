@@ -26,13 +26,13 @@ from bioptimus_jax.cli.command import (
     several,
 )
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.finetuning.config import TASKS, Finetune
 from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.progress.console import complain
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune.look import look_through
+    from bioptimus_jax.finetuning.look import look_through
     from bioptimus_jax.sets.roles import Columns
     from bioptimus_jax.vocab.agreement import load_for_words
 

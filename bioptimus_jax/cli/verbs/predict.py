@@ -31,7 +31,7 @@ from bioptimus_jax.progress.console import complain
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune.kept import read_reads
+    from bioptimus_jax.finetuning.kept import read_reads
     from bioptimus_jax.inference.forms import BRAT, require_file_names, write
     from bioptimus_jax.inference.given import read_given
     from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_at

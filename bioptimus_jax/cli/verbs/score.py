@@ -32,11 +32,11 @@ from pathlib import Path
 
 from bioptimus_jax.cli.command import USE, Command, Verb, column_flags, described, flag, json_flag, several
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.finetune.config import TASKS, Finetune
+from bioptimus_jax.finetuning.config import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune.scoring import score
+    from bioptimus_jax.finetuning.scoring import score
     from bioptimus_jax.sets.roles import Columns
 
     options = command.options

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.loading import computing_dtype
-from bioptimus_jax.finetune.recommended import BATCH
-from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
-from bioptimus_jax.finetune.texts.windows import CUT, windows
-from bioptimus_jax.finetune.training import outputs
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import computing_dtype
+from bioptimus_jax.finetuning.recommended import BATCH
+from bioptimus_jax.finetuning.texts.head import AnyLabels, Number, OneLabel, TextHead
+from bioptimus_jax.finetuning.texts.windows import CUT, windows
+from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import LoadedModel, Settings

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.config import Finetune
-from bioptimus_jax.finetune.entities.align import align, of_words
-from bioptimus_jax.finetune.entities.batches import TagBatch
-from bioptimus_jax.finetune.entities.tagger import Tagger
-from bioptimus_jax.finetune.loading import computing_dtype
-from bioptimus_jax.finetune.recommended import BATCH
-from bioptimus_jax.finetune.training import outputs
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities.align import align, of_words
+from bioptimus_jax.finetuning.entities.batches import TagBatch
+from bioptimus_jax.finetuning.entities.tagger import Tagger
+from bioptimus_jax.finetuning.loading import computing_dtype
+from bioptimus_jax.finetuning.recommended import BATCH
+from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import LoadedModel, Settings

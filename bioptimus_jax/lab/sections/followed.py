@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.texts.measures import pearson, spearman
+from bioptimus_jax.finetuning.texts.measures import pearson, spearman
 from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.report.frozen import ABSENT
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, fixed, missing

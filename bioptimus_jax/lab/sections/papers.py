@@ -7,8 +7,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bioptimus_jax.finetune.config import NOT_OF_A_SETTING, STANDARD, Finetune
-from bioptimus_jax.finetune.task import DEFAULT
+from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, STANDARD, Finetune
+from bioptimus_jax.finetuning.task import DEFAULT
 from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.printed import PAPERS, WAY, Conditions, Printed, Scored, measure
 from bioptimus_jax.records.finetune import BASELINES

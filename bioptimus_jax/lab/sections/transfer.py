@@ -3,14 +3,14 @@
 import math
 from collections.abc import Sequence
 
-from bioptimus_jax.finetune.overlap import SLICINGS
+from bioptimus_jax.finetuning.overlap import SLICINGS
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, missing, percents, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Addition
 from bioptimus_jax.scoring.student import NO_INTERVAL
 
 HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
-"""Headings of columns, by the slicings of `finetune.overlap`."""
+"""Headings of columns, by the slicings of `finetuning.overlap`."""
 
 
 def crossed(m: Measures) -> Table:

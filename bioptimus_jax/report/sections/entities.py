@@ -5,7 +5,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from bioptimus_jax.finetune.task import DEFAULT
+from bioptimus_jax.finetuning.task import DEFAULT
 from bioptimus_jax.progress.console import clock, numbered
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.statistics import ModelStatistics

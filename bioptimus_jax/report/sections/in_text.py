@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.gain import before_and_after, best_on_devel
 from bioptimus_jax.report.layout import Cell, Column, Table, count

@@ -5,7 +5,7 @@ import functools
 import itertools
 from collections.abc import Mapping
 
-from bioptimus_jax.finetune.entities.slices import SLICINGS
+from bioptimus_jax.finetuning.entities.slices import SLICINGS
 from bioptimus_jax.records.statistics import MentionRates
 from bioptimus_jax.report.drawing import Figure, Point, curves, shown
 from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.finetune.entities import lint
+from bioptimus_jax.finetuning.entities import lint
 from bioptimus_jax.records.sets import LintedSet, LintedSplit
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing

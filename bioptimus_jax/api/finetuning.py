@@ -1,0 +1,118 @@
+"""Fine-tuning on a set, from Python."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bioptimus_jax.api.objects import (
+    PLACE,
+    FilePath,
+    Keys,
+    ModelOrFolder,
+    TokenizerOrFolder,
+    as_folder,
+    experiment,
+    undisturbed,
+    workplace,
+)
+from bioptimus_jax.api.program import GIVEN, carried_out
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.hosts.remote.models import at_commit
+from bioptimus_jax.storage.files import write_jsonl
+
+if TYPE_CHECKING:
+    from bioptimus_jax.records.finetune import Scores
+
+NAME, MODEL = 'data', 'model'
+"""Names of a set and of a model that are given as objects."""
+SPLITS = {'train': 'train', 'devel': 'devel', 'dev': 'devel', 'validation': 'devel', 'test': 'test'}
+Rows: TypeAlias = Iterable[Mapping[str, Any]]
+"""Examples as dictionaries, with the keys of a set in JSON: `tokens` and `ner_tags`, `text` and `label` ..."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuned:
+    """A model that was fine-tuned: its `folder`, for `predict` and transformers, and its scores on devel and test.
+
+    Scores: metric -> its numbers by their names, as `{'default': {'f1': 0.83, ...}}`; `default` chooses the seed.
+    """
+
+    folder: Path
+    seed: int
+    devel: 'Scores'
+    test: 'Scores'
+
+
+def finetune(
+    model: 'ModelOrFolder',
+    data: FilePath | Mapping[str, Rows],
+    task: str = Experiment().finetune.task,
+    *,
+    tokenizer: 'TokenizerOrFolder | None' = None,
+    workdir: FilePath = 'runs/finetuned',
+    keys: Keys | None = None,
+    quiet: bool = False,
+) -> FineTuned:
+    """Fine-tune a model on a set, and keep the seed that is best on devel.
+
+    `model`: of transformers with `tokenizer`, a Hugging Face folder or a hub id. `data`: the folder of a set, in any
+    form that `bioptimus lint` reads, or its splits train, devel (or validation) and test: rows as dictionaries, or a
+    `DatasetDict` of datasets. `task`: entities, classes, similarity, word_classes; of a public set it is known.
+    `workdir`: the run folder, which stays. `keys`: values by their dotted names, as `{'finetune.seeds': (0, 1, 2)}`.
+    Without others epochs, batch and learning rate follow the model and the set. `quiet`: no lines of progress.
+
+    It is `bioptimus finetune` in a process of its own. The same call continues what was interrupted.
+
+    Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
+    """
+    run = Path(workdir).absolute()
+    given = run / GIVEN
+    with workplace() as place, undisturbed():
+        (place / GIVEN).mkdir()
+        if isinstance(model, PLACE):
+            name = os.fspath(model)
+            name = str(Path(name).absolute()) if Path(name).exists() else at_commit(name)
+        else:
+            as_folder(place / GIVEN / MODEL, model, tokenizer)
+            name = str(given / MODEL)
+        own: dict[str, Any] = {'stages': ('finetune',), 'finetune.models': (f'{MODEL}={name}',)}
+        own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
+        own |= keys or {}
+        experiment(own)
+        carried_out('finetune', place, run, 'defaults()', own, quiet)
+    return _best(run)
+
+
+def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> dict[str, Any]:
+    """The keys that name the set; what is no folder is written below `place`, to be found below `given`."""
+    if isinstance(data, PLACE):
+        folder = Path(data).absolute()
+        return {'finetune.folder': str(folder.parent), 'finetune.datasets': (folder.name,)}
+    splits = {SPLITS.get(name, name): rows for name, rows in data.items()}
+    if lacking := sorted({*SPLITS.values()} - splits.keys()):
+        raise ConfigError(f'data: has no {", ".join(lacking)}; give train, devel (or validation) and test')
+    target = place / GIVEN / 'sets' / NAME
+    target.mkdir(parents=True)
+    if hasattr(data, 'save_to_disk'):  # a DatasetDict keeps the names of its labels
+        data.save_to_disk(str(target))
+    else:
+        for split in ('train', 'devel', 'test'):
+            write_jsonl(target / f'{split}.jsonl', map(dict, splits[split]))
+    return {'finetune.folder': str(given / 'sets'), 'finetune.datasets': (NAME,)}
+
+
+def _best(run: Path) -> FineTuned:
+    """The one kept model of a run."""
+    from bioptimus_jax.finetuning.cells import MODEL as KEPT
+    from bioptimus_jax.finetuning.finished import read_model
+
+    found = read_model(str(run / 'finetune' / MODEL))
+    for dataset, cells in found.cells.items():
+        for seed, cell in cells.items():
+            if (cell / KEPT).is_dir():
+                record: Any = found.records[dataset][seed]
+                return FineTuned(cell / KEPT, int(str(seed)), record.devel, record.test)
+    raise InputError(f'{run}: has kept no model; leave finetune.keep=best, and finetune.head=linear')
