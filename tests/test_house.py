@@ -29,7 +29,8 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # the lab, which is above all.
 ROOMS = tuple(
     'errors storage config records progress text hosts run sets corpus rebuild tokenizer model vocab rows surgery '
-    'scoring pretrain export finetuning analysis experiment inference report start api demo cli ext __main__ lab'.split()
+    'scoring pretrain export finetuning analysis experiment inference report start api demo cli ext __main__ '
+    'lab'.split()
 )
 LOOSE = {'__init__', '__main__', 'errors', 'ext'}
 """Files that stand beside the rooms."""

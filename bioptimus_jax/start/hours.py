@@ -4,6 +4,7 @@ The constants were taken on an idle machine with two cores (LOG.md), and are mul
 """
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,7 +67,7 @@ class SetLength:
 def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetLength]:
     """The lengths of the sets of a configuration; none where they are not here or cannot be read."""
     settings, found = experiment.finetune, []
-    if not settings.folder:
+    if not os.path.isdir(settings.folder):
         return []
     try:
         for chosen in sets_in(Path(settings.folder), settings.datasets, task=settings.task):
