@@ -214,7 +214,7 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
     notes = {table.rows[0][3].text: table.note for table in others}
     assert 'words of phase 1: 1,020,000, in A 512,000' in notes[f'{f1(190):.2f}']
     assert 'corpus: dddddddd, in A cccccccc' in notes[f'{f1(191):.2f}']
-    assert 'finetune.epochs: 50, in A 5' in notes[f'{f1(192):.2f}']
+    assert 'finetune.epochs: 50, in A 0' in notes[f'{f1(192):.2f}']
     assert all('must not be compared with set-up A' in note for note in notes.values())
     assert all(table.marks()[0][3] == '' for table in others)
 

@@ -585,7 +585,7 @@ def test_the_document_has_what_the_tables_have(capsys):
 
 
 def test_what_does_not_fit_is_told_how_it_would(capsys):
-    larger = ('--config=bioptimus', '--device=v5e', '--config.pretrain.batch_rows=512')
+    larger = ('--config=bioptimus', '--device=v5e', '--devices=8', '--config.pretrain.batch_rows=512')
     _, text, _ = call(capsys, *larger)
     assert 'with micro_batches=4' in text
     _, text, _ = call(capsys, *larger, '--config.pretrain.micro_batches=4')

@@ -41,6 +41,8 @@ def _call(command: Command) -> None:
     from bioptimus_jax.start.texts import words_at_hand
 
     options, experiment = command.options, command.experiment_without_paths
+    names = list(DEVICES) if options.device == 'all' else options.device.split(',')
+    machines = [machine(name, options.devices) for name in names]
     told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
     found = words_at_hand(experiment.corpus)
     if found and not options.words:
@@ -49,8 +51,6 @@ def _call(command: Command) -> None:
     planned = plan.make_plan(experiment, plan.Assumptions(**told))
     source = configuration(experiment.source.path) if experiment.source.path else None
     said = [head_note(source)] if source else []
-    names = list(DEVICES) if options.device == 'all' else options.device.split(',')
-    machines = [machine(name, options.devices) for name in names]
     tables = estimate.tables(planned, [one.device for one in machines], machines[0].count)
     if machines[0].measured and planned.words and len(machines) == 1:
         tables['stages'] = stages_table(experiment, planned, machines[0])
