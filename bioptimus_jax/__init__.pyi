@@ -1,4 +1,5 @@
 from bioptimus_jax.api.applying import predict as predict
+from bioptimus_jax.api.finetuning import finetune as finetune
 from bioptimus_jax.api.masking import Collator as Collator
 from bioptimus_jax.api.masking import mask as mask
 from bioptimus_jax.api.measuring import difficulty as difficulty
