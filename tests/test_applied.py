@@ -353,6 +353,7 @@ def answered(capsys, *command):
 
 
 @pytest.mark.parametrize('kind', TEXTS)
+@pytest.mark.filterwarnings('ignore:the end of')
 def test_classifiers_read_as_in_training_and_the_card_says_their_answers(kind, encoders, tmp_path, capsys):
     name, texts, labels = TEXTS[kind]
     save_texts(tmp_path / name, texts, labels)

@@ -12,7 +12,7 @@ from toy_sets import DRUGS, OTHER, save_encoder, save_set
 from bioptimus_jax.cli import main as cli
 
 README = Path(__file__).resolve().parents[1] / 'README.md'
-MODELS = ('bert', 'bert-base-uncased')
+MODEL = 'bert-base-uncased'  # a folder of that name goes before the hub
 SHORT = {
     'finetune': ('--config.runtime.workers=1',),
     'run': (
@@ -39,9 +39,8 @@ def commands(title):
 def prepare(folder):
     """The models, the texts and the sets that the README names."""
     draw = random.Random(0)
-    for name in MODELS:
-        (folder / 'models' / name).mkdir(parents=True)
-        save_encoder(folder / 'models' / name)
+    (folder / MODEL).mkdir()
+    save_encoder(folder / MODEL)
     for place in ('ner', 'data/ner'):
         (folder / place).mkdir(parents=True)
         save_set(folder / place / 'ncbi-disease', (60, 10, 10))
