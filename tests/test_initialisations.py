@@ -204,7 +204,7 @@ def test_a_map_undoes_what_the_encoder_does_to_single_pieces(monkeypatch):
     np.testing.assert_allclose(mapped.rows, plain.rows, atol=0.01)
     assert not np.allclose(literal.rows, plain.rows, atol=0.5)
     assert mapped.map.explained > 0.99
-    assert mapped.map['tokens'] > linear.LEAST_TOKENS
+    assert mapped.map.tokens > linear.LEAST_TOKENS
 
 
 def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselves(monkeypatch):
