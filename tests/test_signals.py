@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, InputError, Stopped
+from bioptimus_jax.hosts import workers
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Pool, WorkerKilled, open_workers
 
@@ -256,6 +257,14 @@ def test_what_ended_a_worker_is_said_and_not_guessed(monkeypatch):
         ) as caught:
             list(pool.map(os._exit, [(3,)]))
     assert type(caught.value) is InputError  # nothing that is tried again
+
+
+def test_the_code_of_a_process_is_waited_for_where_the_pool_has_joined_it_first():
+    codes = iter([None, None, 3])
+    process = type(
+        'Process', (), {'join': lambda self: None, 'exitcode': property(lambda self: next(codes))}
+    )()
+    assert workers._code_of(process) == 3
 
 
 def _send_half(lives, sent):

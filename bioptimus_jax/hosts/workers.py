@@ -329,7 +329,11 @@ def _result(future: Any, check: Check) -> Any:
 def _code_of(process: SpawnProcess) -> int:
     """The exit code of a process that has ended, below 0 that of a signal."""
     process.join()
-    return process.exitcode or 0
+    # The pool joins it, too: who comes second learns the code only when the first has put it down.
+    until = time.monotonic() + SECONDS_TO_NOTICE
+    while (code := process.exitcode) is None and time.monotonic() < until:
+        time.sleep(0.01)
+    return code or 0
 
 
 _failure: Exception | None = None  # of `prepare`, in a worker of a pool
