@@ -17,7 +17,7 @@ from bioptimus_jax.api.objects import (
     undisturbed,
     workplace,
 )
-from bioptimus_jax.api.program import GIVEN, carried_out
+from bioptimus_jax.api.program import GIVEN, run_verb
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import at_commit
@@ -82,12 +82,12 @@ def finetune(
         own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
         own |= keys or {}
         experiment(own)
-        carried_out('finetune', place, run, 'defaults()', own, quiet)
+        run_verb('finetune', place, run, 'defaults()', own, quiet)
     return _best(run)
 
 
 def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> dict[str, Any]:
-    """The keys that name the set; what is no folder is written below `place`, to be found below `given`."""
+    """The keys that name the set. Rows are written below `place`, which later lies at `given`."""
     if isinstance(data, PLACE):
         folder = Path(data).absolute()
         return {'finetune.folder': str(folder.parent), 'finetune.datasets': (folder.name,)}
@@ -108,11 +108,12 @@ def _best(run: Path) -> FineTuned:
     """The one kept model of a run."""
     from bioptimus_jax.finetuning.cells import MODEL as KEPT
     from bioptimus_jax.finetuning.finished import read_model
+    from bioptimus_jax.records.finetune import FineTuning
 
     found = read_model(str(run / 'finetune' / MODEL))
     for dataset, cells in found.cells.items():
         for seed, cell in cells.items():
-            if (cell / KEPT).is_dir():
-                record: Any = found.records[dataset][seed]
-                return FineTuned(cell / KEPT, int(str(seed)), record.devel, record.test)
+            record = found.records[dataset][seed]
+            if isinstance(record, FineTuning) and (cell / KEPT).is_dir():
+                return FineTuned(cell / KEPT, record.seed, record.devel, record.test)
     raise InputError(f'{run}: has kept no model; leave finetune.keep=best, and finetune.head=linear')

@@ -1,4 +1,4 @@
-"""`bioptimus` in a process of its own, on objects that lie in its run folder."""
+"""A verb of `bioptimus` in a process of its own, with the objects that it was asked for with in its run folder."""
 
 import shutil
 import signal
@@ -32,8 +32,8 @@ KEYS = {{
 '''
 
 
-def carried_out(verb: str, place: Path, run: Path, basis: str, own: Mapping[str, Any], quiet: bool) -> None:
-    """A verb of `bioptimus` in the folder `run`, to which all that lies in `place` is brought first, with config.py.
+def run_verb(verb: str, place: Path, run: Path, basis: str, own: Mapping[str, Any], quiet: bool) -> None:
+    """Run a verb of `bioptimus` in the run folder `run`. What is in `place` is copied there first, with a config.py.
 
     `basis`: what the configuration begins with, in Python; `own`: its keys. What is refused leaves nothing. Raises
     ConfigError, InputError, RuntimeError.

@@ -23,7 +23,7 @@ from bioptimus_jax.api.objects import (
     workplace,
     write_texts,
 )
-from bioptimus_jax.api.program import GIVEN, carried_out
+from bioptimus_jax.api.program import GIVEN, run_verb
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import at_commit
@@ -80,7 +80,7 @@ def adapt(
         own |= keys or {}
         phases = experiment(own, base=config).phases
         basis = f'load({config!r})' if config else 'defaults()'
-        carried_out('run', place, run, basis, own, quiet)
+        run_verb('run', place, run, basis, own, quiet)
     with undisturbed():
         made = run / 'export' / _last_phase(run, phases)
         habits = {} if model is None else habits_of(model if isinstance(model, PLACE) else tokenizer)

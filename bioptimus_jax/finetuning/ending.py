@@ -1,4 +1,4 @@
-"""What a fine-tuning says at its end: test scores of each set, with what they stand beside, and how to use a model."""
+"""The last lines of a fine-tuning: test scores of each set beside its baselines, and how to use a model."""
 
 import shlex
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.model.folder import config_values
 
 VERSION = 1
-"""Raised with any of the numbers below: what was trained by others is then trained anew."""
+"""Raised when one of the numbers below changes: cells that were trained with others are then trained again."""
 BASE_RATE, BASE_WIDTH, HIGHEST_RATE = 5e-5, 768, 2e-3
 """BERT-base's rate (BLURB's search, Tinn et al.); that of another width is the inverse square of it."""
 FEW, MANY = 200, 10_000

@@ -14,8 +14,8 @@ from bioptimus_jax.storage.files import shown_path
 
 CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained('{folder}')
-model = AutoModelForMaskedLM.from_pretrained('{folder}')"""
+tokenizer = AutoTokenizer.from_pretrained({folder!r})
+model = AutoModelForMaskedLM.from_pretrained({folder!r})"""
 MASKED_LM = 'ForMaskedLM'
 FEWEST_SEEDS = 3
 
@@ -42,9 +42,10 @@ def use(m: Measures) -> Use:
         if folder := _kept(m, dataset):
             commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
     # A discriminator is loaded otherwise: its card says how.
-    [kind] = config_values(Path(there[-1])).get('architectures') or [MASKED_LM] if there else ['']
-    code = CODE.format(folder=there[-1]) if kind.endswith(MASKED_LM) else ''
-    return Use(there[-1] if there else '', code, tuple(commands), tuple(_next(m)))
+    model = there[-1] if there else ''
+    kinds = config_values(Path(model)).get('architectures') or [MASKED_LM] if model else ['']
+    code = CODE.format(folder=model) if kinds[0].endswith(MASKED_LM) else ''
+    return Use(model, code, tuple(commands), tuple(_next(m)))
 
 
 def _kept(m: Measures, dataset: str) -> Path | None:

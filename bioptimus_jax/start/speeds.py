@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bioptimus_jax.finetuning.speed import torch_speed
+from bioptimus_jax.finetuning.speed import torch_step
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.start.machine import CPU, Machine
@@ -45,8 +45,8 @@ def speeds_of(machine: Machine, architecture: Architecture, rows: int, pieces: i
         return Speeds(machine.rate, machine.rate, machine.rate)
     one = dataclasses.replace(architecture, layers=1, vocab_size=ENTRIES)
     train, forward, compiling = _jax_speeds(one, max(min(rows, 4), 1), pieces)
-    torch = torch_speed(one.hidden, one.heads, one.intermediate, threads)
-    return Speeds(train, forward, torch, compiling, slowness(), measured=True)
+    step, flops = torch_step(one.hidden, one.heads, one.intermediate, threads)
+    return Speeds(train, forward, flops / seconds_of(step), compiling, slowness(), measured=True)
 
 
 def slowness() -> float:
