@@ -65,6 +65,16 @@ def test_units(unit, duration, steps):
     assert curriculum.phase_steps(phase, COUNTS, 10) == steps  # 100 rows at 10 a batch: 10 steps an epoch
 
 
+def test_a_head_has_at_most_half_of_the_steps_to_itself():
+    e = experiment((1, 2, 2, 3), pretrain__head_steps='4')
+    assert curriculum.make_schedule(e, COUNTS)[-1].stop == 8
+    e = experiment((1, 2, 2, 2), pretrain__head_steps='4')
+    with pytest.raises(
+        ConfigError, match=r'config\.pretrain\.head_steps: 4 of 7 steps; the encoder would never'
+    ):
+        curriculum.make_schedule(e, COUNTS)
+
+
 def test_learning_rate_rises_falls_and_is_continuous_at_the_peak():
     e = experiment(pretrain__learning_rate='1.0')
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)

@@ -101,6 +101,11 @@ def make_schedule(
             f'config.phase.{longest}.duration: is {numbered(steps[longest], "step")}; '
             f'all phases may have {MOST_STEPS:,}, lower it'
         )
+    if 2 * (first := experiment.pretrain.head_steps) > sum(steps.values()):
+        raise ConfigError(
+            f'config.pretrain.head_steps: {first:,} of {numbered(sum(steps.values()), "step")}; '
+            'the encoder would never come to its learning rate: lower it to half of the steps or less'
+        )
     ends = {r.name: r.stop for r in record if r.ended}
     return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
 

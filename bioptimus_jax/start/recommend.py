@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, source_folder
-from bioptimus_jax.model.tensors import head_note, read_architecture
+from bioptimus_jax.model.tensors import lacks_head, read_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.pretrain.plan import (
     PIECES_PER_WORD_OF_SOURCE,
@@ -45,6 +45,8 @@ MOST_PASSES = 34
 TRAINING = 0.8
 """Share of the hours for pre-training where the other stages, which have the rest, cannot be measured."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
+OF_HEAD = 0.1
+"""Share of the steps that a head which the source lacks has to itself."""
 FEWEST = 2
 """Steps that there are in any case."""
 
@@ -121,8 +123,7 @@ def based_on(
 def _data(asked: UserWishes, folder: Path, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
     shaped = f'{shape.title}, {shape.layers} x {shape.hidden}'
-    said = '; '.join(filter(None, [shaped, head_note(folder)]))
-    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', said)
+    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', shaped)
     counted = 'words' if texts.counted else 'words, by the size of the files'
     yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
     if asked.sets:
@@ -277,6 +278,10 @@ def _length(
         f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})',
         f'{numbered(steps, "step")}{memory}',
     )
+    if lacks_head(Path(loaded.source.path)):
+        first = max(round(steps * OF_HEAD), 1)
+        why = 'the source has no masked-LM head; these steps train it alone'
+        yield Choice(f'config.pretrain.head_steps = {first}', why)
     if 'pretrain.learning_rate' in dict(asked.keys):
         return
     if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:
