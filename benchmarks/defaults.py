@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument('--folder', required=True, help='sets, a folder each')
     parser.add_argument('--cells', type=Path, required=True, help='file that cells are appended to')
     parser.add_argument(
-        '--examples', type=int, default=400, help='of train, and half of them of devel; 0: all'
+        '--examples', type=int, default=400, help='training examples; of devel there are half as many'
     )
     parser.add_argument('--scored', type=int, default=1000, help='most test examples')
     parser.add_argument('--only', nargs='*', default=(), metavar='SET')
