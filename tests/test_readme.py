@@ -75,7 +75,9 @@ def test_the_commands_of_the_readme_do_what_it_says(tmp_path, monkeypatch, capsy
     assert 'metoclopramide' in done[2][1]
     assert len((tmp_path / 'found.jsonl').read_text().splitlines()) == 1
     assert 'device-hours' in said['plan']
-    model, page = re.findall(r'The model is `([^`]+)`, the page `([^`]+)`', section('Adapt your own model'))[0]
+    model, page = re.findall(r'The model is `([^`]+)`, the page `([^`]+)`', section('Adapt your own model'))[
+        0
+    ]
     assert (tmp_path / model / 'config.json').is_file()
     assert (tmp_path / page).is_file()
     assert f'models: {model}' in said['run']

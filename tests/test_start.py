@@ -144,6 +144,10 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     )
     seconds = costs.seconds()
     taken = sum(seconds.values()) / 3600
+    assert made.runtime.train_hours == pytest.approx(max(hours - costs.later() / 3600, 0.1 * hours), rel=0.1)
+    assert costs.later() == pytest.approx(
+        sum(seconds[n] for n in made.stages[made.stages.index('pretrain') + 1 :])
+    )
     bound_by_texts = made.phase['words'].duration > 30 * 9000
     assert taken <= 1.1 * hours, text
     assert bound_by_texts or taken > 0.8 * hours, text

@@ -28,7 +28,7 @@ from bioptimus_jax.pretrain.plan import (
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.budget import budget, minutes
+from bioptimus_jax.start.budget import LITTLE, budget, minutes
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.machine import CPU, Machine, machine
 from bioptimus_jax.start.speeds import speeds_of
@@ -44,6 +44,8 @@ MOST_PASSES = 34
 """Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
 """Share of the hours for pre-training where the other stages, which have the rest, cannot be measured."""
+FOR_LATER = 0.1
+"""Share of the hours for the stages after training, where these cannot be measured."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
 OF_HEAD = 0.1
 """Share of the steps that a head which the source lacks has to itself."""
@@ -187,11 +189,15 @@ def _vocabulary(
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words."""
+    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words.
+
+    `later`: seconds of the stages after training.
+    """
 
     lines: tuple[tuple[str, str], ...]
     pieces: float
     said: str
+    later: float
 
 
 def _within_hours(
@@ -233,7 +239,7 @@ def _within_hours(
     said = f'{minutes(fits.steps)} of {asked.hours:g} h on {machine.name}, {minutes(fits.beside)} for the other stages'
     if fits.too_few:
         said += ': more than the hours, as no less will do'
-    return Limit(fits.lines, pieces, said)
+    return Limit(fits.lines, pieces, said, costs(loaded).later())
 
 
 def _rows(pieces: float, loaded: Any, count: int) -> int:
@@ -258,6 +264,10 @@ def _length(
         f'{passes:.2g} passes: {enough}',
     )
     loaded.phase[PHASE].update(duration=float(pieces), duration_unit='tokens')
+    later = limit.later / 3600 if limit else FOR_LATER * asked.hours
+    ends = max(asked.hours - later, LITTLE * asked.hours)
+    why = f'training gives up steps to end by then; the later stages need {minutes(later * 3600)}'
+    yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
     if loaded.model.dropout and passes <= 1:
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
