@@ -28,7 +28,7 @@ TEXTS = ['aspirin and heparin twice daily', 'no dose']
 BIASES = {'bert': 'cls.predictions.decoder.bias', 'roberta': 'lm_head.decoder.bias'}
 
 
-@pytest.mark.parametrize('kind', ['bert', 'roberta', 'modernbert'])
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'modernbert', 'eurobert', 'ultrabert'])
 def test_what_transformers_saves_is_computed_written_and_merged_as_it_is(tmp_path, kind):
     folder = save_encoder(
         tmp_path / 'source', kind, layers=1, tie_word_embeddings=False, initializer_range=0.3
