@@ -86,7 +86,7 @@ def test_a_kept_vocabulary_keeps_both_tables_and_a_fit_by_predictions_is_refused
 
 @pytest.mark.parametrize('family', [Bert, functools.partial(EuroBert, key_heads=1)], ids=['bert', 'eurobert'])
 def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path, family):
-    """So are the two heads of queries that share one of keys, whose columns are halves of it."""
+    """Heads of queries that share one of keys are split, too, and compute what one device does."""
     subwords, rows, pieces = make([*SPECIAL_TOKENS, *'abcdefghij'], True), 8, 16
     (tmp_path / 'vocab.txt').write_text('\n'.join(subwords.tokens))
     experiment, mesh = of_letters(tmp_path, pieces, ('0.1',)), make_mesh(8, fsdp=2, tensor=2)
