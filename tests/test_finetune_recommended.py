@@ -102,6 +102,9 @@ def test_without_further_keys_a_small_set_is_learned(places, monkeypatch, capsys
     [record] = map(json.loads, (run / 'finetune' / 'results.jsonl').read_text().splitlines())
     assert len(record['history']) == 30
     assert record['test']['default']['f1'] > 0.5
+    kept = json.loads((run / 'finetune/model/drugs/standard/seed-0/scores.json').read_text())['settings']
+    assert (kept['by_rule'], kept['rule'], kept['width']) == (list(recommended.FOLLOWS), 1, 32)
+    assert [kept['values'][key] for key in (*kept['by_rule'], 'max_pieces')] == [30, 8, 0.002, 64]
     assert 'WARNING: after epoch' not in out
     card = (run / 'finetune/model/drugs/standard/seed-0/model/README.md').read_text()
     assert 'epochs 30, batch_sentences 8, learning_rate 0.002' in card

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, Stopped, printable
+from bioptimus_jax.finetuning import recommended
 from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
@@ -21,7 +22,8 @@ from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.finetune import FineTuning, ModelOnSet, Scores, StoppedCell, Trained
+from bioptimus_jax.records.finetune import CellSettings, FineTuning, ModelOnSet, Scores, StoppedCell, Trained
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
@@ -41,8 +43,9 @@ MODEL = 'model'  # in a cell's folder
 class Cell:
     """Everything that a worker needs for one fine-tuning. `fingerprint` is the digest of all that decides it.
 
-    `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one. `until`: it
-    stops after so many of its epochs, and test is not read.
+    `by_rule`: keys of its settings that the rule of the defaults has decided. `keep`: whether its model is written
+    beside the scores; `again`: whether it is not finished without one. `until`: it stops after so many of its epochs,
+    and test is not read.
     """
 
     model: str
@@ -55,6 +58,7 @@ class Cell:
     threads: int
     quiet: bool
     fingerprint: str
+    by_rule: tuple[str, ...] = ()
     keep: bool = False
     again: bool = False
     until: int = 0
@@ -126,6 +130,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         sentences={name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
         seconds=round(time.monotonic() - started, 1),
+        settings=_settings(cell),
         print=cell.fingerprint,
     )
     if cell.keep:
@@ -140,6 +145,16 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     record = dataclasses.replace(record, files={name: sha256(cell.target / name) for name in task.files})
     write_sealed(cell.target / SCORES, record.json())  # last: its presence says that the cell is finished
     return record
+
+
+def _settings(cell: Cell) -> CellSettings:
+    """What the record says that the cell was trained with."""
+    return CellSettings(
+        values=plain(cell.settings.deciding()),
+        width=recommended.width_of(cell.model_folder),
+        by_rule=cell.by_rule,
+        rule=recommended.VERSION if cell.by_rule else None,
+    )
 
 
 def _keep_model(cell: Cell, tokenizer: Any, head: Any, reads: Reads) -> None:
