@@ -1,5 +1,6 @@
 """`bioptimus compare --models A B`: who is better, and what cannot be compared."""
 
+import dataclasses
 import random
 import re
 import shlex
@@ -22,6 +23,7 @@ from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.gain import gain, others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
+from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.storage.files import read_json, read_sealed, write_json, write_jsonl, write_sealed
@@ -387,6 +389,40 @@ def test_a_page_names_the_settings_that_differ_before_its_verdict(tmp_path):
     said = 'epochs 3 ({}), 5 (0.4), so the difference is not of the models alone. '
     assert overall(m).sentence.startswith(f'Settings differ: {said.format("the source")}')
     assert gain(m).note.startswith(f'Settings differ on topics: {said.format("source")}')
+
+
+@pytest.mark.parametrize(
+    ('path', 'entry', 'name'),
+    [
+        ('{tmp}/minilm', 'source', 'source'),
+        ('{tmp}/minilm', '{tmp}/minilm', 'minilm'),
+        ('{tmp}/minilm', 'base={tmp}/other/../minilm', 'base'),
+        ('owner/minilm@main', 'owner/minilm@main', 'minilm'),
+    ],
+)
+def test_the_source_is_known_by_its_folder_too(path, entry, name, tmp_path):
+    """`The source was not scored` must not stand under its score, whatever it is called there."""
+    path, entry = (text.format(tmp=tmp_path) for text in (path, entry))
+    experiment = Experiment()
+    experiment = dataclasses.replace(
+        experiment,
+        source=dataclasses.replace(experiment.source, path=path),
+        finetune=dataclasses.replace(experiment.finetune, models=(entry, '0.4')),
+    )
+    run = Run(tmp_path / 'run', experiment, quiet=True)
+    write_topics(run.workdir / 'finetune' / name, [6, 7])
+    alone = read_measures(run)
+    assert gain(alone).absent == 'no model of this run was scored beside the source.'
+    assert not any('Score the source' in step for step in use(alone).next)
+    write_topics(run.workdir / 'finetune' / '0.4', [7, 9])
+    m = read_measures(run)
+    assert m.models[0] == name
+    assert 'was not scored' not in overall(m).sentence
+    assert overall(m).sentence.startswith('Not distinguishable over fine-tunings: 0.4 - the source = 15.00')
+    [row] = [[cell.text for cell in row] for row in gain(m).rows]
+    assert row[0] == 'topics'
+    assert row[1].startswith('65.00')
+    assert not any('Score the source' in step for step in use(m).next)
 
 
 def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_path, sets):

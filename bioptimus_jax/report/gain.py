@@ -19,7 +19,6 @@ from bioptimus_jax.finetuning.verdict import (
     verdict,
     winner_of,
 )
-from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
@@ -49,7 +48,7 @@ class Verdict:
 def before_and_after(m: Measures, dataset: str = '') -> tuple[str, str]:
     """The source, or step 0 where it was not scored, and the last phase that was, on a set or any; '' for none."""
     scored = [x for x in m.models if any(m.scores(x, d) for d in ([dataset] if dataset else m.datasets))]
-    first = next((x for x in (SOURCE, PHASE_INITIAL) if x in scored), '')
+    first = next((x for x in (m.source, PHASE_INITIAL) if x in scored), '')
     return first, next((x for x in reversed(m.phases) if x in scored), '')
 
 
@@ -64,9 +63,11 @@ def overall(m: Measures) -> Verdict | None:
     if not (first and last):
         lacking = 'no phase was scored.' if m.datasets else NOT_SCORED
         return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {lacking}')
-    named = {SOURCE: 'the source', PHASE_INITIAL: 'step 0'}[first]
+    named = {m.source: 'the source', PHASE_INITIAL: 'step 0'}[first]
     more = (
-        '' if first == SOURCE else ' The source was not scored; name it in config.finetune.models, as source.'
+        ''
+        if first == m.source
+        else ' The source was not scored; name it in config.finetune.models, as source.'
     )
     folders = [_finished(m, x) for x in (first, last)]
     try:
@@ -111,9 +112,9 @@ def _finished(m: Measures, model: str) -> str:
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
     chosen = {
-        d: best for d in m.datasets if m.scores(SOURCE, d) and (best := best_on_devel(m, d, m.on_the_way))
+        d: best for d in m.datasets if m.scores(m.source, d) and (best := best_on_devel(m, d, m.on_the_way))
     }
-    sides = {(d,): (_model(m, SOURCE, d), _model(m, best, d)) for d, best in chosen.items()}
+    sides = {(d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()}
     tested, problems = _tested(sides)
     differ = [
         line.replace(':', f' on {d}:', 1)
@@ -122,12 +123,12 @@ def gain(m: Measures) -> Table:
     ]
 
     def gained(dataset: str) -> Cell:
-        before, after = (statistics.fmean(m.scores(x, dataset)) for x in (SOURCE, chosen[dataset]))
+        before, after = (statistics.fmean(m.scores(x, dataset)) for x in (m.source, chosen[dataset]))
         return _signed(after - before)
 
     columns = [
         Column('set', lambda dataset: dataset),
-        Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
+        Column('source', lambda dataset: spread(m.scores(m.source, dataset))),
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
         Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
         Column('gain', gained),
@@ -146,6 +147,8 @@ def gain(m: Measures) -> Table:
             ' would give: it is not tested.'
         )
     unscored = 'the source was not scored; name it in config.finetune.models, as source.'
+    if any(m.scores(m.source, d) for d in m.datasets):
+        unscored = 'no model of this run was scored beside the source.'
     absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
     title = 'From the source to the best model'
     return Table.of(title, columns, chosen, note=' '.join([*differ, note, *problems]), absent=absent)

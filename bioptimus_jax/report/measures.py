@@ -1,6 +1,7 @@
 """What a run has measured so far, read from its folder; an unfinished run gives what is there."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -14,6 +15,7 @@ from bioptimus_jax.finetuning import search
 from bioptimus_jax.finetuning.finished import CELLS, RESULTS, claimed, read_cell
 from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
+from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
@@ -164,7 +166,7 @@ class Measures:
     def in_order(self, models: Iterable[str]) -> list[str]:
         """Models, each once: the source, step 0, each phase after its snapshots, other paths."""
         seen = list(dict.fromkeys(models))
-        known = [name for name in (SOURCE, PHASE_INITIAL) if name in seen]
+        known = [name for name in dict.fromkeys((SOURCE, self.source, PHASE_INITIAL)) if name in seen]
         for phase in self.phases:
             # The shorter name first: 0.1@5 comes before 0.1@25.
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
@@ -175,6 +177,18 @@ class Measures:
     def on_the_way(self) -> list[str]:
         """Step 0, the phases and their snapshots: the models that follow one another in training."""
         return [x for x in self.models if x == PHASE_INITIAL or phase_of(x) in self.phases]
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The name under which the source was scored: as source, or by its folder or hub id in config.finetune.models.
+
+        SOURCE where it was not.
+        """
+        scored, path = {r.model for r in self.finetuned}, self.run.config.source.path
+        if SOURCE in scored or not path:
+            return SOURCE
+        own = [name for name, place in map(given, self.run.config.finetune.models) if _same(place, path)]
+        return next((name for name in own if name in scored), SOURCE)
 
     @property
     def datasets(self) -> list[str]:
@@ -289,6 +303,11 @@ class Measures:
         """The F1, in percent, of entities from the frozen states of a model; None where it was not measured."""
         found = (r.f1 for r in self.frozen if (r.model, r.set) == (model, dataset))
         return next((100 * f1 for f1 in found), None)
+
+
+def _same(place: str, path: str) -> bool:
+    """Whether two texts are of one folder, or of one hub id."""
+    return os.path.realpath(place) == os.path.realpath(path)
 
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:
