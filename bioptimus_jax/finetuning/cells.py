@@ -11,6 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError, Stopped, printable
 from bioptimus_jax.finetuning import recommended
+from bioptimus_jax.finetuning.begun import forget, lost, note_epochs
 from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
@@ -75,6 +76,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     if kept := finished_rung(cell) if cell.until else finished_cell(cell):
         return kept
     started = time.monotonic()
+    note_epochs(cell.target, 0)
     task = task_for(cell.dataset)
     applied: list[Scores | None] = []
 
@@ -83,6 +85,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         applied.append(task.applied(dataset, tokenizer, head, cell.settings))
 
     def on_epoch(epoch: dict[str, float]) -> None:
+        note_epochs(cell.target, int(epoch['epoch']))
         if not cell.quiet:
             score = f'devel {task.metric.label} {100 * epoch[f"devel_{task.metric.name}"]:.2f}'
             shown = f'epoch {epoch["epoch"]}/{cell.settings.epochs}: loss {epoch["loss"]:.4f}, {score}'
@@ -114,8 +117,8 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         stopped = StoppedCell(
             **vars(place(cell)), seed=cell.seed, history=outcome.history, print=cell.fingerprint
         )
-        cell.target.mkdir(parents=True, exist_ok=True)
         write_sealed(cell.target / _stopped(cell), stopped.json())
+        forget(cell.target)
         return stopped
     devel = as_learned(task, dataset, cell.settings).devel
     detail = task.detail(dataset, outcome.test)
@@ -144,6 +147,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     task.keep(cell.target, outcome.found)
     record = dataclasses.replace(record, files={name: sha256(cell.target / name) for name in task.files})
     write_sealed(cell.target / SCORES, record.json())  # last: its presence says that the cell is finished
+    forget(cell.target)
     return record
 
 
@@ -211,8 +215,32 @@ def run_cells(
 
     Each uses the same number of threads, so results do not depend on how many run at once.
 
-    A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled.
+    A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled,
+    and Stopped that says which cells are not kept.
     """
+    left = {cell.name: cell for cell in cells}
+    for cell in cells:
+        forget(cell.target)
+    try:
+        for cell, record in _every(runtime, cells, datasets, say, check):
+            del left[cell.name]
+            yield cell, record
+    except Stopped as stop:
+        known = ((cell.name, cell.target, cell.until or cell.settings.epochs) for cell in left.values())
+        raise Stopped(lost(list(known)) or str(stop)) from None
+    finally:
+        for cell in left.values():
+            forget(cell.target)
+
+
+def _every(
+    runtime: Runtime,
+    cells: Sequence[Cell],
+    datasets: Mapping[NamedSet, Any],
+    say: Callable[[str], None],
+    check: Callable[[], None],
+) -> Iterator[tuple[Cell, Trained]]:
+    """The cells in their order, as `run_cells` gives them."""
     from bioptimus_jax.finetuning.cards import cards
 
     if not cells:

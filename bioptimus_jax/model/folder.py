@@ -15,6 +15,7 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
+SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')
 """File of an exported model: where it comes from."""
 
 
@@ -148,6 +149,11 @@ def given(entry: str) -> tuple[str, str]:
         return name, path
     wanted = hub_model(entry)
     return name_of(wanted.name if wanted else entry), entry
+
+
+def has_sentence_vectors(folder: Path) -> bool:
+    """Whether a model was made for vectors of sentences: by the files that sentence-transformers writes beside it."""
+    return any((folder / name).exists() for name in SENTENCE_TRANSFORMERS)
 
 
 def name_of(folder: str) -> str:

@@ -19,7 +19,7 @@ from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
-from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, Shape
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, SentenceVectors, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
@@ -95,6 +95,7 @@ class Measures:
     cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
     geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
     points: Points | None = _one('analyze', 'points.json', Points)
+    similarity: list[SentenceVectors] = _of('analyze', 'similarity.json', list, SentenceVectors)
     frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
@@ -294,6 +295,9 @@ class Measures:
 
     def cloze_of(self, model: str) -> HiddenWords | None:
         return next((r for r in self.cloze if r.model == model), None)
+
+    def sentence_vectors_of(self, model: str) -> SentenceVectors | None:
+        return next((r for r in self.similarity if r.model == model), None)
 
     def hidden_words_of(self, model: str) -> HiddenWords | None:
         """Hidden words of a model, snapshots too; see `cloze_of`."""

@@ -9,6 +9,7 @@ from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.sections.sentences import lost_similarity
 from bioptimus_jax.storage.files import shown_path
 
 CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -57,11 +58,12 @@ def _kept(m: Measures, dataset: str) -> Path | None:
 def _next(m: Measures) -> list[str]:
     """What would tell more, by what this run lacks; nothing where it lacks nothing."""
     settings = m.run.config.finetune
+    steps = [said] if (said := lost_similarity(m)) else []
     if not m.datasets:
         return [
-            'Score the model: name sets in config.finetune.folder, yours or those of `bioptimus download --what=ner`.'
+            *steps,
+            'Score the model: name sets in config.finetune.folder, yours or those of `bioptimus download --what=ner`.',
         ]
-    steps = []
     first, last = gain.before_and_after(m)
     if m.trains and not any(m.scores(m.source, d) for d in m.datasets):
         steps.append('Score the source too: add it to config.finetune.models, as source.')
