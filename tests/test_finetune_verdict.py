@@ -15,9 +15,10 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities.files import read_predictions, write_predictions
-from bioptimus_jax.finetuning.finished import read_model
+from bioptimus_jax.finetuning.finished import read_cell, read_model
 from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.finetuning.recommended import completed, open_keys
+from bioptimus_jax.finetuning.summary import result_line
 from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.gain import gain, others, overall
@@ -379,6 +380,14 @@ def test_settings_that_differ_are_named_before_the_difference(a, b, said, first,
     assert lines[2:3] == [f'Settings differ: {said}.'] if said else lines[2].startswith('topics: ')
     found = document(capsys, 'compare', '--models', *folders)['sets'][0]['settings_that_differ']
     assert next(iter(found), None) == first
+
+
+def test_majority_and_prior_stand_beside_the_scores_of_two_models(tmp_path, capsys):
+    """docs/howto/own-texts.md says that they are beside every test score."""
+    folders = [write_topics(tmp_path / name, [7, 9], majority=0.6896, prior=0.5244) for name in 'ab']
+    assert compare_models(*folders)[4] == '  answers that read nothing: majority 68.96, prior 52.44'
+    record = read_cell(tmp_path / 'a' / 'topics' / 'standard' / 'seed-0' / 'scores.json')
+    assert result_line('a/topics', record) == 'a/topics: test accuracy 70.00; majority 68.96, prior 52.44'
 
 
 def test_a_page_names_the_settings_that_differ_before_its_verdict(tmp_path):

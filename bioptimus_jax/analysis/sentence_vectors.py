@@ -2,7 +2,7 @@
 
 A model that was made for such vectors loses them where it is trained for words: all cosines come near 1. Nothing is
 trained here. Two measures, the same texts for every model of a run: the mean cosine over all pairs of unlike sentences
-of held-out documents, and, of every set of pairs with a number for their similarity, the correlation of cosine and
+of held-out documents; and, of every set of pairs with a number for their similarity, the correlation of cosine and
 number.
 
 Legend: N texts, B rows of a batch, L pieces a row, D hidden size.
@@ -10,6 +10,7 @@ Legend: N texts, B rows of a batch, L pieces a row, D hidden size.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,24 +43,22 @@ Pairs = Sequence[tuple[str, str, float]]
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredTexts:
-    """The held-out `sentences`, one of a document, and set -> its pairs of texts with their number."""
+    """The held-out `sentences`, and set -> its pairs of texts with their number."""
 
     sentences: tuple[str, ...] = ()
     pairs: Mapping[str, Pairs] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, documents: Iterable[Document], settings: Finetune) -> 'MeasuredTexts':
-        """The first sentence of FEWEST_WORDS of each document, until there are enough. Raises InputError."""
-        found: dict[str, None] = {}
-        for document in documents:
-            long = (s.strip() for s in split_sentences(document.text) if len(s.split()) >= FEWEST_WORDS)
-            found |= dict.fromkeys([next(long, '')])
-            if len(found) > SENTENCES:
-                break
-        return cls(
-            tuple(filter(None, found))[:SENTENCES],
-            {one.name: _pairs_of(one) for one in sets_of_pairs(settings)},
-        )
+        """Sentences of FEWEST_WORDS or more: the first of each document, then the second of each, until there are
+        enough. Raises InputError."""
+        of_documents = [
+            [s.strip() for s in split_sentences(document.text) if len(s.split()) >= FEWEST_WORDS]
+            for document in itertools.islice(documents, SENTENCES)
+        ]
+        by_turns = itertools.chain.from_iterable(itertools.zip_longest(*of_documents))
+        found = list(dict.fromkeys(filter(None, by_turns)))[:SENTENCES]
+        return cls(tuple(found), {one.name: _pairs_of(one) for one in sets_of_pairs(settings)})
 
     def __len__(self) -> int:
         return len(self.sentences) + sum(2 * len(of_set) for of_set in self.pairs.values())

@@ -154,6 +154,10 @@ def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
         for seed, reason in failures(model.records[dataset]).items():
             notes.append(f'{side}, seed {seed}, failed: {reason}')
             failed.add(seed)
+    nothing = {n: x for m in (a, b) for r in m.records[dataset].values() for n, x in r.baselines.items()}
+    if nothing:
+        said = ', '.join(f'{name} {100 * score:.2f}' for name, score in nothing.items())
+        notes.append(f'answers that read nothing: {said}')
     tasks = dict.fromkeys(task_of(r) for m in (a, b) for r in m.records[dataset].values())
     if len(tasks) > 1:
         names = ' and '.join(type(task).__name__ for task in tasks)

@@ -28,8 +28,8 @@ def sentence_vectors(m: Measures) -> Table:
         f'{name} {n} pairs' for name in sets for n in {r.sets[name].pairs for r in m.similarity}
     )
     note = (
-        'Vectors are means of last-layer states, without any training. Sentences: one of each held-out document; where'
-        ' two that have nothing in common have a cosine near 1, vectors hardly tell texts apart.'
+        'Vectors are means of last-layer states, without any training. Sentences: of held-out documents; where two that'
+        ' have nothing in common have a cosine near 1, vectors hardly tell texts apart.'
     )
     note += f" r: Pearson's, of cosines with the numbers of all pairs ({pairs})." * bool(sets)
     if said := lost_similarity(m):
