@@ -7,7 +7,7 @@ import pytest
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain import curriculum, deadline
 from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
@@ -63,6 +63,16 @@ def test_the_learning_rate_ends_at_the_share_asked_for():
 def test_units(unit, duration, steps):
     phase = Phase(duration=float(duration), duration_unit=unit)
     assert curriculum.phase_steps(phase, COUNTS, 10) == steps  # 100 rows at 10 a batch: 10 steps an epoch
+
+
+def test_a_head_has_at_most_half_of_the_steps_to_itself():
+    e = experiment((1, 2, 2, 3), pretrain__head_steps='4')
+    assert curriculum.make_schedule(e, COUNTS)[-1].stop == 8
+    e = experiment((1, 2, 2, 2), pretrain__head_steps='4')
+    with pytest.raises(
+        ConfigError, match=r'config\.pretrain\.head_steps: 4 of 7 steps; the encoder would never'
+    ):
+        curriculum.make_schedule(e, COUNTS)
 
 
 def test_learning_rate_rises_falls_and_is_continuous_at_the_peak():
@@ -317,6 +327,42 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     longer = self_paced(**{'phase__0__4__duration': '50'})
     assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170
     assert curriculum.read_phases(tmp_path / 'nowhere') == []
+
+
+def test_phases_that_lose_steps_lose_the_same_share_of_what_is_left(tmp_path):
+    e = experiment((10, 20, 30, 40), runtime__train_hours='1')
+    planned = curriculum.make_schedule(e, COUNTS)
+    shorter = curriculum.without(planned, 20, 40)
+    assert [(s.start, s.stop, s.reduced) for s in shorter] == [
+        (0, 10, False),
+        (10, 25, True),  # 10 steps were left of it, as of the others half is
+        (25, 40, True),
+        (40, 60, True),
+    ]
+    curriculum.write_record(tmp_path, shorter)
+    record = curriculum.read_phases(tmp_path)
+    assert curriculum.make_schedule(e, COUNTS, record=record) == shorter
+    assert curriculum.make_schedule(experiment((10, 20, 30, 40)), COUNTS, record=record) == planned
+    none = curriculum.without(planned, 30, 70)  # a step of each stays
+    assert [(s.start, s.stop) for s in none] == [(0, 10), (10, 30), (30, 31), (31, 32)]
+    rate = [float(curriculum.learning_rate_at(curriculum.table(shorter, e), step)) for step in (20, 59)]
+    assert 0 < rate[1] < rate[0] / 10  # it falls to the end that there is now
+
+
+def test_steps_that_do_not_fit_by_a_time_are_counted(monkeypatch):
+    monkeypatch.setattr(deadline.time, 'time', lambda: 1000.0)
+    spans = {'training': 15.0, 'input': 3.0, 'checkpoint': 2.0, 'evaluation': 4.0, 'compile': 99.0}
+
+    def fitting(left, until, taken=10):
+        return deadline.steps_in_time(
+            left, taken, spans, (2, 3), until
+        )  # 2 s a step, 6 s for three evaluations
+
+    assert fitting(100, 1206.0) == 100
+    assert fitting(100, 1202.0) == 100  # 98 steps: within what is tolerated
+    assert fitting(100, 1106.0) == 50
+    assert fitting(100, 1000.0) == 1
+    assert fitting(100, 1000.0, taken=7) == 100  # too few to tell
 
 
 def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone():

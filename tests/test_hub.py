@@ -23,6 +23,7 @@ from bioptimus_jax.hosts.remote import models
 from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
 from bioptimus_jax.inference.model import model_at
 from bioptimus_jax.model.folder import named_model
+from bioptimus_jax.pretrain.objectives import rtd
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
@@ -369,6 +370,11 @@ def test_a_copy_in_the_cache_needs_no_network(tmp_path, monkeypatch):
     assert pinned.surgery.donor == f'bert-base-uncased@{commit}'
     address = f'hf://bert-base-uncased@{commit}'
     assert said == [('vocab.file', address), ('surgery.donor', address)]
+    taught = dataclasses.replace(run, objective={'rtd': rtd.Settings(generator='bert-base-uncased')})
+    pinned = with_pinned_models(taught, ('pretrain',), {}, lambda *one: said.append(one), said.append)
+    assert pinned.objective['rtd'].generator == f'bert-base-uncased@{commit}'
+    assert said.pop() == ('objective.rtd.generator', address)
+    assert with_pinned_models(taught, ('export',), {}, said.append, said.append) is taught
     assert recorded([address, 'hf://datasets/a/b@' + commit]) == {'bert-base-uncased': commit}
     assert named_model(run, '0.1@25', 'here') == ('0.1@25', None)
     with pytest.raises(ConfigError, match=r"'0\.2' is not a phase \(0\.1\), .*did you mean"):

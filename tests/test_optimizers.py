@@ -1,6 +1,7 @@
 """Optimisers against plain numpy, their reset and where their states are kept."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,7 +9,7 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import Pretrain
-from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
+from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.sharding import make_mesh, shardings_of, state_shardings
 from bioptimus_jax.pretrain.step import initial_state
@@ -88,6 +89,21 @@ def test_updates_are_those_of_plain_numpy(name):
             wanted, largest = (wanted + decay) / divisor, max(largest, divisor)
         np.testing.assert_allclose(found, wanted, atol=2e-4, rtol=1e-3, err_msg=path)
     assert largest > 1.5 or name == 'muon'  # something was clipped
+
+
+def test_a_head_that_the_source_lacks_is_trained_alone_in_the_first_steps():
+    tree = {name: {'kernel': np.ones(3, 'float32')} for name in ('embeddings', 'encoder', 'cls', 'pooler')}
+    settings = Pretrain(head_steps=2)
+    shares = []
+    for step in range(5):
+        after = moved(settings, tree, tree, jnp.float32(0.5), jnp.int32(step))
+        for name in ('cls', 'pooler'):
+            np.testing.assert_array_equal(after[name]['kernel'], np.full(3, 0.5))
+        np.testing.assert_array_equal(after['encoder']['kernel'], after['embeddings']['kernel'])
+        shares.append(2 * (1 - float(after['encoder']['kernel'][0])))
+    assert shares == [0, 0, 0.5, 1, 1]  # it comes to its rate within as many steps
+    at_once = moved(Pretrain(), tree, tree, jnp.float32(0.5), jnp.int32(0))
+    assert {float(part['kernel'][0]) for part in at_once.values()} == {0.5}
 
 
 @pytest.mark.parametrize('name', OPTIMIZERS)

@@ -557,7 +557,11 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
     kept = {n: tensor for n, tensor in load_file(file).items() if not n.startswith('cls.')}
     save_file(kept, file)
     told = call(capsys, *given, f'--config.source.path={bare}', '--device=t4')[1]
-    assert '\nno masked-LM head in the source: one starts at random' in told
+    assert '\nno masked-LM head in the source: one starts at random; set config.pretrain.head_steps' in told
+    told = call(
+        capsys, *given, f'--config.source.path={bare}', '--config.pretrain.head_steps=3', '--device=t4'
+    )[1]
+    assert 'one starts at random; the first 3 steps train it alone' in told
     told = call(capsys, *given, '--words=5000', '--device=t4')[1]
     assert 'no masked-LM head' not in told
     assert '5,000 words in the corpus' in told

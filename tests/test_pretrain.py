@@ -401,6 +401,23 @@ def test_raising_the_last_phase_continues_and_other_changes_are_refused(undistur
         execute(Run(workdir, experiment(prepared, **more), quiet=True), STAGES['pretrain'])
 
 
+def test_training_ends_in_time_and_a_resumed_run_keeps_to_it(prepared, tmp_path, capsys):
+    limited = experiment(prepared, **{'runtime.train_hours': '1e-9'})
+    run = Run(copy_of(prepared, tmp_path), limited)
+    with killed_copy(run, tmp_path / 'killed', lambda step: step > 10):
+        pretrained(run)
+    assert '13 of 24 steps fit into config.runtime.train_hours=1e-09' in capsys.readouterr().out
+    ends = read_json(run.workdir / 'pretrain' / 'phases.json')
+    # Speed is known after 10 steps: one compiled, and 8 are the least. One step is left of each phase.
+    assert ends == {'0.1': 6, '0.2': 11, '0.3': 12, '0.4': 13}
+    again = Run(tmp_path / 'killed', limited, quiet=True)
+    pretrained(again)
+    assert read_json(again.workdir / 'pretrain' / 'phases.json') == ends
+    assert_same_bits(parameters(again, '0.4'), parameters(run, '0.4'))
+    with pytest.raises(ConfigError, match=r'train_hours: the last of self-paced phases'):
+        experiment(prepared, **SELF_PACED, **{'runtime.train_hours': '1'})
+
+
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.
 SELF_PACED = {
     'curriculum.order': 'self_paced',

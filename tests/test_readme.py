@@ -25,6 +25,10 @@ SHORT = {
 """What is added to a command, for minutes are not to be spent on stand-ins."""
 
 
+OVER_A_NETWORK = ('download', 'push')
+"""Verbs with tests of their own: test_download.py, test_hub.py."""
+
+
 def section(title):
     return README.read_text('utf-8').partition(f'\n## {title}\n')[2].partition('\n## ')[0]
 
@@ -44,6 +48,8 @@ def prepare(folder):
     for place in ('ner', 'data/ner'):
         (folder / place).mkdir(parents=True)
         save_set(folder / place / 'ncbi-disease', (60, 10, 10))
+    (folder / 'notes').mkdir()
+    (folder / 'notes/1.txt').write_text('Torsade de pointes.')
     (folder / 'data/abstracts').mkdir()
     with gzip.open(folder / 'data/abstracts/1.jsonl.gz', 'wt') as file:
         for number in range(120):
@@ -57,17 +63,21 @@ def test_the_commands_of_the_readme_do_what_it_says(tmp_path, monkeypatch, capsy
     prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
     done = []
-    for words in (*commands('Tag your own text'), *commands('Adapt a model')):
-        if words[0] == 'download':  # of its own server, in test_download.py
+    for words in (*commands('Tag your own text'), *commands('Adapt your own model')):
+        if words[0] in OVER_A_NETWORK:
             continue
         words = [word.replace('=/', f'={tmp_path}/') for word in words]
         assert cli.main([*words, *SHORT.get(words[0], ())]) == 0, capsys.readouterr().err
         done.append((words[0], capsys.readouterr().out))
-    assert [verb for verb, _ in done] == ['finetune', 'predict', 'init', 'plan', 'run']
+    verbs = ['lint', 'finetune', 'predict', 'predict', 'init', 'plan', 'run', 'status']
+    assert [verb for verb, _ in done] == verbs
     said = dict(done)
-    assert 'metoclopramide' in said['predict']
+    assert 'metoclopramide' in done[2][1]
+    assert len((tmp_path / 'found.jsonl').read_text().splitlines()) == 1
     assert 'device-hours' in said['plan']
-    model, page = re.findall(r'The model is `([^`]+)`, the page `([^`]+)`', section('Adapt a model'))[0]
+    model, page = re.findall(r'The model is `([^`]+)`, the page `([^`]+)`', section('Adapt your own model'))[
+        0
+    ]
     assert (tmp_path / model / 'config.json').is_file()
     assert (tmp_path / page).is_file()
     assert f'models: {model}' in said['run']

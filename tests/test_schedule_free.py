@@ -129,10 +129,10 @@ def test_steps_and_what_is_scored_are_those_of_optax_alone():
         rate, None, settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay
     )
     own, other, average = (tree, ours.init(tree)), (tree, theirs.init(tree)), tree
-    for _ in range(4):
+    for step in range(4):
         gradients = {'kernel': jnp.asarray(rng.normal(size=(3, 4)), jnp.float32)}
         steps, state = ours.update(gradients, own[1], own[0], learning_rate=rate)
-        own = moved(settings, own[0], steps, rate), state
+        own = moved(settings, own[0], steps, rate, step), state
         average = scored(settings, average, state, own[0])
         steps, state = theirs.update(gradients, other[1], other[0])
         other = optax.apply_updates(other[0], steps), state
@@ -157,3 +157,7 @@ def test_it_needs_room_for_both_and_has_no_moving_average(trained):
         ConfigError, match=r'config\.pretrain\.ema: schedule_free scores an average of its own'
     ):
         experiment(folder, **{'pretrain.ema': '0.9'})
+    with pytest.raises(
+        ConfigError, match=r'config\.pretrain\.head_steps: schedule_free applies its learning rate itself'
+    ):
+        experiment(folder, **{'pretrain.head_steps': '5'})

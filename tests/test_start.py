@@ -8,6 +8,7 @@ import sys
 import jax
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from toy_commands import call
 from toy_pretraining import copy_of, experiment
 from toy_sets import save_set
@@ -155,6 +156,10 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     )
     seconds = costs.seconds()
     taken = sum(seconds.values()) / 3600
+    assert made.runtime.train_hours == pytest.approx(max(hours - costs.later() / 3600, 0.1 * hours), rel=0.1)
+    assert costs.later() == pytest.approx(
+        sum(seconds[n] for n in made.stages[made.stages.index('pretrain') + 1 :])
+    )
     bound_by_texts = made.phase['words'].duration > 30 * 9000
     assert taken <= 1.1 * hours, text
     assert bound_by_texts or taken > 0.8 * hours, text
@@ -196,6 +201,13 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     assert call(capsys, *asked(source, tmp_path / 'own.jsonl'), *keys) == (0, '')
     made = written(tmp_path)
     assert (made.corpus.id_field, made.corpus.text_fields, made.runtime.workers) == ('number', ('body',), 1)
+    assert made.pretrain.head_steps == 0
+    bare = shutil.copytree(source, tmp_path / 'bare')
+    kept = {n: t for n, t in load_file(bare / 'model.safetensors').items() if not n.startswith('cls.')}
+    save_file(kept, bare / 'model.safetensors')
+    assert call(capsys, *asked(bare, tmp_path / 'own.jsonl'), *keys, '--replace') == (0, '')
+    assert written(tmp_path).pretrain.head_steps > 0
+    assert 'the source has no masked-LM head; these steps' in (tmp_path / 'mine.py').read_text()
 
 
 @pytest.mark.parametrize(

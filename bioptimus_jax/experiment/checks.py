@@ -52,6 +52,16 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
             f'config.pretrain.ema: {e.pretrain.optimizer} scores an average of its own; set ema to 0, or take another '
             'config.pretrain.optimizer'
         )
+    if e.runtime.train_hours and e.curriculum.order == SELF_PACED:
+        yield (
+            'config.runtime.train_hours: the last of self-paced phases takes the steps that others gave up, so none '
+            "are taken away; set it to 0, or config.curriculum.order to 'given'"
+        )
+    if e.pretrain.head_steps and OPTIMIZERS[e.pretrain.optimizer].whole_steps:
+        yield (
+            f'config.pretrain.head_steps: {e.pretrain.optimizer} applies its learning rate itself, to all weights; set '
+            'head_steps to 0, or take another config.pretrain.optimizer'
+        )
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         yield f'config.runtime.profile_steps: the first and the last step are needed, got {two}'

@@ -65,6 +65,13 @@ class Runtime:
         low=0.0001,
         high=1,
     )
+    train_hours: float = key(
+        0.0,
+        'hours after the beginning of the command when pre-training ends: steps that do not fit are taken away once '
+        'their speed is known, from each phase its share; a command that resumes keeps what was decided; 0: no limit',
+        low=0,
+        high=100_000,
+    )
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
     trackers: tuple[str, ...] = key(

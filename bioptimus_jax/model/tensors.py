@@ -120,15 +120,19 @@ def has_head(folder: Path) -> bool:
     return not names or _holds_head(architecture, [known.get(name, name) for name in plain], names)
 
 
-def head_note(folder: Path) -> str:
-    """What to say of a source whose weights have no masked-LM head; '' of one that has, and of a folder without
-    weights."""
-    if not weight_files(folder) or has_head(folder):
-        return ''
-    return (
-        'no masked-LM head in the source: one starts at random, and the first steps train it more than anything; to '
-        'fit one first, adapt the result of a run as --config=small:fitted-source'
+def lacks_head(folder: Path) -> bool:
+    """Whether a folder has weights and no masked-LM head among them."""
+    return bool(weight_files(folder)) and not has_head(folder)
+
+
+def head_note(head_steps: int) -> str:
+    """What to say of a source that lacks a masked-LM head; `head_steps`: those in which it alone is trained."""
+    fitted = (
+        f'the first {head_steps:,} steps train it alone'
+        if head_steps
+        else 'set config.pretrain.head_steps to fit it before the encoder is trained, say a tenth of the steps'
     )
+    return f'no masked-LM head in the source: one starts at random; {fitted}'
 
 
 def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterable[str]) -> bool:

@@ -184,6 +184,13 @@ class Pretrain:
     learning_rate: float = common_key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
+    head_steps: int = key(
+        0,
+        'first steps in which embeddings and encoder stay as they are, and only what is above them is trained: for a '
+        'source without a masked-LM head. Their learning rate then rises to its own within as many steps',
+        low=0,
+        high=MOST_STEPS,
+    )
     weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)
     decay: str = key(
         'bert',

@@ -36,7 +36,7 @@ RECORD, PHASES = 'curriculum.json', 'phases.json'
 class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
-    A self-paced phase that has `ended` may have stopped before its `planned_stop`.
+    A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: steps were taken away.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ScheduledPhase:
     stop: int
     planned_stop: int = 0
     ended: bool = False
+    reduced: bool = False
 
     def evenly(self, parts: int) -> list[int]:
         """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
@@ -89,7 +90,8 @@ def make_schedule(
 ) -> Schedule:
     """Every phase with its first and last step, in `order` (default: as given); `counts`: of all phases, or of each.
 
-    Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains.
+    Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains. Phases
+    that were reduced for lack of time keep the steps that they have, as long as there is a limit of time.
     """
     batch_rows = experiment.pretrain.batch_rows
     names = order or experiment.phases
@@ -101,8 +103,34 @@ def make_schedule(
             f'config.phase.{longest}.duration: is {numbered(steps[longest], "step")}; '
             f'all phases may have {MOST_STEPS:,}, lower it'
         )
+    if 2 * (first := experiment.pretrain.head_steps) > sum(steps.values()):
+        raise ConfigError(
+            f'config.pretrain.head_steps: {first:,} of {numbered(sum(steps.values()), "step")}; '
+            'the encoder would never come to its learning rate: lower it to half of the steps or less'
+        )
+    limited = experiment.runtime.train_hours > 0
+    reduced = {r.name: r.stop - r.start for r in record if r.reduced and r.name in steps and limited}
+    steps |= reduced
     ends = {r.name: r.stop for r in record if r.ended}
-    return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
+    schedule = _consecutive(
+        [(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends
+    )
+    return tuple(dataclasses.replace(s, reduced=s.name in reduced) for s in schedule)
+
+
+def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
+    """The phases with so many steps fewer, after `done` of them: each that is not over loses the same share of what it
+    has left. The last step of a phase stays."""
+    left = schedule[-1].stop - done
+    share, start, shorter = max(left - fewer, 0) / left, 0, list[ScheduledPhase]()
+    for s in schedule:
+        stop = max(done + round((s.stop - done) * share), start + 1, done + 1) if s.stop > done else s.stop
+        over = s.stop <= done
+        shorter.append(
+            s if over else dataclasses.replace(s, start=start, stop=stop, planned_stop=stop, reduced=True)
+        )
+        start = stop
+    return tuple(shorter)
 
 
 def _consecutive(phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]) -> Schedule:
@@ -225,9 +253,10 @@ def read_phases(folder: Path) -> list[PlacedPhase]:
 
 
 def write_record(folder: Path, schedule: Schedule) -> None:
-    """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
+    """Write curriculum.json, whole or not at all: phases in order, their steps, which ended early or were reduced."""
     write_json(
-        folder / RECORD, plain([PlacedPhase(s.name, s.start, s.stop, s.ended or None) for s in schedule])
+        folder / RECORD,
+        plain([PlacedPhase(s.name, s.start, s.stop, s.ended or None, s.reduced or None) for s in schedule]),
     )
 
 

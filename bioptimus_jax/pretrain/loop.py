@@ -22,6 +22,7 @@ from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
+from bioptimus_jax.pretrain.deadline import steps_in_time
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.entities import with_entities
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
@@ -48,7 +49,7 @@ from bioptimus_jax.records.metrics import Spans, Start, Training
 from bioptimus_jax.rows.build import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
-from bioptimus_jax.run.processes import any_of, meet
+from bioptimus_jax.run.processes import any_of, meet, of_first
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.tokenizer.subwords import Subwords
@@ -76,6 +77,7 @@ class Session:
     pace_values: dict[int, float]
     tokens: int
     spent: dict[str, float | None]
+    evaluations: int = 0
     meter: Meter = dataclasses.field(default_factory=Meter)
 
     @property
@@ -313,6 +315,9 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             if _ends_phase(session, state, done):
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
             interval = LogInterval()  # the time of an evaluation is in no rate
+        if recorded and runtime.train_hours and _reduced(session, done, len(compiled)):
+            tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
+            progress.total = session.total
         with clock.within(CHECKPOINT):
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
             if save_now or done in kept.values():
@@ -326,6 +331,8 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
                 raise Stopped
             if save_now or logged:
                 run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
+        if done == session.total:  # which may have come nearer
+            break
     profiler.close()
 
 
@@ -361,6 +368,27 @@ def _stopping(console: Console, done: int, log_every_steps: int) -> bool:
 def _phase_ended_early(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
     schedule = curriculum.after_evaluation(session.schedule, done, session.pace_values, session.run.config)
+    return _rescheduled(session, schedule)
+
+
+def _reduced(session: Session, done: int, compiled: int) -> bool:
+    """Whether steps were taken away here, so that training ends in time. Every process must ask at the same steps."""
+    hours, clock, left = session.run.config.runtime.train_hours, session.clock, session.total - done
+    clock.enter(clock.span)  # the time up to now is counted
+    evaluations = session.evaluations, sum(at > done for at in session.evaluate_at)
+    until = session.run.started + hours * 3600
+    fitting = steps_in_time(left, done - (clock.first or 0) - compiled, clock.spans, evaluations, until)
+    fewer = round(of_first([left - fitting])[0])
+    if not fewer or not _rescheduled(session, curriculum.without(session.schedule, done, fewer)):
+        return False
+    session.run.console.say(
+        f'pretrain: {session.total:,} of {done + left:,} steps fit into config.runtime.train_hours={hours:g}; the '
+        'phases are shortened'
+    )
+    return True
+
+
+def _rescheduled(session: Session, schedule: curriculum.Schedule) -> bool:
     if schedule == session.schedule:
         return False
     session.schedule = schedule
@@ -425,6 +453,7 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'step': step, 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
     record = Evaluated.read({**facts, **values, 'losses': losses}, 'pretrain: an evaluation', NO_LOSS)
+    session.evaluations += 1
     session.pace_values[step] = curriculum.pace_value(session.run.config, record)
     session.run.metrics.add('pretrain', record)
     if phase_end:

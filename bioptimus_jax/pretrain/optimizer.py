@@ -14,6 +14,8 @@ from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 
 MATRIX = r'^encoder/.*/kernel$'
+BODY = ('embeddings', 'encoder')
+"""What a source always has; heads are beside them."""
 
 
 def make_optimizer(
@@ -29,12 +31,23 @@ def make_optimizer(
     )
 
 
-def moved(settings: Pretrain, params: Any, updates: Any, learning_rate: jax.Array) -> Any:
-    """The parameters after a step with those updates."""
+def moved(settings: Pretrain, params: Any, updates: Any, learning_rate: jax.Array, step: jax.Array) -> Any:
+    """The parameters after the step of that number with those updates."""
     if OPTIMIZERS[settings.optimizer].whole_steps:
         return jax.tree.map(jnp.add, params, updates)
     # Indexed by the global step: optax's own schedules count updates, which a reset or a skipped step would move.
-    return jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+    of_body = learning_rate * body_share(settings.head_steps, step)
+    return {
+        name: jax.tree.map(
+            lambda p, u, rate=of_body if name in BODY else learning_rate: p - rate * u, part, updates[name]
+        )
+        for name, part in params.items()
+    }
+
+
+def body_share(head_steps: int, step: jax.Array) -> jax.Array | float:
+    """Share of the learning rate that embeddings and encoder get in a step, while a head above them is fitted."""
+    return jnp.clip((step + 1 - head_steps) / head_steps, 0.0, 1.0) if head_steps else 1.0
 
 
 def scored(settings: Pretrain, before: Any, optimizer_state: Any, params: Any) -> Any:

@@ -109,7 +109,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     norm = optax.tree.norm(gradients)
     # Both: a finite loss may have gradients that are not, and the update would spread them over all weights.
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-    after = {'params': moved(settings, params, updates, learning_rate), 'optimizer': optimizer_state}
+    after = {'params': moved(settings, params, updates, learning_rate, step), 'optimizer': optimizer_state}
     if settings.averages:
         after[AVERAGE] = scored(settings, state[AVERAGE], optimizer_state, after['params'])
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count

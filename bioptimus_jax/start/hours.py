@@ -110,6 +110,11 @@ class Costs:
             named[stage] = made.get(stage, self._constant(stage))
         return named
 
+    def later(self) -> float:
+        """Seconds of the stages after pre-training."""
+        seconds = self.seconds()
+        return sum(list(seconds.values())[list(seconds).index('pretrain') + 1 :])
+
     def steps(self) -> float:
         """Seconds of the optimiser steps."""
         return self.plan.flops / self.plan.assumed.fill / self.speeds.train

@@ -16,7 +16,7 @@ from bioptimus_jax.hosts.remote.models import at_commit
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, has_sentence_vectors, source_folder
-from bioptimus_jax.model.tensors import head_note, read_architecture
+from bioptimus_jax.model.tensors import lacks_head, read_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.pretrain.plan import (
     PIECES_PER_WORD_OF_SOURCE,
@@ -28,7 +28,7 @@ from bioptimus_jax.pretrain.plan import (
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.budget import budget, minutes
+from bioptimus_jax.start.budget import LITTLE, budget, minutes
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.machine import CPU, Machine, machine
 from bioptimus_jax.start.speeds import speeds_of
@@ -44,12 +44,16 @@ MOST_PASSES = 34
 """Most passes over the corpus: as many as the paper makes."""
 TRAINING = 0.8
 """Share of the hours for pre-training where the other stages, which have the rest, cannot be measured."""
+FOR_LATER = 0.1
+"""Share of the hours for the stages after training, where these cannot be measured."""
 SENTENCES = (
     'the source is one of sentence-transformers: adapting for words spoils its vectors of sentences (MiniLM: r on '
     'BIOSSES fell from 0.84 to 0.37); keep the source for these'
 )
 """Measured without training, on means of states; the page of a run with stage analyze has it for every model."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8
+OF_HEAD = 0.1
+"""Share of the steps that a head which the source lacks has to itself."""
 FEWEST = 2
 """Steps that there are in any case."""
 
@@ -127,8 +131,7 @@ def based_on(
 def _data(asked: UserWishes, folder: Path, shape: Architecture, texts: TextSample) -> Iterator[Choice]:
     """The choices that say where source and texts are."""
     shaped = f'{shape.title}, {shape.layers} x {shape.hidden}'
-    said = '; '.join(filter(None, [shaped, head_note(folder)]))
-    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', said)
+    yield Choice(f'config.source.path = {at_commit(asked.source)!r}', shaped)
     if has_sentence_vectors(folder):
         yield Choice('', SENTENCES)
     counted = 'words' if texts.counted else 'words, by the size of the files'
@@ -194,11 +197,15 @@ def _vocabulary(
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words."""
+    """What fits the hours: lines of a config, the pieces that are trained on, and where the hours go, in words.
+
+    `later`: seconds of the stages after training.
+    """
 
     lines: tuple[tuple[str, str], ...]
     pieces: float
     said: str
+    later: float
 
 
 def _within_hours(
@@ -240,7 +247,7 @@ def _within_hours(
     said = f'{minutes(fits.steps)} of {asked.hours:g} h on {machine.name}, {minutes(fits.beside)} for the other stages'
     if fits.too_few:
         said += ': more than the hours, as no less will do'
-    return Limit(fits.lines, pieces, said)
+    return Limit(fits.lines, pieces, said, costs(loaded).later())
 
 
 def _rows(pieces: float, loaded: Any, count: int) -> int:
@@ -265,6 +272,10 @@ def _length(
         f'{passes:.2g} passes: {enough}',
     )
     loaded.phase[PHASE].update(duration=float(pieces), duration_unit='tokens')
+    later = limit.later / 3600 if limit else FOR_LATER * asked.hours
+    ends = max(asked.hours - later, LITTLE * asked.hours)
+    why = f'training gives up steps to end by then; the later stages need {minutes(later * 3600)}'
+    yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
     if loaded.model.dropout and passes <= 1:
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
@@ -285,6 +296,10 @@ def _length(
         f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})',
         f'{numbered(steps, "step")}{memory}',
     )
+    if lacks_head(Path(loaded.source.path)):
+        first = max(round(steps * OF_HEAD), 1)
+        why = 'the source has no masked-LM head; these steps train it alone'
+        yield Choice(f'config.pretrain.head_steps = {first}', why)
     if 'pretrain.learning_rate' in dict(asked.keys):
         return
     if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:

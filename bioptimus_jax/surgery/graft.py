@@ -61,7 +61,8 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
         if source.fresh:
             run.console.say(
                 f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
-                'random or zero, and losses at step 0 say nothing about the source'
+                'random or zero, and losses at step 0 say nothing about the source '
+                '(config.pretrain.head_steps fits it first)'
             )
         entries = source.architecture.vocab_size if initialisation.keeps_vocabulary else len(vocabulary)
         architecture = _fitted(experiment, source.architecture, entries)

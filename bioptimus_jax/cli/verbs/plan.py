@@ -33,7 +33,7 @@ from bioptimus_jax.hosts.devices import DEVICES, MFU
 
 def _call(command: Command) -> None:
     from bioptimus_jax.hosts.remote.models import configuration
-    from bioptimus_jax.model.tensors import head_note
+    from bioptimus_jax.model.tensors import head_note, lacks_head
     from bioptimus_jax.pretrain import plan  # imports jax
     from bioptimus_jax.report import estimate
     from bioptimus_jax.start.hours import stages_table
@@ -50,11 +50,10 @@ def _call(command: Command) -> None:
         told['input_words'] = options.input_words or found.words
     planned = plan.make_plan(experiment, plan.Assumptions(**told))
     source = configuration(experiment.source.path) if experiment.source.path else None
-    said = [head_note(source)] if source else []
     tables = estimate.tables(planned, [one.device for one in machines], machines[0].count)
     if machines[0].measured and planned.words and len(machines) == 1:
         tables['stages'] = stages_table(experiment, planned, machines[0])
-    notes = [*filter(None, said)]
+    notes = [head_note(experiment.pretrain.head_steps)] if source and lacks_head(source) else []
     notes += [f'{one.name}: {one.measured}' for one in machines if one.measured]
     if found and not options.words:
         notes.append(f'{found.said()} in the texts at hand')

@@ -14,6 +14,8 @@ MODELS = ('source.path', 'surgery.donor', 'curriculum.probe', 'finetune.models')
 """Keys whose models may be hub ids: with its commit an id stays an id, so that names and cards say what it is."""
 VOCABULARIES = ('vocab.file', 'analysis.reference_vocab')
 """Keys whose tokenizers may be hub ids: they become folders without weights."""
+TRAINING = 'pretrain'
+"""The stage that reads the models of objectives."""
 OF_A_RUN = ('initial', 'source')
 """Models of a run that are no phases."""
 RECORDED = re.compile(r'hf://([^@]+)@([0-9a-f]{40})')
@@ -93,4 +95,15 @@ def with_pinned_models(
             local = tuple(pinning.model(key, entry) for entry in value)
         if local != value:
             experiment = changed(experiment, key, local)
-    return experiment
+    objectives = getattr(experiment, 'objective', {}) if TRAINING in stages else {}
+    pinned = {name: _with_pinned_paths(name, settings, pinning) for name, settings in objectives.items()}
+    return changed(experiment, 'objective', pinned) if pinned != objectives else experiment
+
+
+def _with_pinned_paths(name: str, settings: Any, pinning: Pinning) -> Any:
+    """The settings of an objective, with commits for the models that they name."""
+    paths = [field.name for field in dataclasses.fields(settings) if field.metadata.get('path')]
+    named = {path: value for path in paths if (value := getattr(settings, path))}
+    return dataclasses.replace(
+        settings, **{path: pinning.model(f'objective.{name}.{path}', value) for path, value in named.items()}
+    )
