@@ -391,7 +391,7 @@ def test_majority_and_prior_stand_beside_the_scores_of_two_models(tmp_path, caps
 
 
 def test_a_page_names_the_settings_that_differ_before_its_verdict(tmp_path):
-    """In the sentence of the verdict, and under the table from the source to the best model."""
+    """The sentence of the verdict and the note under the table of gains begin with them."""
     for model, of in (('source', trained_with(3)), ('0.4', trained_with(5))):
         write_topics(tmp_path / 'finetune' / model, [7, 9], name=model, **of)
     m = read_measures(Run(tmp_path, Experiment(), quiet=True))

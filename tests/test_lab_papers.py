@@ -261,7 +261,7 @@ def test_a_test_split_of_another_size_is_marked(tmp_path):
 
 
 def test_scores_of_a_part_of_the_training_set_are_marked_beside_published_ones(tmp_path):
-    """By the key, or where the file has fewer than the public one; not where the paper learned as many."""
+    """Fewer are learned by the key, or where the file has fewer than the public one; not of a whole set."""
     sentences = {'train': 4261, 'devel': 535, 'test': 534}
     few = {'few': {'train_sentences': 500}}
     cells = [
