@@ -24,9 +24,9 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetuning import begun, cells, training
 from bioptimus_jax.finetuning import build as stage
 from bioptimus_jax.finetuning import cards as finetune_cards
-from bioptimus_jax.finetuning import cells, training
 from bioptimus_jax.finetuning.batches import PART_COST, by_length, drawn, parts
 from bioptimus_jax.finetuning.cards import devices_of
 from bioptimus_jax.finetuning.crossed import same_seeds
@@ -446,7 +446,7 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
     finetune_cards.require_no_tpu(run.config.runtime)
 
 
-def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
+def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path, monkeypatch):
     run = Run(tmp_path, experiment(toy_sets, tiny_bert, 2), quiet=True)
     run.console.stopping.set()
     with pytest.raises(Stopped):
@@ -456,6 +456,31 @@ def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
     with pytest.raises(Stopped):
         stage.build(run, tmp_path)
     assert not list(tmp_path.rglob('results.jsonl'))
+    # What is lost of the cell that is being trained is said, and nothing of it stays.
+    run, noted = Run(tmp_path, experiment(toy_sets, tiny_bert, 1), quiet=True), cells.note_epochs
+
+    def note(folder, epochs):
+        noted(folder, epochs)
+        if epochs == 2:
+            run.console.stopping.set()
+
+    monkeypatch.setattr(cells, 'note_epochs', note)
+    with pytest.raises(Stopped, match=r'^the cell .+/one/standard/seed-0, 2 of 4 epochs, is trained anew$'):
+        stage.build(run, tmp_path)
+    assert not list(tmp_path.rglob('.begun*'))
+
+
+def test_several_cells_that_are_lost_are_named_up_to_three(tmp_path):
+    known = [(f'm/s/standard/seed-{n}', tmp_path / str(n), 8) for n in range(6)]
+    assert begun.lost(known) == ''
+    for n, (_, folder, _) in enumerate(known[:5]):
+        begun.note_epochs(folder, 0)
+        begun.note_epochs(folder, n)
+    two = 'm/s/standard/seed-3, 3 of 8 epochs; m/s/standard/seed-4, 4 of 8 epochs'
+    assert begun.lost(known[3:]) == f'the cells {two} are trained anew'
+    assert begun.lost(known).endswith('seed-2, 2 of 8 epochs; 2 more are trained anew')
+    begun.note_epochs(known[4][1], 0)  # another worker begins it again
+    assert begun.lost(known[4:]) == 'the cell m/s/standard/seed-4, 0 of 8 epochs, is trained anew'
 
 
 def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):

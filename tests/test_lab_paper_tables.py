@@ -222,11 +222,19 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
 def test_the_papers_column_is_ranked_only_where_all_of_its_rows_are(table2, tmp_path):
     for strategy in ('scratch', 'averaged_last'):
         changes = {'phase__p0__duration': 2 * WORDS, 'surgery__strategy': strategy}
+        changes |= {'finetune__train_sentences': 5}
         make(tmp_path / 'longer' / strategy, [TOKENS], {0: {'bc5-chem': 190}}, **changes)
     first, second = answer('table2', table2, tmp_path / 'longer')[0]
     assert mark(first, 'copy: no run', 'bc5-chem, paper') == 'best'
     assert row(second, 'averaged_last, rescaled')['bc5-chem, paper'] == '92.93'
     assert mark(second, 'averaged_last, rescaled', 'bc5-chem, paper') == ''
+    # What learned 5 sentences says so beside the paper's number.
+    few, said = row(second, 'averaged_last, rescaled'), 'bc5-chem, 5 of 50 training examples'
+    assert few['bc5-chem, here'].endswith(' §')
+    assert (
+        f'§: Learned from a part of the set, so not comparable with published scores: {said}.' in second.note
+    )
+    assert '§' not in first.note
 
 
 PARTING = {

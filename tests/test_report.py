@@ -15,6 +15,7 @@ from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import drawing, gain, layout, live, page, use
@@ -29,6 +30,7 @@ from bioptimus_jax.report.sections import (
     entities,
     new_tokens,
     phases,
+    sentences,
     training,
     vocabulary,
 )
@@ -335,6 +337,29 @@ def test_what_the_page_says_makes_it_again(tmp_path, capsys):
 def test_the_page_begins_with_large_numbers(built):
     text = (built[0] / 'index.html').read_text()
     assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
+
+
+def vectors(model, cosine, r, **more):
+    of_set = SimilarityOfPairs(pairs=100, pearson=r, cosine=0.5)
+    return SentenceVectors(model=model, sentences=100, cosine=cosine, sets={'biosses': of_set}, **more)
+
+
+def test_what_adapting_costs_vectors_of_sentences_is_on_the_page_and_among_what_to_do(tmp_path):
+    m = read_measures(fabricate(tmp_path / 'demo'))
+    assert sentences.sentence_vectors(m).empty
+    plain = dataclasses.replace(m, similarity=[vectors('source', 0.1, 0.841), vectors('0.4', 0.97, 0.554)])
+    rows = [[c.text for c in row] for row in sentences.sentence_vectors(plain).rows]
+    assert rows == [['source', '100', '0.100', '0.841'], ['0.4', '100', '0.970', '0.554']]
+    assert 'biosses 100 pairs' in sentences.sentence_vectors(plain).note
+    assert not any(sentences.KEEP in step for step in use.use(plain).next)  # nobody has made it for sentences
+    of_source = vectors('source', 0.1, 0.841, for_sentences=True)
+    lost = dataclasses.replace(plain, similarity=[of_source, plain.similarity[1]])
+    said = 'Adapting for words has cost vectors of sentences: r on biosses falls from 0.841 to 0.554 and the mean '
+    said += 'cosine of unlike sentences rises from 0.100 to 0.970; keep the source for vectors of sentences.'
+    assert sentences.sentence_vectors(lost).note.startswith(said)
+    assert said in use.use(lost).next
+    better = dataclasses.replace(lost, similarity=[of_source, vectors('0.4', 0.05, 0.9)])
+    assert sentences.lost_similarity(better) == ''
 
 
 def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):

@@ -10,7 +10,6 @@ from typing import Any
 
 from bioptimus_jax.errors import Stopped, printable
 
-
 CLEARED = '\r\x1b[K'
 """What takes the line of a terminal away, so that another can stand there."""
 

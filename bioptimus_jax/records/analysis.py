@@ -1,6 +1,6 @@
 """What stage analyze writes of models.
 
-cloze.json, snapshots.json, geometry.json, points.json, frozen.json, new_tokens.json.
+cloze.json, snapshots.json, geometry.json, points.json, similarity.json, frozen.json, new_tokens.json.
 """
 
 import dataclasses
@@ -163,6 +163,29 @@ class Points(Record):
     words: tuple[str, ...]
     high: tuple[bool, ...]
     models: tuple[DrawnWords, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityOfPairs(Record):
+    """Pairs of texts of a set, without training: the correlation of cosine and number, and the mean cosine."""
+
+    pairs: int
+    pearson: float
+    cosine: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentenceVectors(Record):
+    """A model in similarity.json: the mean `cosine` over pairs of so many unlike held-out sentences; pairs of sets.
+
+    `for_sentences`: of the source, whether it was made for vectors of sentences.
+    """
+
+    model: str
+    sentences: int
+    cosine: float | None = or_null()
+    sets: Mapping[str, SimilarityOfPairs]
+    for_sentences: bool | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,8 +33,8 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
+    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'sentences', 'corpus'),
+    *('vocabulary', 'new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
 """Order of the sections on the page, by their files; others say themselves where they stand."""
 SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
