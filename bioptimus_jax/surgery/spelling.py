@@ -106,9 +106,7 @@ def _solved(features_VxF: scipy.sparse.csr_array, wanted_NxF: scipy.sparse.csr_a
 
     ridged = operator(lambda x_F: across_FxV @ (features_VxF @ x_F) + RIDGE * x_F)
     scaled = operator(lambda x_F: x_F / diagonal_F)
-    found = [
-        scipy.sparse.linalg.cg(ridged, row_F, rtol=EXACT, M=scaled)[0] for row_F in wanted_NxF.toarray()
-    ]
+    found = [scipy.sparse.linalg.cg(ridged, row_F, rtol=EXACT, M=scaled)[0] for row_F in wanted_NxF.toarray()]
     return np.array(found).reshape(len(found), len(diagonal_F))
 
 
