@@ -44,6 +44,7 @@ class Progress:
         self.done, self.started, self.shown = 0.0, time.monotonic(), 0.0
         self.first = 0.0
         self.terminal = sys.stdout.isatty()
+        self.every = 0.2 if self.terminal else seconds_between(10)
 
     def start_at(self, done: float) -> None:
         """Resumed work: `done` units are there already and do not count for the rate."""
@@ -53,7 +54,7 @@ class Progress:
         self.done += amount
         now = time.monotonic()
         finished = self.done >= self.total
-        if self.quiet or (now - self.shown < (0.2 if self.terminal else 10) and not finished):
+        if self.quiet or (now - self.shown < self.every and not finished):
             return
         self.shown = now
         text = f'{self._line(now, finished)}, {note}' if note else self._line(now, finished)
@@ -80,12 +81,12 @@ class Within(Progress):
 
     def __init__(self, label: str, total: float, unit: str, quiet: bool):
         super().__init__(label, total, unit, quiet)
-        self.shown = self.started
+        self.shown, self.every = self.started, seconds_between(self.SECONDS)
 
     def update(self, amount: float, note: str = '') -> None:
         self.done += amount
         now = time.monotonic()
-        if not self.quiet and self.done < self.total and now - self.shown >= self.SECONDS:
+        if not self.quiet and self.done < self.total and now - self.shown >= self.every:
             self.shown = now
             # Where a bar stands on a terminal the line takes its place.
             print(f'{CLEARED * self.terminal}{self._line(now, False)}', flush=True)
@@ -93,6 +94,13 @@ class Within(Progress):
 
 PROGRESS = re.compile(r'(?P<label>.+?): +\d+% (?P<done>[\d,]+)/(?P<total>[\d,]+) (?P<unit>[^,]+), ')
 """The beginning of a line of progress."""
+OFTEN = 'BIOPTIMUS_PROGRESS_SECONDS'
+"""An environment variable: seconds between such lines, where what starts this program makes bars of them."""
+
+
+def seconds_between(usual: float) -> float:
+    """Seconds between two lines of progress that are no bar."""
+    return float(os.environ.get(OFTEN) or usual)
 
 
 def coloured() -> bool:
