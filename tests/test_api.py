@@ -1,6 +1,7 @@
 """What `import bioptimus_jax` offers: the notebook, and the wishes of a Python user one by one."""
 
 import copy
+import dataclasses
 import inspect
 import itertools
 import json
@@ -24,13 +25,19 @@ from toy_programs import environment
 from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
+from bioptimus_jax.api import adapting
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.scoring import score as scored_here
+from bioptimus_jax.hosts.devices import Present
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
+from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.plan import planned_architecture
 from bioptimus_jax.pretrain.unit_weights import TokenWeights
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -100,14 +107,16 @@ def test_the_notebook_prints_what_it_shows_and_the_page_shows_what_is_in_it(note
     blocks = re.findall(r'```python\n(.*?)```', page, re.S)
     assert len(blocks) > 2
     assert all(block in f'{code}\n' for block in blocks)
-    for name in bx.__all__[:9]:
+    for name in bx.__all__[:-2]:
         assert f'bx.{name}(' in code
         assert f'`bx.{name}`' in page
 
 
 def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
     _, names, folder = notebook
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder / 'run' / 'export' / '0.4').state_dict()
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(
+        folder / 'run' / 'export' / 'words'
+    ).state_dict()
     ours = names['adapted'].state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
     # It has been trained: the state at step 0 is another.
@@ -115,11 +124,82 @@ def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
         folder / 'run' / 'surgery' / 'model'
     ).state_dict()
     assert not all(torch.equal(ours[name], tensor) for name, tensor in begun.items())
-    asked = Experiment.from_config(config.load(str(folder / 'run' / 'given' / 'config.py')))
-    assert asked.phases == ('0.1', '0.4')
-    assert asked.stages[-1] == 'export'
+    file = folder / 'run' / 'given' / 'config.py'
+    asked = Experiment.from_config(config.load(str(file)))
+    assert (asked.phases, asked.stages[-1]) == (('words',), 'export')
+    # As `init` says: from 300 documents, which are few, more are held out, and no text is seen twice.
+    assert (asked.phase['words'].masking, asked.phase['words'].rate) == ('words', 0.20)
+    assert (asked.corpus.heldout_fraction, asked.model.dropout) == (0.1, 0.0)
+    assert 'bioptimus-' not in file.read_text('utf-8')
+    before = file.read_bytes()
     with pytest.raises(bx.ConfigError, match='was started with another texts; choose another workdir'):
         bx.adapt(names['model'], names['tokenizer'], ['Another text.'], folder / 'run')
+    assert file.read_bytes() == before
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """Calls of adapt that end where the program would start: the config file that each made."""
+    made = []
+
+    class Started(Exception):
+        pass
+
+    def run_verb(verb, place, run, text, shows):
+        made.append(text)
+        raise Started
+
+    def call(*given, **named):
+        with pytest.raises(Started):
+            bx.adapt(*given, **named)
+        (file := named['workdir'].with_suffix('.py')).write_text(made[-1], 'utf-8')
+        return Experiment.from_config(config.load(str(file)))
+
+    monkeypatch.setattr(adapting, 'run_verb', run_verb)
+    return call
+
+
+def test_the_paper_is_adapted_in_parts_that_fit_this_machine(read, planned, tmp_path, monkeypatch):
+    model, tokenizer = read
+    asked = dict(workdir=tmp_path / "it's", recipe='paper', quiet=True)
+    found = planned(model, tokenizer, [TEXT] * 40, **asked)
+    assert found.phases == tuple(PAPER_PHASES)
+    assert [found.phase[name].duration for name in found.phases] == [7, 9, 9, 9]
+    assert (found.pretrain.batch_rows, found.pretrain.micro_batches) == (256, 1)
+    assert (found.surgery.map, found.surgery.scale) == ('none', 'literal')
+    assert found.rows.max_document_pieces == 128  # the model has no more positions
+    assert found.source.path == str(tmp_path / "it's" / 'given' / 'model')
+    assert found.corpus.heldout_fraction == 0.5  # 20 of 40
+    little = Present('cpu', 'cpu', 1, 1, 2**28)
+    monkeypatch.setattr('bioptimus_jax.hosts.devices.look', lambda: little)
+    found = planned(model, tokenizer, [TEXT] * 40, **asked)
+    assert found.pretrain.micro_batches > 1
+    check_memory(
+        found,
+        planned_architecture(dataclasses.replace(found, source=Source(str(read[0].name_or_path))))[0],
+        little,
+        1,
+    )
+    asked['keys'] = {'pretrain.micro_batches': 1}
+    assert planned(model, tokenizer, [TEXT], **asked).pretrain.micro_batches == 1
+
+
+def test_texts_may_be_files_and_rows_of_a_data_set(read, planned, tmp_path, monkeypatch):
+    model, tokenizer = read
+    monkeypatch.chdir(tmp_path)
+    for name in 'ab':
+        (tmp_path / f'{name}.txt').write_text(TEXT)
+    asked = dict(workdir=tmp_path / 'run', recipe='paper', keys={'pretrain.micro_batches': 1}, quiet=True)
+    for given in ('*.txt', Path('*.txt')):
+        assert planned(model, tokenizer, given, **asked).corpus.inputs == (str(tmp_path / '*.txt'),)
+    found = planned(model, tokenizer, map(Path, ('a.txt', 'b.txt')), **asked).corpus
+    assert found.inputs == (str(tmp_path / 'a.txt'), str(tmp_path / 'b.txt'))
+    assert found.heldout_fraction == Corpus.heldout_fraction
+    found = planned(model, tokenizer, [{'text': TEXT, 'label': 1}], **asked).corpus
+    assert (found.inputs, found.text_fields) == (
+        (str(tmp_path / 'run' / 'given' / 'texts.jsonl'),),
+        ('text',),
+    )
 
 
 def test_results_are_a_table_of_every_kind(notebook, tmp_path):
@@ -127,24 +207,23 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     ends = bx.results(folder, 'phases').to_pylist()
     assert [(r['run'], r['phase'], r['step']) for r in ends] == [
         ('run', 'initial', 0),
-        ('run', '0.1', 2),
-        ('run', '0.4', 4),
+        ('run', 'words', 2),
     ]
     found = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
     wanted = [r for r in found if r.get('kind') == 'train']
     training = bx.results(folder, 'training')
     assert training.column('loss').to_pylist() == [r['loss'] for r in wanted]
-    assert bx.results(folder, 'evaluations').num_rows >= 3
+    assert bx.results(folder, 'evaluations').num_rows >= 2
     assert bx.results(folder).num_rows == 0
     pairs = save_set(tmp_path / 'drugs'), save_set(tmp_path / 'predicted')
     scored = scored_here(pairs[0], pairs[1] / 'test.tsv', 'entities', {})
-    record = read_json(scored.keep(tmp_path / 'kept', '0.4', 1) / 'scores.json')
+    record = read_json(scored.keep(tmp_path / 'kept', 'words', 1) / 'scores.json')
     record = {key: value for key, value in record.items() if key not in ('outside', 'seedless')}
     record['devel'] = record['test']
     (folder / 'finetune').mkdir()
     write_jsonl(folder / 'finetune' / 'results.jsonl', [record])
     [row] = bx.results(folder).to_pylist()
-    assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('0.4', 'drugs', 1, 1.0)
+    assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('words', 'drugs', 1, 1.0)
     with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
         bx.results(folder, 'loss')
     with pytest.raises(bx.InputError, match='is not a run'):
@@ -155,7 +234,7 @@ def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, not
     model, tokenizer = objects(encoder)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
-    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], **averaged)
+    made, larger = bx.add_words(model, tokenizer, [WORD], **averaged)
     assert type(made) is type(model)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert len(larger.tokenize(f' {WORD}')) == 1
@@ -184,6 +263,25 @@ def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, not
         assert best['token'] == int(made(**encoded).logits[0, place].argmax())
 
 
+@pytest.mark.parametrize('name', ['bert', 'roberta'])
+def test_words_are_chosen_from_texts_by_how_often_they_are_seen(name, tmp_path, nothing_left, capsys):
+    """Rows of a data set: WORD and another word twice, a number, which is no word, and a word that is seen once."""
+    model, tokenizer = objects(save_encoder(tmp_path / name, name))
+    texts = [{'text': f'a {WORD} and {WORD} of nephrin'}, {'text': '(nephrin 12345 12345 panzolmi)'}]
+    made, larger = bx.add_words(model, tokenizer, texts=texts, strategy='averaged_input', progress=True)
+    new = larger.convert_ids_to_tokens(range(len(tokenizer), len(larger)))
+    for word, whole in ((WORD, True), ('nephrin', True), ('12345', False), ('panzolmi', False)):
+        assert any(token.strip('Ġ') == word for token in new) is whole
+    table, old = (one.get_input_embeddings().weight for one in (made, model))
+    assert torch.equal(table[: len(old)], old)
+    assert 'surgery: ' in capsys.readouterr().err  # on the bar
+    _, one = bx.add_words(
+        model, tokenizer, texts=texts, most=1, strategy='averaged_input', keys={'surgery.scale': 'literal'}
+    )
+    assert [len(one.tokenize(f' {word}')) == 1 for word in (WORD, 'nephrin')] == [True, False]
+    assert capsys.readouterr().err == ''  # neither a terminal nor a notebook
+
+
 def test_without_sentences_rows_come_from_spelling(bert):
     model, tokenizer = objects(bert)
     known = subwords.load(bert)
@@ -191,7 +289,7 @@ def test_without_sentences_rows_come_from_spelling(bert):
         spelling.with_borders(known, known.drawn_N),
         model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
     )
-    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
+    made, larger = bx.add_words(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
     row = made.get_input_embeddings().weight.detach()[larger.convert_tokens_to_ids(WORD)]
     np.testing.assert_allclose(row.numpy(), predict([f'<{WORD}>'])[0], atol=1e-5)
 
@@ -206,7 +304,7 @@ def test_rows_are_read_in_sentences_and_a_classifier_stays_one(bert, nothing_lef
         'surgery.shrinkage': 0.0,
         'surgery.scale': 'literal',
     }
-    made, larger = bx.replace_vocabulary(labelled, tokenizer, [WORD], sentences, keys=keys)
+    made, larger = bx.add_words(labelled, tokenizer, [WORD], sentences, keys=keys)
     assert torch.equal(made.classifier.weight, labelled.classifier.weight)
     assert (made.dtype, made.config.num_labels) == (torch.float16, 3)
     # Equation 1 of the paper by transformers: the mean over sentences of the mean over the word's pieces.
@@ -251,7 +349,7 @@ def test_a_folder_keeps_its_class_head_pooler_and_type(encoder, tmp_path):
             unsaid = {key: value for key, value in values.items() if key not in ('architectures', 'dtype')}
             write_json(tmp_path / name / 'config.json', unsaid)
         averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
-        made, larger = bx.replace_vocabulary(str(tmp_path / name), None, [WORD], **averaged)
+        made, larger = bx.add_words(str(tmp_path / name), None, [WORD], **averaged)
         assert (type(made), made.dtype) == (type(given), torch.float16)
         assert made.config.vocab_size == len(larger)
         ours, theirs = (folded(model.state_dict()) for model in (made, given))
@@ -359,9 +457,12 @@ def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
         ('brca1x', "'brca1', a token that was added, is taken out of a text first"),
         ('paraglioma', "'glioma', a token that was added, is taken out of a text first"),
     ):
-        with pytest.raises(bx.InputError, match=f"new: '{word}' cannot be one piece: {why}; leave it out"):
-            bx.replace_vocabulary(grown, known, [word])
-    _, same = bx.replace_vocabulary(grown, known, ['IL-2', 'patient', WORD])
+        with pytest.raises(bx.InputError, match=f"words: '{word}' cannot be one piece: {why}; leave it out"):
+            bx.add_words(grown, known, [word])
+    with pytest.warns(
+        UserWarning, match='the vocabulary already has 2 of 3, which are left .*: IL-2, patient$'
+    ):
+        _, same = bx.add_words(grown, known, ['IL-2', 'patient', WORD])
     assert len(same) == len(known) + 1
     assert same.tokenize(f'IL-2 {WORD}') == [*known.tokenize('IL-2'), WORD]
     # Appended are those alone that a text can have.
@@ -658,8 +759,8 @@ def adapted(model, call):
 
 MIXED = {'vocab.lowercase': False}
 REFUSED = [
-    (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.replace_vocabulary(m, None, ['a'])),
-    (bx.ConfigError, 'model: got int', lambda m, t: bx.replace_vocabulary(3, t, ['a'])),
+    (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.add_words(m, None, ['a'])),
+    (bx.ConfigError, 'model: got int', lambda m, t: bx.add_words(3, t, ['a'])),
     *(
         (
             bx.ConfigError,
@@ -668,7 +769,7 @@ REFUSED = [
         )
         for kind, message in NOT_PLAIN.items()
         for call in (
-            lambda m, t, texts, _: bx.replace_vocabulary(m, t, texts),
+            lambda m, t, texts, _: bx.add_words(m, t, texts),
             lambda m, t, texts, _: bx.difficulty(m, t, texts),
             bx.adapt,
         )
@@ -680,29 +781,51 @@ REFUSED = [
             lambda m, t, call=call: adapted(m, call),
         )
         for call in (
-            lambda folder: bx.replace_vocabulary(folder, None, ['ab']),
+            lambda folder: bx.add_words(folder, None, ['ab']),
             lambda folder: bx.difficulty(folder, None, ['a']),
             lambda folder: bx.adapt(folder, None, ['a'], 'run'),
             lambda folder: bx.predict(folder, ['a']),
         )
     ),
-    (bx.ConfigError, 'model: got BertForMaskedLM; give the folder', lambda m, t: bx.predict(m, ['a'])),
+    (bx.ConfigError, 'tokenizer: is missing; a model', lambda m, t: bx.predict(m, ['a'])),
+    (
+        bx.InputError,
+        "number 1 is a row without 'text' \\(tokens\\)",
+        lambda m, t: bx.predict(m, [{'tokens': []}]),
+    ),
     (bx.ConfigError, 'has its own; give the folder alone', lambda m, t: bx.difficulty(str(ROOT), t, [])),
     (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),
     (
         bx.InputError,
-        "new: 'a-b' is not a single word of the tokenizer, which reads 'a', '-', 'b'",
-        lambda m, t: bx.replace_vocabulary(m, t, ['a-b']),
+        "words: 'a-b' is not a single word of the tokenizer, which reads 'a', '-', 'b'",
+        lambda m, t: bx.add_words(m, t, ['a-b']),
+    ),
+    (
+        bx.ConfigError,
+        r'new: got list; give a tokenizer .* \(bx\.add_words adds words\)',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab']),
+    ),
+    (bx.ConfigError, 'words: is one text', lambda m, t: bx.add_words(m, t, 'ab')),
+    (bx.ConfigError, 'words: are missing; give some, or texts', lambda m, t: bx.add_words(m, t)),
+    (
+        bx.InputError,
+        'texts: have no word that is seen 2 times and that the tokenizer cuts',
+        lambda m, t: bx.add_words(m, t, texts=[WORD]),
+    ),
+    (
+        bx.ConfigError,
+        r"texts: number 0 is not a text, but a row without 'text' \(title\)",
+        lambda m, t: bx.add_words(m, t, texts=[{'title': WORD}]),
     ),
     (
         bx.ConfigError,
         'sentences: are missing, and contextualized reads',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='contextualized'),
+        lambda m, t: bx.add_words(m, t, ['ab'], strategy='contextualized'),
     ),
     (
         bx.ConfigError,
         'strategy: copy makes no rows',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='copy'),
+        lambda m, t: bx.add_words(m, t, ['ab'], strategy='copy'),
     ),
     (
         bx.InputError,
@@ -711,13 +834,13 @@ REFUSED = [
     ),
     (
         bx.ConfigError,
-        'new: number 1 is not a word, but int',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5]),
+        'words: number 1 is not a word, but int',
+        lambda m, t: bx.add_words(m, t, ['ab', 5]),
     ),
     (
         bx.ConfigError,
-        'new: number 0 is not a word, but NoneType',
-        lambda m, t: bx.replace_vocabulary(m, t, [None]),
+        'words: number 0 is not a word, but NoneType',
+        lambda m, t: bx.add_words(m, t, [None]),
     ),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
     (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
@@ -727,6 +850,35 @@ REFUSED = [
         bx.ConfigError,
         r'config\.vocab\.sise: no such key',
         lambda m, t: bx.adapt(m, t, ['a'], 'run', keys={'vocab.sise': 3}),
+    ),
+    *(
+        (
+            bx.ConfigError,
+            f'hours: must be a number above 0, is {value}',
+            lambda m, t, value=value: bx.adapt(m, t, ['a'], 'run', hours=value),
+        )
+        for value in (0, -1, True, None)
+    ),
+    (
+        bx.ConfigError,
+        "texts: 'an abstract' is no file and no glob",
+        lambda m, t: bx.adapt(m, t, 'an abstract', 'run'),
+    ),
+    (
+        bx.ConfigError,
+        'texts: has the parts train, test; give one',
+        lambda m, t: bx.adapt(m, t, {'train': 1, 'test': 1}, 'run'),
+    ),
+    (bx.ConfigError, "texts: is missing; recipe='recommended'", lambda m, t: bx.adapt(m, t, None, 'run')),
+    (
+        bx.ConfigError,
+        "model: is missing; recipe='paper'",
+        lambda *_: bx.adapt(None, None, ['a'], 'run', recipe='paper'),
+    ),
+    (
+        bx.ConfigError,
+        '--config=papr: no such config',
+        lambda m, t: bx.adapt(m, t, ['a'], 'run', recipe='papr'),
     ),
     (bx.ConfigError, r"config\.phases: '0\.9' has no", lambda m, t: bx.Collator(t, '0.9')),
     (
@@ -859,7 +1011,13 @@ def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'
     ) as error:
         bx.adapt(
-            model, tokenizer, [TEXT], tmp_path / 'run', keys={'runtime.base_run': ('/nowhere',)}, quiet=True
+            model,
+            tokenizer,
+            [TEXT],
+            tmp_path / 'run',
+            recipe='paper',
+            keys={'runtime.base_run': ('/nowhere',)},
+            quiet=True,
         )
     assert '\n' not in str(error.value)
     assert not (tmp_path / 'run').exists()

@@ -41,6 +41,7 @@ from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
+from bioptimus_jax.progress.console import PROGRESS, Within
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
@@ -554,8 +555,9 @@ def test_folders_have_names_of_their_own(tmp_path):
 
 
 def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
-    tiny_bert, toy_sets, tmp_path, capsys
+    tiny_bert, toy_sets, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setattr(Within, 'SECONDS', 0.0)
     e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
     two = dataclasses.replace(
         e.finetune,
@@ -570,6 +572,13 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     assert (counts['cells'], counts['kept']) == (4, 0)
     out = capsys.readouterr().out
     name = name_of(str(tiny_bert))
+    # Within an epoch it says how many updates are done, and of how many.
+    every = [match for line in out.splitlines() if (match := PROGRESS.match(line))]
+    within = [m for m in every if m['label'] == f'finetune: {name}/one/standard/seed-1']
+    numbers = [int(m['done']) for m in within]
+    assert numbers == list(range(1, int(within[0]['total'])))
+    assert (within[0]['unit'], within[0].string.rpartition(' ')[2]) == ('updates', 'left')
+    assert every[-1].groups() == ('finetune: slices', '2', '2', 'models and sets')
     last = out[out.rindex('one, F1 ') :].splitlines()
     assert last[0].split() == ['one,', 'F1', 'test', '95', '%', 'interval', 'devel', 'seeds']
     assert last[1].split()[0] == name

@@ -22,7 +22,7 @@ from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Within, numbered
 from bioptimus_jax.records.finetune import CellSettings, FineTuning, ModelOnSet, Scores, StoppedCell, Trained
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.sets.corpora import NamedSet
@@ -92,6 +92,12 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             print(printable(f'finetune: {cell.name} {shown}'), flush=True)
         tell_peak()
 
+    progress = Within(f'finetune: {cell.name}', 0, 'updates', cell.quiet)
+
+    def on_update(done: int, total: int) -> None:
+        progress.total = total * cell.until // cell.settings.epochs if cell.until else total
+        progress.update(done - progress.done)
+
     def warn(message: str) -> None:
         print(printable(f'finetune: {cell.name}: WARNING: {message}'), flush=True)
 
@@ -108,6 +114,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             warn=warn,
             save=keep if cell.keep and not cell.until else None,
             until=cell.until,
+            on_update=on_update,
         )
         tell_peak()
     finally:
