@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def results(workdir: FilePath, what: str = 'scores') -> 'pyarrow.Table':
-    """What a run, or each run of a sweep, has measured, as a table; `.to_pandas()` makes it a data frame.
+    """What a run, or each run of a sweep, has measured, as a table.
+
+    Its `.to_pandas()` makes it a data frame, where pandas is installed.
 
     `what`: 'scores', a row for every fine-tuning, with columns as `test.default.f1`; 'training', a row for every line
     of the log; 'evaluations', a row for every scoring of held-out documents; 'phases', a row for every phase's end.
