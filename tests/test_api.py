@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import jax
@@ -26,8 +27,10 @@ from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax.api import adapting
+from bioptimus_jax.api.bars import Bar, shown
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
+from bioptimus_jax.api.program import Shows, run_program
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -1002,6 +1005,66 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
     told = bx.mask([{**encoded, 'word_ids': encoded.word_ids()}], tokenizer)
     assert np.array_equal(told['labels'], bx.mask(['(the dose)'], tokenizer)['labels'])
     assert bx.mask([encoded], tokenizer, '0.1')['labels'].shape == (1, len(encoded['input_ids']))
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Lines of a shell that stand for `bioptimus`, in a process of its own."""
+
+    def run(lines, quiet=False, bar=False):
+        (tmp_path / 'program').write_text(f'#!/bin/sh\n{lines}\n')
+        (tmp_path / 'program').chmod(0o755)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, 'executable', str(tmp_path / 'program'))
+            run_program(['run'], Shows(quiet, bar))
+
+    return run
+
+
+def test_lines_of_progress_are_a_bar_where_one_is_wanted(program, capsys):
+    step, line = 'pretrain:  50% 1,000/2,000 steps, 2.1/s, 8 min left, loss 3.1', 'rows: done in 3 s'
+    lines = f'echo "{step}"; echo "{line}"; echo "every $BIOPTIMUS_PROGRESS_SECONDS s"'
+    program(lines, bar=True)
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [line, 'every 1 s']
+    assert 'pretrain:  50%' in shown.err
+    assert '1000/2000' in shown.err
+    program(lines)
+    assert capsys.readouterr() == (f'{step}\n{line}\nevery  s\n', '')
+    program(lines, quiet=True)
+    assert capsys.readouterr() == ('', '')
+
+
+def test_what_ends_the_program_leaves_its_caller_alive(program, tmp_path, monkeypatch):
+    """Killed, as where memory is short, it is one error; Ctrl-C is passed on once, and waits until all is saved."""
+    with pytest.raises(RuntimeError, match=r'^the run was ended by SIGKILL, after it said: step 7$'):
+        program('echo step 7; kill -KILL $$', quiet=True)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bar, 'line', interrupted)
+    waits = 'while :; do sleep 0.02; done'
+    with pytest.raises(KeyboardInterrupt):
+        program(f"trap 'echo saved >> {tmp_path}/saved; exit 130' INT; echo step 7; {waits}")
+    assert (tmp_path / 'saved').read_text() == 'saved\n'
+
+
+def test_bars_are_for_terminals_and_notebooks_unless_they_are_off(monkeypatch):
+    class ZMQInteractiveShell:
+        pass
+
+    assert not shown(None)
+    monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
+    assert shown(None)
+    assert (Shows.of(True, None).bar, Shows.of(True, True).bar) == (False, True)
+    monkeypatch.setattr('sys.stderr.isatty', lambda: False, raising=False)
+    notebook = types.SimpleNamespace(get_ipython=ZMQInteractiveShell)
+    monkeypatch.setitem(sys.modules, 'IPython', notebook)
+    assert shown(None)
+    assert not shown(False)
+    monkeypatch.setattr('huggingface_hub.utils.are_progress_bars_disabled', lambda: True)
+    assert not shown(None)
 
 
 def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):

@@ -73,11 +73,11 @@ def _of_keys(
     found = []
     versions = [_shown([one.rule for one in side if one.rule]) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:
-        found.append(Difference('version of the rule', *versions))
+        found.append(Difference('version of the rule', versions[0], versions[1]))
     for key in dict.fromkeys(key for one in (*a, *b) for key in one.values):
         values = [_shown([one.values.get(key) for one in side]) for side in (a, b)]
         if key != EXAMPLES and values[0] != values[1]:
-            found.append(Difference(key, *values, _why(key, a, b, learned)))
+            found.append(Difference(key, values[0], values[1], _why(key, a, b, learned)))
     return found
 
 

@@ -75,8 +75,8 @@ def overall(m: Measures) -> Verdict | None:
     )
     folders = [_finished(m, x) for x in (first, last)]
     try:
-        models = [read_model(folder) for folder in folders]
-        both = compare_both(*models)
+        before, after = (read_model(folder) for folder in folders)
+        both = compare_both(before, after)
     except InputError as error:
         return Verdict(UNKNOWN, f'{last} against {named} is not tested: {error}.{more}')
     effect, items = both.overall.over_trainings, both.overall.on_items
@@ -91,7 +91,7 @@ def overall(m: Measures) -> Verdict | None:
         word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
         more = f' {UNTESTED[effect.untested]}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
-    sentence = ' '.join([*differences(*models, names=(named, last)), sentence])
+    sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
 
@@ -121,7 +121,9 @@ def gain(m: Measures) -> Table:
 
 def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
     """A row for every set: the source, and the model of this run that is chosen for it."""
-    sides = {(d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()}
+    sides: dict[tuple[str, ...], tuple[FinishedModel, FinishedModel]] = {
+        (d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()
+    }
     tested, problems = _tested(sides)
     differ = [
         line.replace(':', f' on {d}:', 1)
