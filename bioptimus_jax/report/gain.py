@@ -1,4 +1,8 @@
-"""What the adaptation brought: the source, or what was predicted elsewhere, against the model that devel chooses."""
+"""What the adaptation brought: the source against the last phase; what was predicted elsewhere against the best model.
+
+The first screen of the page has one rule, `before_and_after`. The table of gains has, for every set, the model of the
+run that devel chooses, which may be an earlier phase.
+"""
 
 import dataclasses
 import math
@@ -111,9 +115,12 @@ def _finished(m: Measures, model: str) -> str:
 
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
-    chosen = {
-        d: best for d in m.datasets if m.scores(m.source, d) and (best := best_on_devel(m, d, m.on_the_way))
-    }
+    best = {d: best_on_devel(m, d, m.on_the_way) for d in m.datasets if m.scores(m.source, d)}
+    return _gains(m, {d: model for d, model in best.items() if model})
+
+
+def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
+    """A row for every set: the source, and the model of this run that is chosen for it."""
     sides: dict[tuple[str, ...], tuple[FinishedModel, FinishedModel]] = {
         (d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()
     }
@@ -156,12 +163,20 @@ def gain(m: Measures) -> Table:
     return Table.of(title, columns, chosen, note=' '.join([*differ, note, *problems]), absent=absent)
 
 
-def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
-    """`40.24 → 76.86` and what it is, for so many of the table's sets."""
+def headlines(m: Measures, best: Table, most: int) -> list[tuple[str, str]]:
+    """`40.24 → 76.86` and what it is, for so many sets: the source and the last phase, as the verdict has them.
+
+    `best`: what `gain` has, which is the same where devel chooses the last phase of every set.
+    """
+    last = {
+        d: after for d in m.datasets if (ends := before_and_after(m, d))[0] == m.source and (after := ends[1])
+    }
+    shown = {d: m.label(model) for d, model in last.items()}
+    table = best if {row[0].text: row[2].text for row in best.rows} == shown else _gains(m, last)
     found = []
     for row in table.rows[:most]:
         # The cells of `gain`, which end with those of OF_A_TEST.
-        dataset, source, best, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
+        dataset, source, model, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
         said = f'{by}, not tested'
         if row[7].value is not None:
             said = f'{verdict}, {by} [{low}, {high}], p = {p}'
@@ -169,9 +184,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
             said = f'{by}, not tested ({verdict}); on other test items {items}'
         means = [text.partition(' ')[0] for text in (source, score)]
         label = m.task(dataset).metric.label
-        found.append(
-            (' → '.join(means), f'test {label} on {dataset}, source to {best} (chosen on devel): {said}')
-        )
+        found.append((' → '.join(means), f'test {label} on {dataset}, source to {model}: {said}'))
     return found
 
 

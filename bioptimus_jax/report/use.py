@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from bioptimus_jax.finetuning.cells import MODEL
+from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
@@ -39,20 +39,14 @@ def use(m: Measures) -> Use:
     there = [shown_path(folder) for folder in exported if (folder / 'config.json').is_file()]
     commands = []
     for dataset in m.datasets:
-        if folder := _kept(m, dataset):
+        cells = ((r, cell_folder(m, r)) for r in m.finetuned if r.dataset == dataset)
+        if folder := model_for_use(cells):
             commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
     # A discriminator is loaded otherwise: its card says how.
     model = there[-1] if there else ''
     kinds = config_values(Path(model)).get('architectures') or [MASKED_LM] if model else ['']
     code = CODE.format(folder=model) if kinds[0].endswith(MASKED_LM) else ''
     return Use(model, code, tuple(commands), tuple(_next(m)))
-
-
-def _kept(m: Measures, dataset: str) -> Path | None:
-    """The kept model of a set that is best on devel."""
-    best = gain.best_on_devel(m, dataset, m.models)
-    found = [cell_folder(m, record) / MODEL for record in m.cells(best, dataset)] if best else []
-    return next((folder for folder in found if folder.is_dir()), None)
 
 
 def _next(m: Measures) -> list[str]:

@@ -255,12 +255,13 @@ SECTION = Section(
     'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
     {
-        'gain': gain,
         'entities': scores,
         'others': others,
         'types': by_type,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
+    folded={'gain': gain},
+    for_users=True,
 )
 
 
