@@ -183,8 +183,15 @@ def test_the_paper_is_adapted_in_parts_that_fit_this_machine(read, planned, tmp_
         little,
         1,
     )
-    asked['keys'] = {'pretrain.micro_batches': 1}
-    assert planned(model, tokenizer, [TEXT], **asked).pretrain.micro_batches == 1
+    # The same call goes on with what was found before, on whatever machine; another call does not.
+    (asked['workdir'] / 'corpus').mkdir(parents=True)
+    (asked['workdir'] / 'given').mkdir()
+    first = asked['workdir'].with_suffix('.py').rename(asked['workdir'] / 'given' / 'config.py').read_text()
+    monkeypatch.setattr('bioptimus_jax.hosts.devices.look', lambda: Present('cpu', 'cpu', 1, 1, 2**34))
+    assert planned(model, tokenizer, [TEXT] * 40, **asked).pretrain.micro_batches > 1
+    assert asked['workdir'].with_suffix('.py').read_text() == first
+    asked['keys'] = {'seed': 3}
+    assert planned(model, tokenizer, [TEXT] * 40, **asked).pretrain.micro_batches == 1
 
 
 def test_texts_may_be_files_and_rows_of_a_data_set(read, planned, tmp_path, monkeypatch):
