@@ -53,6 +53,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     config.finetune.update(
         models=('source', 'initial', *PHASE_STEPS),
+        seeds=(0, 1),
         epochs=5,
         batch_sentences=16,
         learning_rate=1e-3,

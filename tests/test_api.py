@@ -653,13 +653,15 @@ def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(program
             assert expected['labels'].tolist() == batch
 
 
-def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left):
+def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left, capsys):
     """Weights that know nothing: every piece is as likely as any other."""
     folder = save_encoder(tmp_path / 'foreign', 'distilbert')
     model, tokenizer = objects(folder)
     texts = [' '.join(DRUGS) + ' the patient got a dose' * n for n in range(1, 9)]
     torch.set_num_threads(2)
-    found = bx.difficulty(model, tokenizer, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    rows = [{'text': text} for text in texts]
+    found = bx.difficulty(model, tokenizer, rows, samples=2, keys={'phases': ('0.1', '0.4')}, progress=True)
+    assert 'difficulty: ' in capsys.readouterr().err
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     assert threads == 2  # of the caller
