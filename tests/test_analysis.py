@@ -268,6 +268,12 @@ def test_vectors_of_sentences_agree_with_transformers(spellers, tmp_path):
         assert vector_D == pytest.approx(mean_D / np.linalg.norm(mean_D), abs=1e-5)
 
 
+def test_a_correlation_that_is_not_defined_is_none():
+    assert sentence_vectors._correlation(np.array([0.5, 0.5]), [1.0, 2.0]) is None
+    assert sentence_vectors._correlation(np.array([0.5, 0.6]), [1.0, 1.0]) is None
+    assert sentence_vectors._correlation(np.array([0.5, 0.6, 0.7]), [1.0, 2.0, 3.0]) == 1
+
+
 def test_the_stage_measures_vectors_of_sentences_where_there_is_a_source(run, tmp_path, monkeypatch):
     """The mean cosine of held-out sentences, and the correlation on a set of pairs, from all of its splits."""
     pairs = [

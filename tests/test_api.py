@@ -214,6 +214,7 @@ def test_texts_may_be_files_and_rows_of_a_data_set(read, planned, tmp_path, monk
 
 def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     folder = notebook[2] / 'run'
+    assert 'pip install pandas' in bx.results.__doc__  # which `.to_pandas()` needs
     ends = bx.results(folder, 'phases').to_pylist()
     assert [(r['run'], r['phase'], r['step']) for r in ends] == [
         ('run', 'initial', 0),

@@ -38,6 +38,8 @@ WINDOW = 128
 """Pieces that are read of a text, special ones included."""
 NARROWEST = 32
 BATCH_PIECES = 2048
+LEAST_SPREAD = 1e-6
+"""Cosines that are nearer to one another than this differ by rounding."""
 Pairs = Sequence[tuple[str, str, float]]
 
 
@@ -58,7 +60,8 @@ class MeasuredTexts:
         ]
         by_turns = itertools.chain.from_iterable(itertools.zip_longest(*of_documents))
         found = list(dict.fromkeys(filter(None, by_turns)))[:SENTENCES]
-        return cls(tuple(found), {one.name: _pairs_of(one) for one in sets_of_pairs(settings)})
+        pairs = {one.name: _pairs_of(one) for one in sets_of_pairs(settings)}
+        return cls(tuple(found), {name: of_set for name, of_set in pairs.items() if of_set})
 
     def __len__(self) -> int:
         return len(self.sentences) + sum(2 * len(of_set) for of_set in self.pairs.values())
@@ -80,8 +83,9 @@ class MeasuredTexts:
             first, second, numbers = zip(*pairs, strict=True)
             both = [text_vectors(side, subwords, architecture, params, on_texts) for side in (first, second)]
             cosines = (both[0] * both[1]).sum(axis=1)
-            r = float(stats.pearsonr(cosines, numbers)[0])
-            sets[name] = SimilarityOfPairs(pairs=len(pairs), pearson=round(r, 4), cosine=_mean(cosines))
+            sets[name] = SimilarityOfPairs(
+                pairs=len(pairs), pearson=_correlation(cosines, numbers), cosine=_mean(cosines)
+            )
         return SentenceVectors(
             model=model,
             sentences=len(self.sentences),
@@ -148,6 +152,13 @@ def _means(
     states_BxLxD = jnp.asarray(architecture.encode(params, batch))
     used_BxL = (batch['segments'] > 0).astype(jnp.float32)
     return jnp.einsum('bld,bl->bd', states_BxLxD, used_BxL) / used_BxL.sum(axis=1, keepdims=True)
+
+
+def _correlation(cosines: np.ndarray, numbers: Sequence[float]) -> float | None:
+    """Pearson's r; None where one side is all the same."""
+    if np.ptp(cosines) < LEAST_SPREAD or not np.ptp(numbers):
+        return None
+    return round(float(stats.pearsonr(cosines, numbers)[0]), 4)
 
 
 def _mean(cosines: np.ndarray) -> float:

@@ -167,10 +167,13 @@ class Points(Record):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityOfPairs(Record):
-    """Pairs of texts of a set, without training: the correlation of cosine and number, and the mean cosine."""
+    """Pairs of texts of a set, without training: the mean cosine, and the correlation of cosine and number.
+
+    `pearson`: None where all cosines or all numbers are the same.
+    """
 
     pairs: int
-    pearson: float
+    pearson: float | None = or_null()
     cosine: float
 
 

@@ -45,7 +45,10 @@ def lost_similarity(m: Measures) -> str:
     fell = [
         f'r on {name} falls from {before.pearson:.3f} to {after.pearson:.3f}'
         for name, before in source.sets.items()
-        if (after := last.sets.get(name)) and after.pearson < before.pearson
+        if (after := last.sets.get(name))
+        and before.pearson is not None
+        and after.pearson is not None
+        and after.pearson < before.pearson
     ]
     if source.cosine is not None and last.cosine is not None and last.cosine > source.cosine:
         fell.append(
