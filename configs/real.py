@@ -16,16 +16,16 @@ from ml_collections import ConfigDict
 from bioptimus_jax.ext import load, phase
 
 WORDS = 500_000
-STEPS = {'head': 60, 'words': 200}
+STEPS = {'head': 60, 'words': 360}
 
 
 def get_config() -> ConfigDict:
     """The adaptation; source and texts are given by the demo, or by the user."""
     config = load('recommended')
-    config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export', 'report')
+    config.stages = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'report')
     config.corpus.update(max_words=WORDS, min_words=60, languages=('en',), heldout_fraction=0.03)
-    config.vocab.update(kind='append', size=8000)
-    config.surgery.strategy = 'spelled'
+    config.vocab.update(kind='append', size=6000)
+    config.contexts.per_token = 5
     config.model.dropout = 0.0
     config.rows.update(row_pieces=256, max_document_pieces=256)
     config.pretrain.update(batch_rows=4, learning_rate=5e-4, beta2=0.98, head_steps=STEPS['head'])
@@ -34,5 +34,6 @@ def get_config() -> ConfigDict:
     config.phases = tuple(STEPS)
     for name, steps in STEPS.items():
         config.phase[name] = phase(masking='words', rate=0.20, duration=float(steps), duration_unit='steps')
-    config.phase['head'].learning_rate = 2e-3
+    config.phase['head'].learning_rate = 1e-2  # of 60 steps none is too large for a head alone (measured)
+    config.phase['words'].schedule = 'restart'
     return config

