@@ -12,6 +12,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers, processors, trainers
+from toy_llama import LLAMA, save_like_llama
 from toy_source import built
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -40,6 +41,8 @@ NEWER = [f'{text} In carcinoconstriction, inhibitors.' for text in TEXTS]
 SETTINGS = Vocab(tokenizer='bytelevel', size=330, lowercase=False, min_frequency=1)
 SPLIT = r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 OTHER = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
+# Nothing is unknown where every byte has an entry.
+OF_LLAMA = tuple(LLAMA[token] for token in bytelevel.ROLES._replace(unknown='<pad>'))
 
 
 def trained(texts: list[str] = TEXTS, source: Subwords | None = None, **changes: object) -> Subwords:
@@ -85,6 +88,11 @@ def made_folder(name: str, folder: Path) -> Path:
             return modern(folder)
         case 'split':
             return modern(folder, SPLIT)
+        case 'llama':
+            folder.mkdir(parents=True)
+            save_like_llama(trained(), folder, 128)
+            write_json(folder / 'config.json', {'model_type': 'eurobert'})
+            return folder
         case 'lowercase':
             trained(lowercase=True).save(folder, 128)
         case _:
@@ -107,10 +115,12 @@ def made_folder(name: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize('name', ['roberta', 'listed', 'prefixed', 'unnamed', 'lowercase', 'modern', 'split'])
+@pytest.mark.parametrize(
+    'name', ['roberta', 'listed', 'prefixed', 'unnamed', 'lowercase', 'modern', 'split', 'llama']
+)
 def test_folders_are_read_and_written_as_transformers_does(tmp_path: Path, name: str) -> None:
     folder = made_folder(name, tmp_path / name)
-    own = OTHER if name in ('modern', 'split') else bytelevel.ROLES
+    own = OTHER if name in ('modern', 'split') else OF_LLAMA if name == 'llama' else bytelevel.ROLES
     known = subwords.load(folder)
     assert known.kind is KIND
     assert known.roles == own
@@ -125,7 +135,7 @@ def test_folders_are_read_and_written_as_transformers_does(tmp_path: Path, name:
     for made, place in ((known, again), (newer, tmp_path / 'newer'), (appended, tmp_path / 'appended')):
         loaded = agreement.check_written(place, made, [*NEWER, f'a  {own[4]} b', 'x   y\n\n z\t'])
         assert loaded.model_max_length == 128
-        assert ('Roberta' in type(loaded).__name__) is (name not in ('lowercase', 'modern', 'split'))
+        assert ('Roberta' in type(loaded).__name__) is (name not in ('lowercase', 'modern', 'split', 'llama'))
         ready = subwords.load(place)
         assert (ready.tokens, ready.roles) == (made.tokens, own)
         ends = [[t for t in each.tokenizer.encode('a', 'b').tokens if t in own] for each in (ready, known)]
@@ -135,7 +145,9 @@ def test_folders_are_read_and_written_as_transformers_does(tmp_path: Path, name:
             source[key] for key in ('normalizer', 'pre_tokenizer')
         ]
     # RoBERTa's order, whatever the names; the mask takes the space before it as it does in the source.
-    assert [getattr(newer, role) for role in ('cls', 'pad', 'sep', 'unknown', 'mask')] == [0, 1, 2, 3, 359]
+    assert [getattr(newer, role) for role in ('cls', 'pad', 'sep', 'unknown', 'mask')] == [
+        *(0, 1, 2, 1 if name == 'llama' else 3, 359)
+    ]
     masked = newer.tokenizer.encode(f'x {own[4]}', add_special_tokens=False).tokens
     assert masked[-1] == f' {own[4]}' or masked[-1] == own[4]
     assert appended.tokens[: len(known.tokens)] == known.tokens

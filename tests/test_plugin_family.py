@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
 
 from bioptimus_jax.config.extensions import VARIABLE
@@ -25,6 +26,7 @@ from bioptimus_jax.model.config import FAMILIES, Model
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.loaded import load_model
+from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
 from bioptimus_jax.model.trees import flatten, match_rules
 from bioptimus_jax.pretrain.sharding import axes_of
@@ -80,7 +82,7 @@ class Case(NamedTuple):
 
 CASES = {
     'distilbert': Case('distilbert'),
-    'roberta, its padding elsewhere': Case('roberta', {'pad': 3}),
+    'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
@@ -92,6 +94,19 @@ CASES = {
         {'strategy': 'contextualized', 'map': 'linear'},
     ),
     'electra, discriminator': Case('electra', discriminator=True),
+    'eurobert, grouped, a longer context': Case(
+        'eurobert',
+        {
+            'key_heads': 1,
+            'rope': Rope(500.0, 'yarn', (('factor', 2.0), ('original_max_position_embeddings', 12))),
+        },
+        tokenizers=('llama', 'bytelevel'),
+    ),
+    'ultrabert': Case(
+        'ultrabert',
+        {'sliding_window': 3, 'pattern': ('sliding_attention', 'full_attention'), 'prediction_head': 12},
+        {'strategy': 'contextualized', 'map': 'linear'},
+    ),
 }
 
 
@@ -108,16 +123,19 @@ def source(case, distilbert, tmp_path_factory):
     folder = tmp_path_factory.mktemp('source')
     pad = case.fields.get('pad', 0)
     known = make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
-    if case.tokenizers[0] == 'bytelevel':
+    if case.tokenizers[0] != 'wordpiece':
         counts = {f' {word}': 9 for word in WORDS}
         known = TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
-    layers = 2 if case.family == 'modernbert' else 1  # one of each of its two kinds
+    layers = 2 if case.family in ('modernbert', 'ultrabert') else 1  # one of each of their two kinds
     shape = FAMILIES.load(case.family)(len(known.tokens), 16, layers, 2, 24, 36, **case.fields)
     made = shape.discriminator() if case.discriminator else shape
     settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
     settings = transformers.AutoConfig.for_model(made.model_type, **settings)
     getattr(transformers, made.hf_class)(settings).save_pretrained(folder)
-    known.save(folder, shape.positions)
+    if case.tokenizers[0] == 'llama':
+        save_like_llama(known, folder, shape.positions)
+    else:
+        known.save(folder, shape.positions)
     return folder
 
 
@@ -165,7 +183,8 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     before, initial = models['source'], models['initial']
     new = [token for token in initial.vocabulary if token not in before.vocabulary]
     assert new
-    for number, token in enumerate(initial.vocabulary if len({*case.tokenizers}) == 1 else ()):
+    kept_kind = case.tokenizers != ('bytelevel', 'wordpiece')
+    for number, token in enumerate(initial.vocabulary if kept_kind else ()):
         if token not in new:
             np.testing.assert_array_equal(
                 initial.table()[number], before.table()[before.vocabulary.index(token)]
@@ -262,6 +281,25 @@ def test_flops_are_twice_the_matrices_and_attention(shape):
         assert forward_flops_per_token(a, attended, 0.15) == a.layers * layer + 0.15 * head
 
 
+@pytest.mark.parametrize('name', ['eurobert', 'ultrabert', 'modernbert'])
+def test_flops_of_grouped_heads_and_gates_are_what_the_compiler_counts(name):
+    """The layers of one row, every piece of which sees every other; norms and activations are not counted here."""
+    fields = {
+        'modernbert': {},
+        'eurobert': {'key_heads': 2},
+        'ultrabert': {'key_heads': 2, 'prediction_head': 24},
+    }
+    a, length = FAMILIES.load(name)(128, 256, 3, 8, 640, 64, **fields[name]), 64
+    batch = {key: np.ones((1, length), np.int32) for key in ('tokens', 'segments', 'positions')}
+    counted = jax.jit(lambda params: a.encode(params, batch)).lower(a.initial_parameters(jax.random.key(0)))
+    found = counted.compile().cost_analysis()['flops'] / length
+    planned = forward_flops_per_token(a, length, 0.0, sides=length)
+    assert planned < found < 1.06 * planned
+    head = forward_flops_per_token(a, length, 1.0, sides=length) - planned
+    inside = {'modernbert': 256 * 256, 'eurobert': 0, 'ultrabert': 2 * 256 * 24}[name]
+    assert head == 2 * (inside + 128 * 256)
+
+
 def family_words(source: str) -> list[str]:
     """What only a family's file may say: names of classes, tensors and paths, and `model_type`s as whole strings."""
     tree = ast.parse(source)
@@ -283,9 +321,11 @@ def family_words(source: str) -> list[str]:
 
 
 def test_no_other_module_knows_a_family_by_its_name():
-    """But a default, conventions of decay, weights of a paper, and the search for a table of positions in torch."""
+    """But a default, conventions of decay, weights of a paper, a key of config.json, and the table of positions in
+    torch."""
     allowed = {
         'model/config.py': ['bert'],
+        'model/rotary.py': ['position_embeddings'],
         'finetuning/config.py': ['electra', 'electra'],
         'pretrain/config.py': ['bert'],
         'pretrain/decay.py': ['bert'],
@@ -296,7 +336,9 @@ def test_no_other_module_knows_a_family_by_its_name():
     package = ROOT / 'bioptimus_jax'
     for file in sorted(package.rglob('*.py')):
         name = file.relative_to(package).as_posix()
-        if not name.startswith(('model/families/', 'tokenizer/', 'vocab/', 'model/layers.py')):
+        if not name.startswith(
+            ('model/families/', 'tokenizer/', 'vocab/', 'model/layers.py', 'model/prenorm.py')
+        ):
             found = family_words(file.read_text('utf-8'))
             assert not [w for w in found if w not in allowed.get(name, [])], name
 

@@ -10,26 +10,45 @@ import numpy as np
 
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
+from bioptimus_jax.model.families.ultrabert import FULL, SLIDING, UltraBert
+from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten, unflatten
 
+ORIGINAL = 'original_max_position_embeddings'
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)
+RENAMED = ('camembert', 'xlm-roberta')
+"""Families that are RoBERTa under another name."""
 SMALL: dict[str, Architecture] = {
     'bert': Bert(*SIZES),
     'roberta': Roberta(*SIZES),
     'electra': Electra(*SIZES),
     'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
+    'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
+    'ultrabert': UltraBert(200, 32, 3, 4, 48, 40, sliding_window=3, prediction_head=24),
 }
+YARN = (
+    ('factor', 8.0),
+    (ORIGINAL, 20),
+    ('beta_fast', 4.0),
+    ('beta_slow', 0.5),
+    ('mscale', 0.7),
+    ('mscale_all_dim', 0.4),
+    ('truncate', False),
+)
 SHAPES: dict[str, Architecture] = {
     **SMALL,
     'bert, one layer, uneven, untied': Bert(
         131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5, untied=True
     ),
     'roberta, one layer, uneven, untied': Roberta(131, 21, 1, 3, 37, 29, activation='relu', untied=True),
+    **{name: FAMILIES.load(name)(131, 16, 1, 2, 20, 29) for name in RENAMED},
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
     'electra, narrow table': Electra(
@@ -42,18 +61,50 @@ SHAPES: dict[str, Architecture] = {
         131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
     ),
     'modernbert, windows beyond the text': ModernBert(131, 24, 4, 2, 20, 29, local_attention=100),
+    'ultrabert, one layer, grouped, tied': UltraBert(
+        131,
+        24,
+        1,
+        4,
+        37,
+        29,
+        key_heads=2,
+        untied=False,
+        activation='gelu',
+        sliding_window=4,
+        prediction_head=40,
+    ),
+    'ultrabert, other layers, a longer context': UltraBert(
+        131,
+        24,
+        4,
+        2,
+        20,
+        160,
+        pattern=(FULL, SLIDING, FULL, FULL),
+        rope=Rope(500.0, 'yarn', (('factor', 8.0), (ORIGINAL, 20))),
+        local_rope=Rope(20.0, 'linear', (('factor', 3.0),)),
+        sliding_window=5,
+    ),
+    'eurobert, one layer, one head of keys, tied': EuroBert(
+        131, 24, 1, 3, 37, 29, key_heads=1, untied=False, activation='gelu', layer_norm_epsilon=1e-3
+    ),
+    'eurobert, a longer context by linear': EuroBert(
+        131, 24, 2, 2, 20, 29, rope=Rope(500.0, 'linear', (('factor', 4.0),))
+    ),
+    'eurobert, a longer context by yarn': EuroBert(
+        131, 48, 2, 2, 20, 160, rope=Rope(500.0, 'yarn', (('factor', 8.0), (ORIGINAL, 20)))
+    ),
+    'eurobert, every setting of yarn': EuroBert(131, 48, 1, 2, 20, 160, rope=Rope(500.0, 'yarn', YARN)),
 }
 """What is compared with transformers: more than one shape where a family's code branches."""
 TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
 """model_type -> the largest difference from transformers in float32; 1e-5 where nothing is said."""
 
-ELSEWHERE = {
-    'roberta': {
-        'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
-    }
-}
+PLACES, TYPES = (f'roberta.embeddings.{name}_embeddings.weight' for name in ('position', 'token_type'))
+ELSEWHERE = {name: {TYPES: PLACES} for name in ('roberta', *RENAMED)}
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
-OWN_LAYERS = ('bert', 'modernbert')
+OWN_LAYERS = ('bert', 'modernbert', 'eurobert')
 """Families with a layer of their own; the others have that of one of these."""
 
 

@@ -22,7 +22,7 @@ from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, REMAT, Compute
-from bioptimus_jax.model.pointwise import gelu
+from bioptimus_jax.model.pointwise import gelu, silu
 from bioptimus_jax.model.trees import flatten, unflatten
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -30,6 +30,7 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'gelu_new': functools.partial(jax.nn.gelu, approximate=True),
     'gelu_pytorch_tanh': functools.partial(jax.nn.gelu, approximate=True),
     'relu': jax.nn.relu,
+    'silu': silu,
 }
 COLUMN_MULTIPLE = 128
 HEAD = 'cls'  # above the parameters that the output layer alone reads
@@ -91,6 +92,8 @@ class Architecture(abc.ABC):
     title: ClassVar[str]
     # Whether matrices and norms have biases; `output_bias` is another matter.
     biases: ClassVar[bool] = True
+    # Whether norms take the mean away (LayerNorm) or not (RMSNorm).
+    centred: ClassVar[bool] = True
     # The class of transformers that loads what is exported, and that the gate compares with.
     hf_class: ClassVar[str]
     # Field -> key of config.json; needed where the field has no default.
@@ -219,8 +222,8 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
         values = {**cls.hf_defaults, **values}
+        settings: dict[str, Any] = {'untied': _is_untied(values, file)}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -324,7 +327,7 @@ class Architecture(abc.ABC):
         self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE
     ) -> OutputLayer:
         """What the masked-language-model head makes of states."""
-        variables = {'params': params[HEAD]['predictions']}
+        variables = {'params': params.get(HEAD, {}).get('predictions', {})}
         states_BxMxD, bias_V = cast(tuple, self.predictions(compute).apply(variables, hidden_BxMxD))
         return OutputLayer(states_BxMxD, _leaf(params, self.output_table), bias_V)
 
@@ -444,7 +447,7 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         }
         layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
         last = closing.init(key, hidden_1x1xD)['params'] if closing else {}
-        head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD)['params']
+        head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD).get('params', {})
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
     shapes = {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}

@@ -54,8 +54,11 @@ class ModelPart(nn.Module):
         return nn.Embed(rows, self.architecture.width, dtype=jnp.float32, name=name)(numbers)
 
     def normal(self, values: jax.Array, name: str = 'LayerNorm') -> jax.Array:
-        """LayerNorm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
+        """The family's norm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
         a = self.architecture
+        if not a.centred:
+            root_mean_square = nn.RMSNorm(epsilon=a.layer_norm_epsilon, dtype=jnp.float32, name=name)
+            return root_mean_square(values).astype(self.compute.dtype)
         norm = nn.LayerNorm(
             epsilon=a.layer_norm_epsilon,
             dtype=jnp.float32,
@@ -65,9 +68,17 @@ class ModelPart(nn.Module):
         )
         return norm(values).astype(self.compute.dtype)
 
-    def drop(self, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
-        """Dropout; without a seed the values as they are."""
-        return values if seed_2 is None else dropout(values, self.architecture.dropout, seed_2, self.site)
+    def drop(self, values: jax.Array, seed_2: jax.Array | None, after: int = 0) -> jax.Array:
+        """Dropout; without a seed the values as they are. `after`: how many numbers of its site are taken already."""
+        if seed_2 is None:
+            return values
+        return dropout(values, self.architecture.dropout, seed_2, self.site + after)
+
+    def without_padding(self, bias_V: jax.Array) -> jax.Array:
+        """The output layer's bias, the lowest number in columns that are padding."""
+        a = self.architecture
+        real_V = jnp.arange(a.padded_vocab_size) < a.vocab_size
+        return jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
 
 
 class Embeddings(ModelPart):
@@ -186,8 +197,7 @@ class Predictions(ModelPart):
         a = self.architecture
         states_BxMxD = Transform(a, self.compute, name='transform')(hidden_BxMxD)
         bias_V = self.param('bias', nn.initializers.zeros, (a.padded_vocab_size,))
-        real_V = jnp.arange(a.padded_vocab_size) < a.vocab_size
-        return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
+        return states_BxMxD, self.without_padding(bias_V)
 
 
 SIZES = {

@@ -40,3 +40,24 @@ def _gelu_backward(values: jax.Array, change: jax.Array) -> tuple[jax.Array]:
 
 
 _low_gelu.defvjp(_gelu_forward, _gelu_backward)
+
+
+@jax.custom_vjp
+def silu(values: jax.Array) -> jax.Array:
+    """Each value times its logistic function, computed in float32, in the type of the values."""
+    exact = values.astype(jnp.float32)
+    return (exact * jax.nn.sigmoid(exact)).astype(values.dtype)
+
+
+def _silu_forward(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return silu(values), values
+
+
+def _silu_backward(values: jax.Array, change: jax.Array) -> tuple[jax.Array]:
+    exact = jax.lax.optimization_barrier(values).astype(jnp.float32)
+    share = jax.nn.sigmoid(exact)
+    slope = share * (1.0 + exact * (1.0 - share))
+    return ((slope * change.astype(jnp.float32)).astype(values.dtype),)
+
+
+silu.defvjp(_silu_forward, _silu_backward)

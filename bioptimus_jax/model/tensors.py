@@ -137,6 +137,8 @@ def head_note(head_steps: int) -> str:
 
 def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterable[str]) -> bool:
     paths = list(paths)
+    if not any(path.startswith(f'{HEAD}/') for path in architecture.shapes()):
+        return True  # its head is the table of embeddings
     if architecture.output_bias not in paths and any(name.startswith('classifier.') for name in names):
         # What a classifier of the same family calls its head was trained for classes.
         return False
@@ -261,20 +263,22 @@ def check_family(names: Iterable[str], architecture: Architecture, where: str) -
     names = list(names)
     own = _table_of(type(architecture))
     bare = architecture.plain_name(own)
+    families = [FAMILIES.load(family) for family in FAMILIES]
     if any(architecture.plain_name(name) == bare for name in names):
         refuse_wrapped(names, (), where)
-    else:
-        # The table of another family is none with a beginning before its name.
-        foreign = {_table_of(family) for family in map(FAMILIES.load, FAMILIES)} - {own}
-        refuse_wrapped([name for name in names if name not in foreign], (own, bare), where)
-    if any(name.startswith(architecture.prefix) for name in names):
         return
-    for family in map(FAMILIES.load, FAMILIES):
-        if found := [name for name in names if name.startswith(family.prefix)]:
-            raise InputError(
-                f'{where}: holds {found[0]}, a tensor of {family.title}, but model_type in config.json is '
-                f'{architecture.model_type!r}; take both from one model'
-            )
+    # The table of another family is none with a beginning before its name.
+    foreign = {_table_of(family) for family in families} - {own}
+    refuse_wrapped([name for name in names if name not in foreign], (own, bare), where)
+    found = [family for family in families if _table_of(family) in names]
+    if not found and not any(name.startswith(architecture.prefix) for name in names):
+        found = [family for family in families if any(name.startswith(family.prefix) for name in names)]
+    if found:
+        name = next(name for name in names if name.startswith(found[0].prefix))
+        raise InputError(
+            f'{where}: holds {name}, a tensor of {" or ".join(family.title for family in found)}, but model_type in '
+            f'config.json is {architecture.model_type!r}; take both from one model'
+        )
 
 
 def _table_of(family: type[Architecture]) -> str:

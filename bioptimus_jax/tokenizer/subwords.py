@@ -92,7 +92,7 @@ class Subwords(Vocabulary):
                 f'to a token [unused{gap}], so that all others keep theirs'
             )
         # A piece that is unknown is text like any other: it is predicted, though nothing is replaced by it.
-        special_V = np.array([token in roles and token != roles.unknown for token in tokens])
+        special_V = np.array([token in (roles.pad, roles.cls, roles.sep, roles.mask) for token in tokens])
         begins_V = np.array([token in roles or kind.begins(token) for token in tokens])
         drawn = [i for i, token in enumerate(tokens) if token not in roles and token not in reserved]
         by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}

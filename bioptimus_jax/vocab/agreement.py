@@ -77,7 +77,8 @@ def masked_by(tokenizer: Any) -> Vocabulary:
     """What masking reads of any tokenizer of transformers; where words begin is said by the rows, not by the tokens."""
     special, named = set(tokenizer.all_special_ids), tokenizer.get_vocab()
     size = max(named.values()) + 1  # ids may have gaps
-    special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
+    around = {getattr(tokenizer, f'{NAMES_OF_ROLES[role]}_id') for role in ('pad', 'cls', 'sep', 'mask')}
+    special_V = np.array([i in special and (i in around or i != tokenizer.unk_token_id) for i in range(size)])
     free = special.union(i for token, i in named.items() if token.startswith('[unused'))
     drawn = np.array(sorted(set(named.values()) - free), np.int32)
     return Vocabulary(tokenizer.mask_token_id, np.ones(size, bool), special_V, drawn)
@@ -157,9 +158,10 @@ def difference(loaded: Any, ours: Subwords, texts: Iterable[str] = ()) -> str:
     Compared are every setting, token and flag, and what becomes of `texts` and PROBES, one by one and in pairs.
     """
     for role, key in NAMES_OF_ROLES.items():
-        name = ours.tokens[getattr(ours, role)]
-        if getattr(loaded, key) != name:
-            return f'{key} is {getattr(loaded, key)!r} in transformers, {name!r} here'
+        name, found = ours.tokens[getattr(ours, role)], getattr(loaded, key)
+        # Llama's have no names for these; the ids below show what is put around a text.
+        if found != name and not (found is None and role in ('unknown', 'cls', 'sep')):
+            return f'{key} is {found!r} in transformers, {name!r} here'
     other, mine = (dict(_facts(t)) for t in (loaded.backend_tokenizer, ours.tokenizer))
     for name in mine | other:
         if mine.get(name) != other.get(name):

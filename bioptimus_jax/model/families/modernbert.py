@@ -3,25 +3,26 @@
 Rotary positions in place of a table, a window of the document in most layers, gated feed-forward blocks, norms in front
 of each block instead of behind it, no biases.
 
-B rows, L positions, H heads, K size of a head (of slots their number), P pairs of columns, D hidden size.
+B rows, L positions, K slots of all rows, D hidden size.
 """
 
 import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, ModelPart, at_slots
+from bioptimus_jax.model.layers import RULES, SIZES, ModelPart, at_slots
+from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, WordEmbeddings
+from bioptimus_jax.model.rotary import Rope, turned
 from bioptimus_jax.model.trees import flatten, unflatten
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
@@ -29,16 +30,8 @@ BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
 
 
-class LayerKind(NamedTuple):
-    """What makes a layer differ: its window (None: the whole document), its rotary base, a norm before attention."""
-
-    window: int | None
-    base: int
-    norm: bool
-
-
 @dataclasses.dataclass(frozen=True)
-class ModernBert(LikeBert):
+class ModernBert(PreNorm):
     """A ModernBERT with its masked-language-model head, whose output matrix is the table of word embeddings.
 
     Every `global_every`-th layer from the first attends to the whole document, the others to `local_attention // 2`
@@ -53,7 +46,6 @@ class ModernBert(LikeBert):
 
     model_type: ClassVar = 'modernbert'
     title: ClassVar = 'ModernBERT'
-    biases: ClassVar = False
     hf_class: ClassVar = 'ModernBertForMaskedLM'
     config_keys: ClassVar = {
         **SIZES,
@@ -105,11 +97,6 @@ class ModernBert(LikeBert):
         *RULES,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.head_size % 2:
-            raise ValueError(f'heads of {self.head_size} columns cannot be rotated: an even number is needed')
-
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
         """The architecture; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
@@ -147,34 +134,22 @@ class ModernBert(LikeBert):
     @property
     def kinds(self) -> tuple[LayerKind, ...]:
         of_all, near = (
-            LayerKind(None, self.global_base, True),
-            LayerKind(self.local_attention // 2, self.local_base, True),
+            LayerKind(None, Rope(self.global_base)),
+            LayerKind(self.local_attention // 2, Rope(self.local_base)),
         )
         types = _layer_types(self.layers, self.global_every)
         first, *others = (of_all if name == FULL else near for name in types)
         return first._replace(norm=False), *others  # the embeddings are normalised already
 
     @property
-    def windows(self) -> tuple[int | None, ...]:
-        return tuple(kind.window for kind in self.kinds)
-
-    @property
     def wide(self) -> float:
         return 1.5 * self.intermediate  # with the gate, as XLA's own analysis has it
 
     def embeddings(self, compute: Compute) -> nn.Module:
-        return Embeddings(self, compute)
+        return WordEmbeddings(self, compute, norm=True)
 
     def layer(self, compute: Compute) -> nn.Module:
-        return Layer(self, compute)
-
-    def final_norm(self, compute: Compute) -> nn.Module:
-        return FinalNorm(self, compute)
-
-    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """The context with the cosines and sines of each rotary base."""
-        rotations = {base: self._rotation(batch['positions'], base) for base in {k.base for k in self.kinds}}
-        return {**super().context(batch), 'rotations': rotations}
+        return ModernLayer(self, compute)
 
     def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
         """Random parameters; matrices behind which sums grow are smaller by the root of twice the layers.
@@ -188,32 +163,9 @@ class ModernBert(LikeBert):
             {path: value * scale if path.endswith(ends) else value for path, value in flat.items()}
         )
 
-    def _rotation(self, positions_BxL: jax.Array, base: int) -> tuple[jax.Array, jax.Array]:
-        """Cosine and sine of the angle that every pair of columns is turned by: BxLx1xK/2, float32."""
-        exponents = np.arange(0, self.head_size, 2, dtype=np.float32) / np.float32(self.head_size)
-        frequencies = np.float32(1) / np.float32(base) ** exponents
-        # No table ends here: NaN shows a position that the model was not made for, as a missing row does in BERT.
-        known_BxL = jnp.where(positions_BxL < self.positions, positions_BxL.astype(jnp.float32), jnp.nan)
-        angles_BxLx1xP = known_BxL[:, :, None, None] * frequencies[None, None, None]
-        return jnp.cos(angles_BxLx1xP), jnp.sin(angles_BxLx1xP)
-
 
 def _layer_types(layers: int, every: Any) -> list[str]:
     return [SLIDING if number % every else FULL for number in range(layers)]
-
-
-class Embeddings(ModelPart):
-    """Word rows, normalised: the beginning of a sum over all layers that stays float32."""
-
-    @nn.compact
-    def __call__(
-        self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
-        a = self.architecture
-        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
-        if delta_BxLxD is not None:
-            words_BxLxD = words_BxLxD + delta_BxLxD
-        return self.drop(self.normal(words_BxLxD), seed_2).astype(jnp.float32)
 
 
 class Attention(ModelPart):
@@ -234,7 +186,7 @@ class Attention(ModelPart):
         query, key, value = (
             self.compute.place(together[:, :, n], 'rows', None, 'heads', None) for n in range(3)
         )
-        query, key = (_turned(x, *batch['rotations'][kind.base]) for x in (query, key))
+        query, key = (turned(x, *batch['rotations'][kind.rope]) for x in (query, key))
         dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
         ranges = batch['ranges'].within(kind.window)
         mixed_BxLxD = self.compute.attend(query, key, value, ranges, dropped).reshape(inner_BxLxD.shape)
@@ -257,43 +209,10 @@ class FeedForward(ModelPart):
         return self.dense(a.hidden, self.drop(ACTIVATIONS[a.activation](wide) * gate, seed_2), 'Wo')
 
 
-class Layer(ModelPart):
-    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
+class ModernLayer(Layer):
+    """One encoder layer of these two."""
 
-    @nn.compact
-    def __call__(
-        self,
-        hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
-        kind: LayerKind,
-        seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
-    ) -> jax.Array:
-        options = (self.architecture, self.compute)
-        inner = (
-            self.normal(hidden_BxLxD, 'attn_norm') if kind.norm else hidden_BxLxD.astype(self.compute.dtype)
-        )
-        change = Attention(*options, name='attn')(inner, batch, kind, seed_2, slots_K)
-        if slots_K is not None:
-            hidden_BxLxD = at_slots(hidden_BxLxD, slots_K)
-        hidden_BxLxD = self.compute.place(hidden_BxLxD + change, 'rows', None, None)
-        change = FeedForward(*options, name='mlp')(self.normal(hidden_BxLxD, 'mlp_norm'), seed_2)
-        return self.compute.place(hidden_BxLxD + change, 'rows', None, None)
-
-
-class FinalNorm(ModelPart):
-    """The norm behind the last layer."""
-
-    @nn.compact
-    def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
-        return self.normal(hidden_BxLxD, 'final_norm')
-
-
-def _turned(heads_BxLxHxK: jax.Array, cosine_BxLx1xP: jax.Array, sine_BxLx1xP: jax.Array) -> jax.Array:
-    """Column n and column n + K/2 turned as one point of the plane, in float32 (Su et al. 2021, arXiv 2104.09864)."""
-    one, other = jnp.split(heads_BxLxHxK.astype(jnp.float32), 2, axis=-1)
-    turned = (one * cosine_BxLx1xP - other * sine_BxLx1xP, other * cosine_BxLx1xP + one * sine_BxLx1xP)
-    return jnp.concatenate(turned, axis=-1).astype(heads_BxLxHxK.dtype)
+    parts: ClassVar = (Attention, FeedForward)
 
 
 FAMILY = ModernBert

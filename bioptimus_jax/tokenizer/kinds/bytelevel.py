@@ -76,7 +76,7 @@ class ByteLevel(Kind):
 
         Special tokens are those that the folder's files name, then those that the post-processor puts around a text,
         then RoBERTa's own. Raises InputError for damaged files, for tokens without their merges, and where one of the
-        special tokens is not in the vocabulary.
+        special tokens is not in the vocabulary; one that has all bytes needs no unknown token.
         """
         folder = path if path.is_dir() else path.parent
         said, ready = said_roles(folder), path.is_dir() and (path / READY).is_file()
@@ -87,6 +87,9 @@ class ByteLevel(Kind):
             tokenizer = _read_vocabulary(folder / VOCABULARY if path.is_dir() else path)
         around, known = tokenizer.encode('').tokens, tokenizer.get_vocab()
         usual = ROLES._replace(cls=around[0], sep=around[-1]) if around else ROLES
+        if usual.unknown not in known and known.keys() >= _byte_of().keys():
+            # Llama's have none: with all bytes nothing is unknown, and padding is in no text either.
+            usual = usual._replace(unknown=said.get(NAMES_OF_ROLES['pad'], (usual.pad,))[0])
         roles = Roles(
             *(said.get(NAMES_OF_ROLES[role], (token,))[0] for role, token in usual._asdict().items())
         )

@@ -1,0 +1,107 @@
+"""Modules of families with a norm in front of each block instead of behind it, and rotary positions instead of a table.
+
+B rows, L positions, K slots of all rows, D hidden size.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
+from bioptimus_jax.model.rotary import Rope, rotation
+
+
+class LayerKind(NamedTuple):
+    """What makes a layer differ: its window (None: the whole document), its turns, and a norm before attention."""
+
+    window: int | None
+    rope: Rope
+    norm: bool = True
+
+
+class PreNorm(LikeBert):
+    """A family of such layers; `kinds` says what each of them sees and how it turns positions."""
+
+    biases: ClassVar = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.head_size % 2:
+            raise ValueError(f'heads of {self.head_size} columns cannot be rotated: an even number is needed')
+
+    @property
+    @abc.abstractmethod
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """The kind of each layer."""
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        return tuple(kind.window for kind in self.kinds)
+
+    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """The context with the cosines and sines of each way to turn positions."""
+        ropes = dict.fromkeys(kind.rope for kind in self.kinds)
+        turns = {rope: rotation(batch['positions'], rope, self.head_size, self.positions) for rope in ropes}
+        return {**super().context(batch), 'rotations': turns}
+
+    def final_norm(self, compute: Compute) -> nn.Module:
+        return FinalNorm(self, compute)
+
+
+class Layer(ModelPart):
+    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere. The sum over layers is float32.
+
+    A family says which parts it has, and what it calls them in transformers.
+    """
+
+    parts: ClassVar[tuple[type[ModelPart], type[ModelPart]]]
+    names: ClassVar[tuple[str, str, str, str]] = ('attn_norm', 'attn', 'mlp_norm', 'mlp')
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden_BxLxD: jax.Array,
+        batch: Mapping[str, Any],
+        kind: LayerKind,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        options, (attention, feed_forward) = (self.architecture, self.compute), self.parts
+        before, attn, between, mlp = self.names
+        inner = self.normal(hidden_BxLxD, before) if kind.norm else hidden_BxLxD.astype(self.compute.dtype)
+        change = attention(*options, name=attn)(inner, batch, kind, seed_2, slots_K)
+        if slots_K is not None:
+            hidden_BxLxD = at_slots(hidden_BxLxD, slots_K)
+        hidden_BxLxD = self.compute.place(hidden_BxLxD + change, 'rows', None, None)
+        change = feed_forward(*options, name=mlp)(self.normal(hidden_BxLxD, between), seed_2)
+        return self.compute.place(hidden_BxLxD + change, 'rows', None, None)
+
+
+class FinalNorm(ModelPart):
+    """The norm behind the last layer."""
+
+    @nn.compact
+    def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
+        return self.normal(hidden_BxLxD, 'final_norm')
+
+
+class WordEmbeddings(ModelPart):
+    """Word rows, normalised or not: the beginning of a sum over all layers that stays float32."""
+
+    norm: bool = False
+
+    @nn.compact
+    def __call__(
+        self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        if delta_BxLxD is not None:
+            words_BxLxD = words_BxLxD + delta_BxLxD
+        begun_BxLxD = self.normal(words_BxLxD) if self.norm else words_BxLxD
+        return self.drop(begun_BxLxD, seed_2).astype(jnp.float32)
