@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax.ext import load, phase
 
 WORDS = 500_000
-STEPS = {'head': 60, 'words': 360}
+STEPS = {'head': 60, 'words': 240}
 
 
 def get_config() -> ConfigDict:
