@@ -9,6 +9,7 @@ __version__ = '0.1.0'
 __all__ = [  # noqa: RUF022, in the order of the data flow
     'train_vocabulary',
     'replace_vocabulary',
+    'add_words',
     'mask',
     'Collator',
     'adapt',
@@ -22,9 +23,10 @@ __all__ = [  # noqa: RUF022, in the order of the data flow
 ]
 
 _HOMES = {
-    **dict.fromkeys(('train_vocabulary', 'replace_vocabulary'), 'api.vocabulary'),
+    **dict.fromkeys(('train_vocabulary', 'replace_vocabulary', 'add_words'), 'api.vocabulary'),
     **dict.fromkeys(('mask', 'Collator'), 'api.masking'),
-    **dict.fromkeys(('adapt', 'results'), 'api.running'),
+    'adapt': 'api.adapting',
+    'results': 'api.running',
     'finetune': 'api.finetuning',
     'predict': 'api.applying',
     **dict.fromkeys(('difficulty', 'score'), 'api.measuring'),

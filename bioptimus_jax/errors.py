@@ -46,7 +46,10 @@ class BrokenFile(InputError):
 
 
 class Stopped(Exception):
-    """A signal came and the state is saved; the same command goes on from here."""
+    """A signal came and the state is saved; the same command goes on from here.
+
+    The message says what is not kept, and is empty where everything is.
+    """
 
 
 class Paused(Stopped):

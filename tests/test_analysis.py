@@ -1,15 +1,18 @@
 """Hidden words against hand-computed values and transformers; geometry on inputs with known anisotropy."""
 
 import dataclasses
+import itertools
 import json
 import math
 import shutil
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens
+from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens, sentence_vectors
+from bioptimus_jax.analysis.sentence_vectors import text_vectors
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
@@ -17,12 +20,14 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.records.analysis import SentenceVectors
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens as section
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 from bioptimus_jax.vocab import frequency
 
@@ -242,6 +247,77 @@ def test_scores_agree_with_transformers(spellers, tmp_path):
             key = (row.passage, int(word))
             nats[key] = nats.get(key, 0.0) - float(log_p[int(slot), int(target)])
     assert [w.nats for w in scored] == pytest.approx([nats[k] for k in sorted(nats)], abs=1e-4)
+
+
+def test_vectors_of_sentences_agree_with_transformers(spellers, tmp_path):
+    """Means over all pieces, as sentence-transformers takes them; of texts of several widths, one cut at the window."""
+    torch = pytest.importorskip('torch')
+    transformers = pytest.importorskip('transformers')
+    speller = spellers[0]
+    architecture, params = small_bert(len(speller.subwords.tokens))
+    speller.subwords.save(tmp_path, 64)
+    tensors.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    model = transformers.AutoModel.from_pretrained(tmp_path).eval()
+    texts = [documents()[0].text, 'aspirin', 'the drug helps', ' '.join(['aspirin'] * 80)]
+    found = text_vectors(texts, speller.subwords, *tensors.load_folder(tmp_path)[:2])
+    for text, vector_D in zip(texts, found, strict=True):
+        given = tokenizer(text, return_tensors='pt', truncation=True, max_length=64)
+        with torch.no_grad():
+            mean_D = model(**given).last_hidden_state[0].mean(dim=0).numpy()
+        assert vector_D == pytest.approx(mean_D / np.linalg.norm(mean_D), abs=1e-5)
+
+
+def test_a_correlation_that_is_not_defined_is_none():
+    assert sentence_vectors._correlation(np.array([0.5, 0.5]), [1.0, 2.0]) is None
+    assert sentence_vectors._correlation(np.array([0.5, 0.6]), [1.0, 1.0]) is None
+    assert sentence_vectors._correlation(np.array([0.5, 0.6, 0.7]), [1.0, 2.0, 3.0]) == 1
+
+
+def test_the_stage_measures_vectors_of_sentences_where_there_is_a_source(run, tmp_path, monkeypatch):
+    """The mean cosine of held-out sentences, and the correlation on a set of pairs, from all of its splits."""
+    pairs = [
+        ('the drug', 'the drug helps', 3.5),
+        ('aspirin', 'aspirin helps', 4.0),
+        ('helps', 'the aspirin', 0.5),
+    ]
+    (tmp_path / 'sets' / 'biosses').mkdir(parents=True)
+    for split in ('train', 'dev', 'test'):
+        lines = [
+            'pair_id\tsent1\tsent2\tscore',
+            *(f'{n}\t{a}\t{b}\t{x}' for n, (a, b, x) in enumerate(pairs)),
+        ]
+        (tmp_path / 'sets' / 'biosses' / f'{split}.tsv').write_text('\n'.join(lines) + '\n')
+    e = dataclasses.replace(
+        run.config, finetune=dataclasses.replace(run.config.finetune, folder=str(tmp_path / 'sets'))
+    )
+    assert [f.parent.name for f in build.external_inputs(e)].count('biosses') == 3
+    monkeypatch.setattr(sentence_vectors, 'FEWEST_WORDS', 5)  # those of these documents are short
+    source = Path(e.source.path)
+    (source / 'modules.json').write_text('[]')
+    try:
+        build.build(Run(run.workdir, e, quiet=True), tmp_path)
+    finally:
+        (source / 'modules.json').unlink()
+    records = SentenceVectors.read_all(
+        json.loads((tmp_path / 'similarity.json').read_text()), 'similarity.json'
+    )
+    assert [r.model for r in records] == ['source', 'initial', '0.1', '0.2']
+    assert [r.for_sentences for r in records] == [True, None, None, None]
+    architecture, params, _ = tensors.load_folder(source)
+    own = subwords.load(source)
+    first = [
+        text_vectors(side, own, architecture, params) for side in zip(*(p[:2] for p in pairs), strict=True)
+    ]
+    wanted = np.corrcoef((first[0] * first[1]).sum(axis=1), [p[2] for p in pairs])[0, 1]
+    assert records[0].sets['biosses'].pairs == 9
+    assert records[0].sets['biosses'].pearson == pytest.approx(wanted, abs=1e-3)
+    vectors = text_vectors(SENTENCES, own, architecture, params)
+    every = [float(a @ b) for a, b in itertools.combinations(vectors, 2)]
+    assert records[0].sentences == len(SENTENCES)
+    assert records[0].cosine == pytest.approx(np.mean(every), abs=1e-3)
+    without = dataclasses.replace(e, source=dataclasses.replace(e.source, path=''))
+    assert not any(f.parent.name == 'biosses' for f in build.external_inputs(without))
 
 
 def test_batches_cover_every_row_with_few_shapes(spellers):

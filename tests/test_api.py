@@ -1,6 +1,7 @@
 """What `import bioptimus_jax` offers: the notebook, and the wishes of a Python user one by one."""
 
 import copy
+import dataclasses
 import inspect
 import itertools
 import json
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import jax
@@ -24,13 +26,21 @@ from toy_programs import environment
 from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
+from bioptimus_jax.api import adapting
+from bioptimus_jax.api.bars import Bar, shown
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
+from bioptimus_jax.api.program import Shows, run_program
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.scoring import score as scored_here
+from bioptimus_jax.hosts.devices import Present
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, slot_count
+from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.plan import planned_architecture
 from bioptimus_jax.pretrain.unit_weights import TokenWeights
 from bioptimus_jax.pretrain.units import MASKINGS, Strategy, limits
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -100,14 +110,16 @@ def test_the_notebook_prints_what_it_shows_and_the_page_shows_what_is_in_it(note
     blocks = re.findall(r'```python\n(.*?)```', page, re.S)
     assert len(blocks) > 2
     assert all(block in f'{code}\n' for block in blocks)
-    for name in bx.__all__[:9]:
+    for name in bx.__all__[:-2]:
         assert f'bx.{name}(' in code
         assert f'`bx.{name}`' in page
 
 
 def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
     _, names, folder = notebook
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder / 'run' / 'export' / '0.4').state_dict()
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(
+        folder / 'run' / 'export' / 'words'
+    ).state_dict()
     ours = names['adapted'].state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
     # It has been trained: the state at step 0 is another.
@@ -115,36 +127,114 @@ def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
         folder / 'run' / 'surgery' / 'model'
     ).state_dict()
     assert not all(torch.equal(ours[name], tensor) for name, tensor in begun.items())
-    asked = Experiment.from_config(config.load(str(folder / 'run' / 'given' / 'config.py')))
-    assert asked.phases == ('0.1', '0.4')
-    assert asked.stages[-1] == 'export'
+    file = folder / 'run' / 'given' / 'config.py'
+    asked = Experiment.from_config(config.load(str(file)))
+    assert (asked.phases, asked.stages[-1]) == (('words',), 'export')
+    # As `init` says: from 300 documents, which are few, more are held out, and no text is seen twice.
+    assert (asked.phase['words'].masking, asked.phase['words'].rate) == ('words', 0.20)
+    assert (asked.corpus.heldout_fraction, asked.model.dropout) == (0.1, 0.0)
+    assert 'bioptimus-' not in file.read_text('utf-8')
+    before = file.read_bytes()
     with pytest.raises(bx.ConfigError, match='was started with another texts; choose another workdir'):
         bx.adapt(names['model'], names['tokenizer'], ['Another text.'], folder / 'run')
+    assert file.read_bytes() == before
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """Calls of adapt that end where the program would start: the config file that each made."""
+    made = []
+
+    class Started(Exception):
+        pass
+
+    def run_verb(verb, place, run, text, shows):
+        made.append(text)
+        raise Started
+
+    def call(*given, **named):
+        with pytest.raises(Started):
+            bx.adapt(*given, **named)
+        (file := named['workdir'].with_suffix('.py')).write_text(made[-1], 'utf-8')
+        return Experiment.from_config(config.load(str(file)))
+
+    monkeypatch.setattr(adapting, 'run_verb', run_verb)
+    return call
+
+
+def test_the_paper_is_adapted_in_parts_that_fit_this_machine(read, planned, tmp_path, monkeypatch):
+    model, tokenizer = read
+    asked = dict(workdir=tmp_path / "it's", recipe='paper', quiet=True)
+    found = planned(model, tokenizer, [TEXT] * 40, **asked)
+    assert found.phases == tuple(PAPER_PHASES)
+    assert [found.phase[name].duration for name in found.phases] == [7, 9, 9, 9]
+    assert (found.pretrain.batch_rows, found.pretrain.micro_batches) == (256, 1)
+    assert (found.surgery.map, found.surgery.scale) == ('none', 'literal')
+    assert found.rows.max_document_pieces == 128  # the model has no more positions
+    assert found.source.path == str(tmp_path / "it's" / 'given' / 'model')
+    assert found.corpus.heldout_fraction == 0.5  # 20 of 40
+    little = Present('cpu', 'cpu', 1, 1, 2**28)
+    monkeypatch.setattr('bioptimus_jax.hosts.devices.look', lambda: little)
+    found = planned(model, tokenizer, [TEXT] * 40, **asked)
+    assert found.pretrain.micro_batches > 1
+    check_memory(
+        found,
+        planned_architecture(dataclasses.replace(found, source=Source(str(read[0].name_or_path))))[0],
+        little,
+        1,
+    )
+    # The same call goes on with what was found before, on whatever machine; another call does not.
+    (asked['workdir'] / 'corpus').mkdir(parents=True)
+    (asked['workdir'] / 'given').mkdir()
+    first = asked['workdir'].with_suffix('.py').rename(asked['workdir'] / 'given' / 'config.py').read_text()
+    monkeypatch.setattr('bioptimus_jax.hosts.devices.look', lambda: Present('cpu', 'cpu', 1, 1, 2**34))
+    assert planned(model, tokenizer, [TEXT] * 40, **asked).pretrain.micro_batches > 1
+    assert asked['workdir'].with_suffix('.py').read_text() == first
+    asked['keys'] = {'seed': 3}
+    assert planned(model, tokenizer, [TEXT] * 40, **asked).pretrain.micro_batches == 1
+
+
+def test_texts_may_be_files_and_rows_of_a_data_set(read, planned, tmp_path, monkeypatch):
+    model, tokenizer = read
+    monkeypatch.chdir(tmp_path)
+    for name in 'ab':
+        (tmp_path / f'{name}.txt').write_text(TEXT)
+    asked = dict(workdir=tmp_path / 'run', recipe='paper', keys={'pretrain.micro_batches': 1}, quiet=True)
+    for given in ('*.txt', Path('*.txt')):
+        assert planned(model, tokenizer, given, **asked).corpus.inputs == (str(tmp_path / '*.txt'),)
+    found = planned(model, tokenizer, map(Path, ('a.txt', 'b.txt')), **asked).corpus
+    assert found.inputs == (str(tmp_path / 'a.txt'), str(tmp_path / 'b.txt'))
+    assert found.heldout_fraction == Corpus.heldout_fraction
+    found = planned(model, tokenizer, [{'text': TEXT, 'label': 1}], **asked).corpus
+    assert (found.inputs, found.text_fields) == (
+        (str(tmp_path / 'run' / 'given' / 'texts.jsonl'),),
+        ('text',),
+    )
 
 
 def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     folder = notebook[2] / 'run'
+    assert 'pip install pandas' in bx.results.__doc__  # which `.to_pandas()` needs
     ends = bx.results(folder, 'phases').to_pylist()
     assert [(r['run'], r['phase'], r['step']) for r in ends] == [
         ('run', 'initial', 0),
-        ('run', '0.1', 2),
-        ('run', '0.4', 4),
+        ('run', 'words', 2),
     ]
     found = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
     wanted = [r for r in found if r.get('kind') == 'train']
     training = bx.results(folder, 'training')
     assert training.column('loss').to_pylist() == [r['loss'] for r in wanted]
-    assert bx.results(folder, 'evaluations').num_rows >= 3
+    assert bx.results(folder, 'evaluations').num_rows >= 2
     assert bx.results(folder).num_rows == 0
     pairs = save_set(tmp_path / 'drugs'), save_set(tmp_path / 'predicted')
     scored = scored_here(pairs[0], pairs[1] / 'test.tsv', 'entities', {})
-    record = read_json(scored.keep(tmp_path / 'kept', '0.4', 1) / 'scores.json')
+    record = read_json(scored.keep(tmp_path / 'kept', 'words', 1) / 'scores.json')
     record = {key: value for key, value in record.items() if key not in ('outside', 'seedless')}
     record['devel'] = record['test']
     (folder / 'finetune').mkdir()
     write_jsonl(folder / 'finetune' / 'results.jsonl', [record])
     [row] = bx.results(folder).to_pylist()
-    assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('0.4', 'drugs', 1, 1.0)
+    assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('words', 'drugs', 1, 1.0)
     with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
         bx.results(folder, 'loss')
     with pytest.raises(bx.InputError, match='is not a run'):
@@ -155,7 +245,7 @@ def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, not
     model, tokenizer = objects(encoder)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
-    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], **averaged)
+    made, larger = bx.add_words(model, tokenizer, [WORD], **averaged)
     assert type(made) is type(model)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert len(larger.tokenize(f' {WORD}')) == 1
@@ -184,6 +274,25 @@ def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, not
         assert best['token'] == int(made(**encoded).logits[0, place].argmax())
 
 
+@pytest.mark.parametrize('name', ['bert', 'roberta'])
+def test_words_are_chosen_from_texts_by_how_often_they_are_seen(name, tmp_path, nothing_left, capsys):
+    """Rows of a data set: WORD and another word twice, a number, which is no word, and a word that is seen once."""
+    model, tokenizer = objects(save_encoder(tmp_path / name, name))
+    texts = [{'text': f'a {WORD} and {WORD} of nephrin'}, {'text': '(nephrin 12345 12345 panzolmi)'}]
+    made, larger = bx.add_words(model, tokenizer, texts=texts, strategy='averaged_input', progress=True)
+    new = larger.convert_ids_to_tokens(range(len(tokenizer), len(larger)))
+    for word, whole in ((WORD, True), ('nephrin', True), ('12345', False), ('panzolmi', False)):
+        assert any(token.strip('Ġ') == word for token in new) is whole
+    table, old = (one.get_input_embeddings().weight for one in (made, model))
+    assert torch.equal(table[: len(old)], old)
+    assert 'surgery: ' in capsys.readouterr().err  # on the bar
+    _, one = bx.add_words(
+        model, tokenizer, texts=texts, most=1, strategy='averaged_input', keys={'surgery.scale': 'literal'}
+    )
+    assert [len(one.tokenize(f' {word}')) == 1 for word in (WORD, 'nephrin')] == [True, False]
+    assert capsys.readouterr().err == ''  # neither a terminal nor a notebook
+
+
 def test_without_sentences_rows_come_from_spelling(bert):
     model, tokenizer = objects(bert)
     known = subwords.load(bert)
@@ -191,7 +300,7 @@ def test_without_sentences_rows_come_from_spelling(bert):
         spelling.with_borders(known, known.drawn_N),
         model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
     )
-    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
+    made, larger = bx.add_words(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
     row = made.get_input_embeddings().weight.detach()[larger.convert_tokens_to_ids(WORD)]
     np.testing.assert_allclose(row.numpy(), predict([f'<{WORD}>'])[0], atol=1e-5)
 
@@ -206,7 +315,7 @@ def test_rows_are_read_in_sentences_and_a_classifier_stays_one(bert, nothing_lef
         'surgery.shrinkage': 0.0,
         'surgery.scale': 'literal',
     }
-    made, larger = bx.replace_vocabulary(labelled, tokenizer, [WORD], sentences, keys=keys)
+    made, larger = bx.add_words(labelled, tokenizer, [WORD], sentences, keys=keys)
     assert torch.equal(made.classifier.weight, labelled.classifier.weight)
     assert (made.dtype, made.config.num_labels) == (torch.float16, 3)
     # Equation 1 of the paper by transformers: the mean over sentences of the mean over the word's pieces.
@@ -253,7 +362,7 @@ def test_a_folder_keeps_its_class_head_pooler_and_type(encoder, tmp_path):
             unsaid = {key: value for key, value in values.items() if key not in ('architectures', 'dtype')}
             write_json(tmp_path / name / 'config.json', unsaid)
         averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
-        made, larger = bx.replace_vocabulary(str(tmp_path / name), None, [WORD], **averaged)
+        made, larger = bx.add_words(str(tmp_path / name), None, [WORD], **averaged)
         assert (type(made), made.dtype) == (type(given), torch.float16)
         assert made.config.vocab_size == len(larger)
         ours, theirs = (folded(model.state_dict()) for model in (made, given))
@@ -361,9 +470,12 @@ def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
         ('brca1x', "'brca1', a token that was added, is taken out of a text first"),
         ('paraglioma', "'glioma', a token that was added, is taken out of a text first"),
     ):
-        with pytest.raises(bx.InputError, match=f"new: '{word}' cannot be one piece: {why}; leave it out"):
-            bx.replace_vocabulary(grown, known, [word])
-    _, same = bx.replace_vocabulary(grown, known, ['IL-2', 'patient', WORD])
+        with pytest.raises(bx.InputError, match=f"words: '{word}' cannot be one piece: {why}; leave it out"):
+            bx.add_words(grown, known, [word])
+    with pytest.warns(
+        UserWarning, match='the vocabulary already has 2 of 3, which are left .*: IL-2, patient$'
+    ):
+        _, same = bx.add_words(grown, known, ['IL-2', 'patient', WORD])
     assert len(same) == len(known) + 1
     assert same.tokenize(f'IL-2 {WORD}') == [*known.tokenize('IL-2'), WORD]
     # Appended are those alone that a text can have.
@@ -551,13 +663,15 @@ def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(program
             assert expected['labels'].tolist() == batch
 
 
-def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left):
+def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left, capsys):
     """Weights that know nothing: every piece is as likely as any other."""
     folder = save_encoder(tmp_path / 'foreign', 'ernie')
     model, tokenizer = objects(folder)
     texts = [' '.join(DRUGS) + ' the patient got a dose' * n for n in range(1, 9)]
     torch.set_num_threads(2)
-    found = bx.difficulty(model, tokenizer, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    rows = [{'text': text} for text in texts]
+    found = bx.difficulty(model, tokenizer, rows, samples=2, keys={'phases': ('0.1', '0.4')}, progress=True)
+    assert 'difficulty: ' in capsys.readouterr().err
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     assert threads == 2  # of the caller
@@ -660,8 +774,8 @@ def adapted(model, call):
 
 MIXED = {'vocab.lowercase': False}
 REFUSED = [
-    (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.replace_vocabulary(m, None, ['a'])),
-    (bx.ConfigError, 'model: got int', lambda m, t: bx.replace_vocabulary(3, t, ['a'])),
+    (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.add_words(m, None, ['a'])),
+    (bx.ConfigError, 'model: got int', lambda m, t: bx.add_words(3, t, ['a'])),
     *(
         (
             bx.ConfigError,
@@ -670,7 +784,7 @@ REFUSED = [
         )
         for kind, message in NOT_PLAIN.items()
         for call in (
-            lambda m, t, texts, _: bx.replace_vocabulary(m, t, texts),
+            lambda m, t, texts, _: bx.add_words(m, t, texts),
             lambda m, t, texts, _: bx.difficulty(m, t, texts),
             bx.adapt,
         )
@@ -682,29 +796,51 @@ REFUSED = [
             lambda m, t, call=call: adapted(m, call),
         )
         for call in (
-            lambda folder: bx.replace_vocabulary(folder, None, ['ab']),
+            lambda folder: bx.add_words(folder, None, ['ab']),
             lambda folder: bx.difficulty(folder, None, ['a']),
             lambda folder: bx.adapt(folder, None, ['a'], 'run'),
             lambda folder: bx.predict(folder, ['a']),
         )
     ),
-    (bx.ConfigError, 'model: got BertForMaskedLM; give the folder', lambda m, t: bx.predict(m, ['a'])),
+    (bx.ConfigError, 'tokenizer: is missing; a model', lambda m, t: bx.predict(m, ['a'])),
+    (
+        bx.InputError,
+        "number 1 is a row without 'text' \\(tokens\\)",
+        lambda m, t: bx.predict(m, [{'tokens': []}]),
+    ),
     (bx.ConfigError, 'has its own; give the folder alone', lambda m, t: bx.difficulty(str(ROOT), t, [])),
     (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),
     (
         bx.InputError,
-        "new: 'a-b' is not a single word of the tokenizer, which reads 'a', '-', 'b'",
-        lambda m, t: bx.replace_vocabulary(m, t, ['a-b']),
+        "words: 'a-b' is not a single word of the tokenizer, which reads 'a', '-', 'b'",
+        lambda m, t: bx.add_words(m, t, ['a-b']),
+    ),
+    (
+        bx.ConfigError,
+        r'new: got list; give a tokenizer .* \(bx\.add_words adds words\)',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab']),
+    ),
+    (bx.ConfigError, 'words: is one text', lambda m, t: bx.add_words(m, t, 'ab')),
+    (bx.ConfigError, 'words: are missing; give some, or texts', lambda m, t: bx.add_words(m, t)),
+    (
+        bx.InputError,
+        'texts: have no word that is seen 2 times and that the tokenizer cuts',
+        lambda m, t: bx.add_words(m, t, texts=[WORD]),
+    ),
+    (
+        bx.ConfigError,
+        r"texts: number 0 is not a text, but a row without 'text' \(title\)",
+        lambda m, t: bx.add_words(m, t, texts=[{'title': WORD}]),
     ),
     (
         bx.ConfigError,
         'sentences: are missing, and contextualized reads',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='contextualized'),
+        lambda m, t: bx.add_words(m, t, ['ab'], strategy='contextualized'),
     ),
     (
         bx.ConfigError,
         'strategy: copy makes no rows',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='copy'),
+        lambda m, t: bx.add_words(m, t, ['ab'], strategy='copy'),
     ),
     (
         bx.InputError,
@@ -713,13 +849,13 @@ REFUSED = [
     ),
     (
         bx.ConfigError,
-        'new: number 1 is not a word, but int',
-        lambda m, t: bx.replace_vocabulary(m, t, ['ab', 5]),
+        'words: number 1 is not a word, but int',
+        lambda m, t: bx.add_words(m, t, ['ab', 5]),
     ),
     (
         bx.ConfigError,
-        'new: number 0 is not a word, but NoneType',
-        lambda m, t: bx.replace_vocabulary(m, t, [None]),
+        'words: number 0 is not a word, but NoneType',
+        lambda m, t: bx.add_words(m, t, [None]),
     ),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
     (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
@@ -729,6 +865,35 @@ REFUSED = [
         bx.ConfigError,
         r'config\.vocab\.sise: no such key',
         lambda m, t: bx.adapt(m, t, ['a'], 'run', keys={'vocab.sise': 3}),
+    ),
+    *(
+        (
+            bx.ConfigError,
+            f'hours: must be a number above 0, is {value}',
+            lambda m, t, value=value: bx.adapt(m, t, ['a'], 'run', hours=value),
+        )
+        for value in (0, -1, True, None)
+    ),
+    (
+        bx.ConfigError,
+        "texts: 'an abstract' is no file and no glob",
+        lambda m, t: bx.adapt(m, t, 'an abstract', 'run'),
+    ),
+    (
+        bx.ConfigError,
+        'texts: has the parts train, test; give one',
+        lambda m, t: bx.adapt(m, t, {'train': 1, 'test': 1}, 'run'),
+    ),
+    (bx.ConfigError, "texts: is missing; recipe='recommended'", lambda m, t: bx.adapt(m, t, None, 'run')),
+    (
+        bx.ConfigError,
+        "model: is missing; recipe='paper'",
+        lambda *_: bx.adapt(None, None, ['a'], 'run', recipe='paper'),
+    ),
+    (
+        bx.ConfigError,
+        '--config=papr: no such config',
+        lambda m, t: bx.adapt(m, t, ['a'], 'run', recipe='papr'),
     ),
     (bx.ConfigError, r"config\.phases: '0\.9' has no", lambda m, t: bx.Collator(t, '0.9')),
     (
@@ -854,6 +1019,66 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
     assert bx.mask([encoded], tokenizer, '0.1')['labels'].shape == (1, len(encoded['input_ids']))
 
 
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Lines of a shell that stand for `bioptimus`, in a process of its own."""
+
+    def run(lines, quiet=False, bar=False):
+        (tmp_path / 'program').write_text(f'#!/bin/sh\n{lines}\n')
+        (tmp_path / 'program').chmod(0o755)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, 'executable', str(tmp_path / 'program'))
+            run_program(['run'], Shows(quiet, bar))
+
+    return run
+
+
+def test_lines_of_progress_are_a_bar_where_one_is_wanted(program, capsys):
+    step, line = 'pretrain:  50% 1,000/2,000 steps, 2.1/s, 8 min left, loss 3.1', 'rows: done in 3 s'
+    lines = f'echo "{step}"; echo "{line}"; echo "every $BIOPTIMUS_PROGRESS_SECONDS s"'
+    program(lines, bar=True)
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [line, 'every 1 s']
+    assert 'pretrain:  50%' in shown.err
+    assert '1000/2000' in shown.err
+    program(lines)
+    assert capsys.readouterr() == (f'{step}\n{line}\nevery  s\n', '')
+    program(lines, quiet=True)
+    assert capsys.readouterr() == ('', '')
+
+
+def test_what_ends_the_program_leaves_its_caller_alive(program, tmp_path, monkeypatch):
+    """Killed, as where memory is short, it is one error; Ctrl-C is passed on once, and waits until all is saved."""
+    with pytest.raises(RuntimeError, match=r'^the run was ended by SIGKILL, after it said: step 7$'):
+        program('echo step 7; kill -KILL $$', quiet=True)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bar, 'line', interrupted)
+    waits = 'while :; do sleep 0.02; done'
+    with pytest.raises(KeyboardInterrupt):
+        program(f"trap 'echo saved >> {tmp_path}/saved; exit 130' INT; echo step 7; {waits}")
+    assert (tmp_path / 'saved').read_text() == 'saved\n'
+
+
+def test_bars_are_for_terminals_and_notebooks_unless_they_are_off(monkeypatch):
+    class ZMQInteractiveShell:
+        pass
+
+    assert not shown(None)
+    monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
+    assert shown(None)
+    assert (Shows.of(True, None).bar, Shows.of(True, True).bar) == (False, True)
+    monkeypatch.setattr('sys.stderr.isatty', lambda: False, raising=False)
+    notebook = types.SimpleNamespace(get_ipython=ZMQInteractiveShell)
+    monkeypatch.setitem(sys.modules, 'IPython', notebook)
+    assert shown(None)
+    assert not shown(False)
+    monkeypatch.setattr('huggingface_hub.utils.are_progress_bars_disabled', lambda: True)
+    assert not shown(None)
+
+
 def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
     """The program refuses it, and its line and exit code come back."""
     model, tokenizer = read
@@ -861,7 +1086,13 @@ def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'
     ) as error:
         bx.adapt(
-            model, tokenizer, [TEXT], tmp_path / 'run', keys={'runtime.base_run': ('/nowhere',)}, quiet=True
+            model,
+            tokenizer,
+            [TEXT],
+            tmp_path / 'run',
+            recipe='paper',
+            keys={'runtime.base_run': ('/nowhere',)},
+            quiet=True,
         )
     assert '\n' not in str(error.value)
     assert not (tmp_path / 'run').exists()

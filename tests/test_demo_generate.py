@@ -139,6 +139,22 @@ def test_names_are_unique_and_split_into_seen_and_unseen():
         assert not set(lexicon.seen[kind]) & set(lexicon.unseen[kind])
 
 
+def test_names_that_training_shows_are_a_sample_and_not_the_frequent_ones(world):
+    """A vocabulary keeps frequent names whole: those are among the names of training and among the others.
+
+    Were the most frequent names those of training, the shares would be 0.89 and 0.36.
+    """
+    folder, _ = world
+    corpus = ' '.join(f'{d["title"]} {d["abstract"]}'.lower() for d in documents(folder))
+    words = collections.Counter(re.findall(r'\w+', corpus))
+    train = mentions(folder, 'drugs', 'train')
+    unseen = [name for name in mentions(folder, 'drugs', 'test') if name not in set(train)]
+    names = sorted({*train, *unseen}, key=words.__getitem__)
+    frequent = set(names[len(names) // 2 :])
+    shares = [sum(name in frequent for name in found) / len(found) for found in (train, unseen)]
+    assert all(0.3 < share < 0.75 for share in shares), shares
+
+
 def test_general_text_is_another_language(world):
     folder, counts = world
     text = (folder / 'general.txt').read_text()

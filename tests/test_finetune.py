@@ -24,9 +24,9 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.finetuning import begun, cells, training
 from bioptimus_jax.finetuning import build as stage
 from bioptimus_jax.finetuning import cards as finetune_cards
-from bioptimus_jax.finetuning import cells, training
 from bioptimus_jax.finetuning.batches import PART_COST, by_length, drawn, parts
 from bioptimus_jax.finetuning.cards import devices_of
 from bioptimus_jax.finetuning.crossed import same_seeds
@@ -41,6 +41,7 @@ from bioptimus_jax.finetuning.verdict import compare_models
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
+from bioptimus_jax.progress.console import PROGRESS, Within
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.execute import execute
@@ -445,7 +446,7 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
     finetune_cards.require_no_tpu(run.config.runtime)
 
 
-def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
+def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path, monkeypatch):
     run = Run(tmp_path, experiment(toy_sets, tiny_bert, 2), quiet=True)
     run.console.stopping.set()
     with pytest.raises(Stopped):
@@ -455,6 +456,31 @@ def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
     with pytest.raises(Stopped):
         stage.build(run, tmp_path)
     assert not list(tmp_path.rglob('results.jsonl'))
+    # What is lost of the cell that is being trained is said, and nothing of it stays.
+    run, noted = Run(tmp_path, experiment(toy_sets, tiny_bert, 1), quiet=True), cells.note_epochs
+
+    def note(folder, epochs):
+        noted(folder, epochs)
+        if epochs == 2:
+            run.console.stopping.set()
+
+    monkeypatch.setattr(cells, 'note_epochs', note)
+    with pytest.raises(Stopped, match=r'^the cell .+/one/standard/seed-0, 2 of 4 epochs, is trained anew$'):
+        stage.build(run, tmp_path)
+    assert not list(tmp_path.rglob('.begun*'))
+
+
+def test_several_cells_that_are_lost_are_named_up_to_three(tmp_path):
+    known = [(f'm/s/standard/seed-{n}', tmp_path / str(n), 8) for n in range(6)]
+    assert begun.lost(known) == ''
+    for n, (_, folder, _) in enumerate(known[:5]):
+        begun.note_epochs(folder, 0)
+        begun.note_epochs(folder, n)
+    two = 'm/s/standard/seed-3, 3 of 8 epochs; m/s/standard/seed-4, 4 of 8 epochs'
+    assert begun.lost(known[3:]) == f'the cells {two} are trained anew'
+    assert begun.lost(known).endswith('seed-2, 2 of 8 epochs; 2 more are trained anew')
+    begun.note_epochs(known[4][1], 0)  # another worker begins it again
+    assert begun.lost(known[4:]) == 'the cell m/s/standard/seed-4, 0 of 8 epochs, is trained anew'
 
 
 def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
@@ -529,8 +555,9 @@ def test_folders_have_names_of_their_own(tmp_path):
 
 
 def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
-    tiny_bert, toy_sets, tmp_path, capsys
+    tiny_bert, toy_sets, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setattr(Within, 'SECONDS', 0.0)
     e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
     two = dataclasses.replace(
         e.finetune,
@@ -545,6 +572,13 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     assert (counts['cells'], counts['kept']) == (4, 0)
     out = capsys.readouterr().out
     name = name_of(str(tiny_bert))
+    # Within an epoch it says how many updates are done, and of how many.
+    every = [match for line in out.splitlines() if (match := PROGRESS.match(line))]
+    within = [m for m in every if m['label'] == f'finetune: {name}/one/standard/seed-1']
+    numbers = [int(m['done']) for m in within]
+    assert numbers == list(range(1, int(within[0]['total'])))
+    assert (within[0]['unit'], within[0].string.rpartition(' ')[2]) == ('updates', 'left')
+    assert every[-1].groups() == ('finetune: slices', '2', '2', 'models and sets')
     last = out[out.rindex('one, F1 ') :].splitlines()
     assert last[0].split() == ['one,', 'F1', 'test', '95', '%', 'interval', 'devel', 'seeds']
     assert last[1].split()[0] == name

@@ -8,7 +8,8 @@ from toy_sets import save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.finetuning import recommended
+from bioptimus_jax.errors import STOPPED, Stopped
+from bioptimus_jax.finetuning import cells, recommended
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
@@ -91,7 +92,8 @@ def finetuned(places, monkeypatch, capsys, name, *more):
     asked = [f'--config.finetune.{key}={value}' for key, value in keys.items()]
     run = folder / name
     code = cli.main(['finetune', '--config=finetune', f'--workdir={run}', *asked, *more])
-    return code, capsys.readouterr().out, run
+    said = capsys.readouterr()
+    return code, said.out + said.err, run
 
 
 def test_without_further_keys_a_small_set_is_learned(places, monkeypatch, capsys):
@@ -102,9 +104,28 @@ def test_without_further_keys_a_small_set_is_learned(places, monkeypatch, capsys
     [record] = map(json.loads, (run / 'finetune' / 'results.jsonl').read_text().splitlines())
     assert len(record['history']) == 30
     assert record['test']['default']['f1'] > 0.5
+    kept = json.loads((run / 'finetune/model/drugs/standard/seed-0/scores.json').read_text())['settings']
+    assert (kept['by_rule'], kept['rule'], kept['width']) == (list(recommended.FOLLOWS), 1, 32)
+    assert [kept['values'][key] for key in (*kept['by_rule'], 'max_pieces')] == [30, 8, 0.002, 64]
     assert 'WARNING: after epoch' not in out
     card = (run / 'finetune/model/drugs/standard/seed-0/model/README.md').read_text()
     assert 'epochs 30, batch_sentences 8, learning_rate 0.002' in card
+
+
+def test_a_stop_within_a_cell_says_that_its_epochs_are_lost(places, monkeypatch, capsys):
+    """The example of the issue: "everything is saved", and nine minutes were lost."""
+    noted = cells.note_epochs
+
+    def stop(folder, epochs):
+        noted(folder, epochs)
+        if epochs == 2:
+            raise Stopped
+
+    monkeypatch.setattr(cells, 'note_epochs', stop)
+    code, out, _ = finetuned(places, monkeypatch, capsys, 'stopped')
+    assert code == STOPPED
+    lost = 'the cell model/drugs/standard/seed-0, 2 of 30 epochs, is trained anew; everything else is saved; '
+    assert f'bioptimus: stopped; {lost}rerun the same command to continue' in out
 
 
 def test_a_model_that_says_nothing_is_named_at_once_and_wherever_it_goes(places, monkeypatch, capsys):

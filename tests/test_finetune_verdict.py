@@ -1,5 +1,6 @@
 """`bioptimus compare --models A B`: who is better, and what cannot be compared."""
 
+import dataclasses
 import random
 import re
 import shlex
@@ -12,13 +13,18 @@ from toy_commands import document
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities.files import read_predictions, write_predictions
-from bioptimus_jax.finetuning.finished import read_model
+from bioptimus_jax.finetuning.finished import read_cell, read_model
 from bioptimus_jax.finetuning.predictions import Predicted
+from bioptimus_jax.finetuning.recommended import completed, open_keys
+from bioptimus_jax.finetuning.summary import result_line
 from bioptimus_jax.finetuning.verdict import compare_models
-from bioptimus_jax.report.gain import others, overall
+from bioptimus_jax.records.record import plain
+from bioptimus_jax.report.gain import gain, others, overall
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.sections.in_text import in_text
+from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.storage.files import read_json, read_sealed, write_json, write_jsonl, write_sealed
@@ -283,7 +289,7 @@ def test_a_program_without_chance_is_one_run_under_whatever_seeds(tmp_path):
     test = stats.ttest_1samp([70, 90, 80, 90], 80)
     assert f'p = {test.pvalue:.3f} (4 seeds, 10 texts; ' in lines[2]
     # Fine-tunings are several, though they predict the same.
-    assert '(3 seeds, ' in compare_models(write_topics(tmp_path / 'c', [8] * 3), ours)[2]
+    assert '(3 seeds, ' in compare_models(write_topics(tmp_path / 'c', [8] * 3), ours)[3]
 
 
 def test_a_model_is_not_tested_against_itself(tmp_path, sets):
@@ -300,7 +306,7 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
     a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
     b = write_model(tmp_path / 'b', {'drugs': sets['drugs'], 'genes': sets['genes']}, (1, 2, 3), 0.05)
     lines = compare_models(a, b)
-    assert 'genes: only B has it' in lines
+    assert lines[2:4] == ['genes: only B has it', 'Settings differ: seeds 0, 1, 2 (A), 1, 2, 3 (B).']
     at = next(i for i, line in enumerate(lines) if line.startswith('drugs: '))
     assert '(2 seeds, 120 sentences' in lines[at]
     assert lines[at + 2 : at + 4] == [
@@ -310,6 +316,122 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
     c = write_model(tmp_path / 'c', {'drugs': sets['drugs']}, (7,), 0.05)
     with pytest.raises(InputError, match=r'drugs: .*a has seeds 0, 1, 2, but .*c 7: none in common'):
         compare_models(a, c)
+
+
+def trained_with(epochs, width=384, examples=500, **more):
+    """What the record of a cell says of its training; `more`: keys whose values the rule has not decided."""
+    rule = completed(Finetune(epochs=epochs, **more), width, examples)
+    by_rule = open_keys(Finetune(epochs=epochs, **more))
+    known = {'by_rule': by_rule, 'rule': 1} if by_rule else {}
+    return {
+        'train_sentences': examples,
+        'settings': {'values': plain(rule.deciding()), 'width': width, **known},
+    }
+
+
+@pytest.mark.parametrize(
+    ('a', 'b', 'said', 'first'),
+    [
+        # the example of the issue: the same weights after 3 and 5 epochs
+        (
+            trained_with(3),
+            trained_with(5),
+            'epochs 3 (A), 5 (B), so the difference is not of the models alone',
+            {'setting': 'epochs', 'A': '3', 'B': '5', 'why': ''},
+        ),
+        (
+            trained_with(3),
+            trained_with(3, width=768),
+            'learning_rate 0.0002 (A), 5e-05 (B), by the rule for 384 and 768 units',
+            {
+                'setting': 'learning_rate',
+                'A': '0.0002',
+                'B': '5e-05',
+                'why': 'by the rule for 384 and 768 units',
+            },
+        ),
+        (
+            trained_with(0),
+            trained_with(0, examples=300),
+            'training examples 500 (A), 300 (B); epochs 20 (A), 30 (B), by the rule for 500 and 300 examples, so the '
+            'difference is not of the models alone',
+            {'setting': 'training examples', 'A': '500', 'B': '300', 'why': ''},
+        ),
+        (
+            trained_with(3),
+            trained_with(3, learning_rate=1e-4, batch_sentences=8),
+            'batch_sentences 16 (A), 8 (B), the first one by the rule; learning_rate 0.0002 (A), 0.0001 (B), the first '
+            'one by the rule, so the difference is not of the models alone',
+            {'setting': 'batch_sentences', 'A': '16', 'B': '8', 'why': 'the first one by the rule'},
+        ),
+        (
+            trained_with(3),
+            trained_with(3) | {'settings': {**trained_with(3)['settings'], 'rule': 2}},
+            'version of the rule 1 (A), 2 (B), so the difference is not of the models alone',
+            {'setting': 'version of the rule', 'A': '1', 'B': '2', 'why': ''},
+        ),
+        # a number is a number, whoever has chosen it
+        (trained_with(0), trained_with(20, learning_rate=2e-4, batch_sentences=16), '', None),
+    ],
+)
+def test_settings_that_differ_are_named_before_the_difference(a, b, said, first, tmp_path, capsys):
+    folders = [write_topics(tmp_path / name, [7, 9], **of) for name, of in (('a', a), ('b', b))]
+    lines = compare_models(*folders)
+    assert lines[2:3] == [f'Settings differ: {said}.'] if said else lines[2].startswith('topics: ')
+    found = document(capsys, 'compare', '--models', *folders)['sets'][0]['settings_that_differ']
+    assert next(iter(found), None) == first
+
+
+def test_majority_and_prior_stand_beside_the_scores_of_two_models(tmp_path, capsys):
+    """docs/howto/own-texts.md says that they are beside every test score."""
+    folders = [write_topics(tmp_path / name, [7, 9], majority=0.6896, prior=0.5244) for name in 'ab']
+    assert compare_models(*folders)[4] == '  answers that read nothing: majority 68.96, prior 52.44'
+    record = read_cell(tmp_path / 'a' / 'topics' / 'standard' / 'seed-0' / 'scores.json')
+    assert result_line('a/topics', record) == 'a/topics: test accuracy 70.00; majority 68.96, prior 52.44'
+
+
+def test_a_page_names_the_settings_that_differ_before_its_verdict(tmp_path):
+    """The sentence of the verdict and the note under the table of gains begin with them."""
+    for model, of in (('source', trained_with(3)), ('0.4', trained_with(5))):
+        write_topics(tmp_path / 'finetune' / model, [7, 9], name=model, **of)
+    m = read_measures(Run(tmp_path, Experiment(), quiet=True))
+    said = 'epochs 3 ({}), 5 (0.4), so the difference is not of the models alone. '
+    assert overall(m).sentence.startswith(f'Settings differ: {said.format("the source")}')
+    assert gain(m).note.startswith(f'Settings differ on topics: {said.format("source")}')
+
+
+@pytest.mark.parametrize(
+    ('path', 'entry', 'name'),
+    [
+        ('{tmp}/minilm', 'source', 'source'),
+        ('{tmp}/minilm', '{tmp}/minilm', 'minilm'),
+        ('{tmp}/minilm', 'base={tmp}/other/../minilm', 'base'),
+        ('owner/minilm@main', 'owner/minilm@main', 'minilm'),
+    ],
+)
+def test_the_source_is_known_by_its_folder_too(path, entry, name, tmp_path):
+    """`The source was not scored` must not stand under its score, whatever it is called there."""
+    path, entry = (text.format(tmp=tmp_path) for text in (path, entry))
+    experiment = Experiment()
+    experiment = dataclasses.replace(
+        experiment,
+        source=dataclasses.replace(experiment.source, path=path),
+        finetune=dataclasses.replace(experiment.finetune, models=(entry, '0.4')),
+    )
+    run = Run(tmp_path / 'run', experiment, quiet=True)
+    write_topics(run.workdir / 'finetune' / name, [6, 7])
+    alone = read_measures(run)
+    assert gain(alone).absent == 'no model of this run was scored beside the source.'
+    assert not any('Score the source' in step for step in use(alone).next)
+    write_topics(run.workdir / 'finetune' / '0.4', [7, 9])
+    m = read_measures(run)
+    assert m.models[0] == name
+    assert 'was not scored' not in overall(m).sentence
+    assert overall(m).sentence.startswith('Not distinguishable over fine-tunings: 0.4 - the source = 15.00')
+    [row] = [[cell.text for cell in row] for row in gain(m).rows]
+    assert row[0] == 'topics'
+    assert row[1].startswith('65.00')
+    assert not any('Score the source' in step for step in use(m).next)
 
 
 def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_path, sets):
@@ -324,9 +446,9 @@ def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_pat
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1')
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-2')
     lines = compare_models(a, b)
-    assert lines[2].startswith('drugs: one seed, so not tested over fine-tunings: B - A = ')
-    assert lines[5].startswith('all 1 set: one seed, so not tested over fine-tunings: B - A = ')
-    assert lines[5].endswith('not distinguishable on 0, not tested on 1)')
+    assert lines[3].startswith('drugs: one seed, so not tested over fine-tunings: B - A = ')
+    assert lines[6].startswith('all 1 set: one seed, so not tested over fine-tunings: B - A = ')
+    assert lines[6].endswith('not distinguishable on 0, not tested on 1)')
 
 
 def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):
@@ -340,7 +462,7 @@ def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):
     assert lines[5].endswith('; not corrected)')
     assert '(3 seeds, ' in lines[2]
     only = write_model(tmp_path / 'only', {'drugs': sets['drugs']}, (1,), 0.04, devel={1: 0.0})
-    assert compare_models(a, only)[5:7] == [
+    assert compare_models(a, only)[6:8] == [
         failed,
         '  without failed runs no seed is left',
     ]

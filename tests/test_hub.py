@@ -14,6 +14,8 @@ from toy_commands import call
 from toy_sets import DRUGS, OTHER, save_encoder
 from toy_tables import TEXT, each, label, parquet, put
 
+import bioptimus_jax as bx
+from bioptimus_jax.api import adapting
 from bioptimus_jax.api.objects import as_folder, tokenizer_place
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE
 from bioptimus_jax.errors import ConfigError, InputError
@@ -258,7 +260,7 @@ OTHER_FORMS = ('tf_model.h5', 'flax_model.msgpack', 'onnx/model.onnx', 'openvino
 """Copies of weights that nobody here reads; of the last one only where there is no safetensors."""
 
 
-def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys):
+def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys, monkeypatch):
     """What is needed is fetched once; the commit is on record; a run goes on with it, and says so."""
     name, files = 'lab/tiny', in_files(save_encoder(tmp_path / 'tiny'))
     first = hub.commit('models', name, {**files, **dict.fromkeys(OTHER_FORMS, b'x'), 'README.md': b'1'})
@@ -286,6 +288,14 @@ def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys):
     _, out = shown(capsys, 'vocab', *made)
     assert 'vocab: up to date' in out
     assert f'source.path: hf://{name}@{first}\n' in out
+
+    # From Python, too, the config names the commit; here it is read where the program would start with it.
+    def started(verb, place, run, text, shows):
+        raise InputError(text)
+
+    monkeypatch.setattr(adapting, 'run_verb', started)
+    with pytest.raises(InputError, match=f"'source.path': '{name}@{second}'"):
+        bx.adapt(name, None, ['a text'], tmp_path / 'python', recipe='paper', quiet=True)
     # Somebody who asks for the other one gets it: another model.
     code, line = call(capsys, 'vocab', *made, f'--config.source.path={name}@{second}')
     assert (code, 'belongs to another configuration or other inputs (inputs.' in line) == (USAGE, True), line

@@ -222,11 +222,19 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
 def test_the_papers_column_is_ranked_only_where_all_of_its_rows_are(table2, tmp_path):
     for strategy in ('scratch', 'averaged_last'):
         changes = {'phase__p0__duration': 2 * WORDS, 'surgery__strategy': strategy}
+        changes |= {'finetune__train_sentences': 5}
         make(tmp_path / 'longer' / strategy, [TOKENS], {0: {'bc5-chem': 190}}, **changes)
     first, second = answer('table2', table2, tmp_path / 'longer')[0]
     assert mark(first, 'copy: no run', 'bc5-chem, paper') == 'best'
     assert row(second, 'averaged_last, rescaled')['bc5-chem, paper'] == '92.93'
     assert mark(second, 'averaged_last, rescaled', 'bc5-chem, paper') == ''
+    # What learned 5 sentences says so beside the paper's number.
+    few, said = row(second, 'averaged_last, rescaled'), 'bc5-chem, 5 of 50 training examples'
+    assert few['bc5-chem, here'].endswith(' §')
+    assert (
+        f'§: Learned from a part of the set, so not comparable with published scores: {said}.' in second.note
+    )
+    assert '§' not in first.note
 
 
 PARTING = {
@@ -721,21 +729,19 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     *_, interval, p = paired('ncbi-disease', 1)
     assert (disease['verdict'], disease['p']) == ('not distinguishable', f'{p:.3f}')
     assert [disease['95 % from'], disease['to']] == [f'{interval.low:+.2f}', f'{interval.high:+.2f}']
+    # The first screen has one rule: the last phase, whatever devel says, in the verdict and in the numbers.
     first, second, *_ = page.headlines(m, table)
-    said = f'better, {chem["gain"]} [{chem["95 % from"]}, {chem["to"]}], p = {chem["p"]}'
-    assert first == (
-        f'{before:.2f} → {after:.2f}',
-        f'test F1 on bc5-chem, source to p0 (chosen on devel): {said}',
-    )
-    assert second[1].startswith(
-        'test F1 on ncbi-disease, source to p1 (chosen on devel): not distinguishable, '
-    )
+    test = stats.ttest_rel([f1(190)] * 3, [f1(x) for x in right['source']['bc5-chem'][0]])
+    low, high = test.confidence_interval()
+    said = f'better, {f1(190) - before:+.2f} [{low:+.2f}, {high:+.2f}], p = {2 * test.pvalue:.4f}'
+    assert first == (f'{before:.2f} → {f1(190):.2f}', f'test F1 on bc5-chem, source to p1: {said}')
+    assert second[1].startswith('test F1 on ncbi-disease, source to p1: not distinguishable, ')
     assert not any('best on devel' in what for _, what in page.headlines(m, table))
     alone = gain.gain(read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])[0])
     assert row(alone, 'bc5-chem')['verdict'] == 'one seed'
     [(_, said), *_] = page.headlines(m, alone)
     assert re.fullmatch(
-        r'test F1 on bc5-chem, source to p0 \(chosen on devel\): \+\S+, not tested \(one seed\);'
+        r'test F1 on bc5-chem, source to p1: \S+, not tested \(one seed\);'
         r' on other test items \[.*\]',
         said,
     )
@@ -743,9 +749,7 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     table = gain.gain(m)
     assert row(table, 'ncbi-disease')['verdict'] == NOT_RUN
     assert 'ncbi-disease is not tested: ' in table.note
-    assert page.headlines(m, table)[1][1].endswith(
-        f'source to p1 (chosen on devel): {disease["gain"]}, not tested'
-    )
+    assert page.headlines(m, table)[1][1].endswith(f'source to p1: {disease["gain"]}, not tested')
     # The source is a rival too, of runs from the same source alone.
     [rivals], _ = answer('table6', folder)
     assert row(rivals, 'source')['bc5-chem, here'].startswith(f'{before:.2f}')

@@ -13,6 +13,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.task import task_of
 from bioptimus_jax.lab.papers.biolm import MEANS
 from bioptimus_jax.lab.printed import BLURB, Printed, measure, one_of
+from bioptimus_jax.lab.sections import blurb
 from bioptimus_jax.lab.sections.folds import folds
 from bioptimus_jax.lab.sections.papers import SECTION, TABLES, table, tables
 from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
@@ -20,6 +21,7 @@ from bioptimus_jax.records.statistics import ModelStatistics
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
+from bioptimus_jax.report.sections.entities import by_type, scores
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, record_of
 from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
@@ -242,7 +244,7 @@ def test_baselines_are_between_one_s_own_and_the_printed_rows(tmp_path):
 
 
 def test_a_test_split_of_another_size_is_marked(tmp_path):
-    sentences = {'train': 9, 'devel': 9, 'test': 15745}
+    sentences = {'train': 50_000, 'devel': 9, 'test': 15745}
     cells = [
         cell('a', 'chemprot', 70.0, sentences=sentences),
         cell('a', 'ddi', 70.0, sentences=sentences),
@@ -256,6 +258,28 @@ def test_a_test_split_of_another_size_is_marked(tmp_path):
         '70.00',
         '70.00 #',
     ]
+
+
+def test_scores_of_a_part_of_the_training_set_are_marked_beside_published_ones(tmp_path):
+    """Fewer are learned by the key, or where the file has fewer than the public one; not of a whole set."""
+    sentences = {'train': 4261, 'devel': 535, 'test': 534}
+    few = {'few': {'train_sentences': 500}}
+    cells = [
+        cell('a', 'gad', 70.0, 'few', sentences=sentences),
+        cell('a', 'hoc', 70.0, sentences={**sentences, 'train': 1000, 'test': 371}),
+        cell('a', 'bioasq', 70.0, sentences={'train': 670, 'devel': 75, 'test': 140}),
+    ]
+    m = measures(tmp_path, cells, few)
+    row = shown('pubmedbert-6', m, 'a', 'here')
+    assert [row[t] for t in ('GAD *', 'HoC *', 'BioASQ')] == ['70.00 §', '70.00 §', '70.00']
+    said = 'gad, 500 of 4,261 training examples; hoc, 1,000 of 1,295 training examples.'
+    note = table(TABLES['pubmedbert-6'], {'': m}).note
+    assert f'§: learned from a part of the set, so not comparable with the printed numbers: {said}' in note
+    whole = f'Learned from a part of the set, so not comparable with published scores: {said}'
+    assert whole in scores(m).note
+    assert whole in blurb.blurb(m).note
+    assert '§' not in table(TABLES['pubmedbert-6'], {'': measures(tmp_path, cells[2:])}).note
+    assert by_type(m).absent == 'no set of entities was scored.'
 
 
 LAYERS = {

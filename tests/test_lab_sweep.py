@@ -253,9 +253,9 @@ from bioptimus_jax.run.stage import Stage
 
 def wait(run, folder):
     (run.workdir / 'began').write_text(str(__import__('os').getpid()))
-    while True:
-        run.console.check_stop()
+    while not run.console.stopping.is_set():
         time.sleep(.05)
+    raise __import__('bioptimus_jax.errors').errors.Stopped('the cell a, 3 of 8 epochs, is trained anew')
 
 stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
 """
@@ -266,7 +266,7 @@ stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
     [(os.kill, signal.SIGTERM, 75), (os.kill, signal.SIGKILL, -9), (os.killpg, signal.SIGINT, 130)],
 )
 def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
-    """SIGTERM and Ctrl-C: they save, and the sweep does. SIGKILL: they are told by the system."""
+    """SIGTERM and Ctrl-C: they save, and the sweep does and says what they lose. SIGKILL: the system tells them."""
     (tmp_path / 'sitecustomize.py').write_text(SLOW)
     folder = tmp_path / 'sweep'
     environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
@@ -276,12 +276,18 @@ def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
         env=environment,
         process_group=0,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
     process = int(_wait_for(folder / 'plain' / 'began'))
     send(sweep.pid, number)
-    assert 'failed' not in sweep.communicate(timeout=60)[0]
+    said = sweep.communicate(timeout=60)[0]
+    assert 'failed' not in said
     assert sweep.returncode == code
+    lost = (
+        'plain: the cell a, 3 of 8 epochs, is trained anew; everything else is saved; rerun the same command'
+    )
+    assert (lost in said) == (code > 0)
     deadline = time.monotonic() + 30
     while _is_alive(process) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -311,9 +317,9 @@ def test_what_is_under_way_when_the_hours_are_over_saves_and_the_finished_arms_a
     )
     assert (code, err) == (0, '')
     assert (
-        'sweep: the 2 hours are over, 1 of 3 arms are finished; rerun the same command to go on'
-        in out.splitlines()
-    )
+        'sweep: the 2 hours are over, 1 of 3 arms are finished; seed-1: the cell a, 3 of 8 epochs, is trained anew; '
+        'rerun the same command to go on'
+    ) in out.splitlines()
     assert [r['arm'] for r in read_jsonl(folder / 'results.jsonl')] == ['plain']
     assert not (folder / 'long' / 'began').exists()
 

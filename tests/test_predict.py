@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import bioptimus_jax as bx
+from bioptimus_jax.api import bars
 from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
@@ -170,6 +172,21 @@ def test_special_tokens_that_a_text_quotes_are_text(models, capsys, tmp_path):
             for text in (texts[0], texts[1].replace('[', '{').replace(']', '}'))
         )
         assert quoted[key] == other[key]
+
+
+def test_an_object_answers_as_the_folder_that_it_was_loaded_from(models, tmp_path, capsys, monkeypatch):
+    """Read as the folder says: by white space, so that a bracket is no word of its own."""
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    folder = shutil.copytree(models['tagger'], tmp_path / 'tagger')
+    Reads(cut='lines').write(folder)
+    objects = AutoModelForTokenClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    rows = [{'text': TEXT}, {'text': f'({TEXT})'}]
+    monkeypatch.setattr(bars, 'PATIENCE', 0.0)
+    found = bx.predict(objects[0], rows, tokenizer=objects[1], progress=True)
+    assert 'predict: 100%' in capsys.readouterr().err
+    assert found == bx.predict(folder, [row['text'] for row in rows])
+    assert found != bx.predict(models['tagger'], [row['text'] for row in rows])
 
 
 def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path):

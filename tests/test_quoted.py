@@ -16,7 +16,7 @@ from toy_sets import save_byte_level, save_wordpiece
 from bioptimus_jax.analysis.cloze import Speller
 from bioptimus_jax.analysis.masked_lm import ForeignModel
 from bioptimus_jax.api.masking import Collator
-from bioptimus_jax.api.vocabulary import is_one_piece
+from bioptimus_jax.api.words import is_one_piece
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment

@@ -113,6 +113,7 @@ OTHERS = {
     'demo',
     'finetune',
     'objectives',
+    'real',
     'recommended',
     'small',
     'bioclinical:notes',

@@ -15,6 +15,8 @@ from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.finetuning.chosen import model_for_use
+from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import drawing, gain, layout, live, page, use
@@ -29,6 +31,7 @@ from bioptimus_jax.report.sections import (
     entities,
     new_tokens,
     phases,
+    sentences,
     training,
     vocabulary,
 )
@@ -337,6 +340,29 @@ def test_the_page_begins_with_large_numbers(built):
     assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
 
 
+def vectors(model, cosine, r, **more):
+    of_set = SimilarityOfPairs(pairs=100, pearson=r, cosine=0.5)
+    return SentenceVectors(model=model, sentences=100, cosine=cosine, sets={'biosses': of_set}, **more)
+
+
+def test_what_adapting_costs_vectors_of_sentences_is_on_the_page_and_among_what_to_do(tmp_path):
+    m = read_measures(fabricate(tmp_path / 'demo'))
+    assert sentences.sentence_vectors(m).empty
+    plain = dataclasses.replace(m, similarity=[vectors('source', 0.1, 0.841), vectors('0.4', 0.97, 0.554)])
+    rows = [[c.text for c in row] for row in sentences.sentence_vectors(plain).rows]
+    assert rows == [['source', '100', '0.100', '0.841'], ['0.4', '100', '0.970', '0.554']]
+    assert 'biosses 100 pairs' in sentences.sentence_vectors(plain).note
+    assert not any(sentences.KEEP in step for step in use.use(plain).next)  # nobody has made it for sentences
+    of_source = vectors('source', 0.1, 0.841, for_sentences=True)
+    lost = dataclasses.replace(plain, similarity=[of_source, plain.similarity[1]])
+    said = 'Adapting for words has cost vectors of sentences: r on biosses falls from 0.841 to 0.554 and the mean '
+    said += 'cosine of unlike sentences rises from 0.100 to 0.970; keep the source for vectors of sentences.'
+    assert sentences.sentence_vectors(lost).note.startswith(said)
+    assert said in use.use(lost).next
+    better = dataclasses.replace(lost, similarity=[of_source, vectors('0.4', 0.05, 0.9)])
+    assert sentences.lost_similarity(better) == ''
+
+
 def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):
     run = fabricate(tmp_path / 'demo')
     m = read_measures(run)
@@ -363,6 +389,44 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):
     said = use.use(one_seed).next
     assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
     assert said[1].endswith('--config.finetune.seeds=0,1,2')
+
+
+def test_what_only_a_researcher_reads_is_folded_below_what_everybody_does(built):
+    """First the verdict, how to use the model, what to try; then what it found; all else opens on a click, and by a
+    link of the navigation."""
+    text = (built[0] / 'index.html').read_text()
+    headings = re.findall(r'<section id="([^"]+)">\n(<details)?', text)
+    folded = [bool(details) for _, details in headings]
+    assert folded == sorted(folded)
+    assert [name for name, details in headings if not details] == ['phases', 'fine-tuning']
+    assert sum(folded) > 5
+    first = text.partition('<nav')[0]
+    assert first.index('class="verdict') < first.index('class="use"')
+    assert '<details' not in first
+    assert text.count('<summary class="heading"><h2>') == sum(folded)
+    assert "addEventListener('hashchange', reveal)" in text
+
+
+def test_the_model_for_use_is_the_best_on_devel_of_those_that_are_kept(tmp_path):
+    """The one rule of the page and of the end of stage finetune."""
+
+    def cell(model, seed, devel, kept=True, **more):
+        folder = tmp_path / model / f'seed-{seed}'
+        (folder / 'model' if kept else folder).mkdir(parents=True)
+        scores = {'default': {'f1': devel}}
+        return dataclasses.replace(ner_cell(model, 'd', seed, 0), devel=scores, **more), folder
+
+    cells = [
+        cell('a', 0, 0.5),
+        cell('a', 1, 0.7),
+        cell('b', 0, 0.65, kept=False),
+        cell('c', 0, 0.9, learned_devel=True),
+    ]
+    assert model_for_use(cells) == tmp_path / 'a' / 'seed-1' / 'model'  # b is better on average, and not kept
+    better = [*cells, cell('e', 0, 0.4), cell('e', 1, 0.95, kept=False)]
+    assert model_for_use(better) == tmp_path / 'e' / 'seed-0' / 'model'  # by the mean over seeds
+    assert model_for_use(cells[2:3]) is None
+    assert model_for_use([]) is None
 
 
 def test_figures_follow_the_page_s_colours(built):

@@ -353,6 +353,7 @@ def test_page_of_a_run_that_only_scores(run):
         *(
             'Phases',
             'Hidden words',
+            'Vectors of sentences',
             'Corpus',
             'Vocabulary',
             'New tokens',

@@ -44,6 +44,20 @@ def test_it_is_the_ridge_regression_of_another_library(words):
     np.testing.assert_allclose(spelling.fitted(texts, rows_VxD)(texts), expected, rtol=1e-8)
 
 
+def test_few_tokens_are_predicted_without_decomposing_all_grams_and_alike(words, monkeypatch):
+    texts, rows_VxD = words
+    predict = spelling.fitted(texts, rows_VxD)
+    every = predict(texts)
+
+    def decomposed(*given, **named):
+        raise AssertionError('all n-grams were decomposed')
+
+    monkeypatch.setattr('scipy.linalg.solve', decomposed)
+    monkeypatch.setattr(spelling, 'GRAMS_FOR_ONE', 1)
+    np.testing.assert_allclose(predict(texts), every, rtol=0, atol=1e-11)
+    assert predict([]).shape == (0, rows_VxD.shape[1])
+
+
 def test_a_token_that_shares_nothing_gets_the_mean_row(words):
     texts, rows_VxD = words
     [row] = spelling.fitted([t[:-1] for t in texts], rows_VxD)(['ωψ'])

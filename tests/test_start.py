@@ -14,6 +14,7 @@ from toy_pretraining import copy_of, experiment
 from toy_sets import save_set
 from toy_start import WORDS, save_source, texts_of
 
+from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -28,6 +29,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
+from bioptimus_jax.start.recommend import SENTENCES
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.start.texts import CHARACTERS, look_into
@@ -90,6 +92,16 @@ def test_init_writes_a_short_config_that_says_why(source, tmp_path, monkeypatch,
     assert call(capsys, *asked(source, tmp_path / 'texts.jsonl'))[0] == 2
     assert call(capsys, *asked(source, tmp_path / 'texts.jsonl', '--replace')) == (0, '')
     assert (tmp_path / 'mine.py').read_text() == text
+    assert SENTENCES not in text
+    # Of a source that was made for vectors of sentences it says what adapting costs.
+    (made_for_them := source / 'modules.json').write_text('[]')
+    try:
+        assert cli.main([*asked(source, tmp_path / 'texts.jsonl', '--replace')]) == 0
+    finally:
+        made_for_them.unlink()
+    assert f'\n# {SENTENCES}\n' in capsys.readouterr().out
+    assert f'\n    # {SENTENCES}\n' in (tmp_path / 'mine.py').read_text()
+    assert written(tmp_path) == made
 
 
 def test_the_length_follows_from_the_hours_the_device_and_the_texts(source, tmp_path, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -60,10 +61,12 @@ def run(tmp_path):
     run.metrics.write(
         'clock', 60, kind='spans', name='1.0', began=1.0, first=0, ended=False, spans={'train': 1.0}
     )
-    for model, dataset, seed in (('0.1', 'drugs', 1), ('0.1', 'drugs', 2), ('0.4', 'genes', 1)):
-        write_json(
-            run.workdir / 'finetune' / model / dataset / 'standard' / f'seed-{seed}' / 'scores.json', {}
-        )
+    for number, (model, dataset, seed) in enumerate(
+        [('0.1', 'drugs', 1), ('0.1', 'drugs', 2), ('0.4', 'genes', 1)]
+    ):
+        scores = run.workdir / 'finetune' / model / dataset / 'standard' / f'seed-{seed}' / 'scores.json'
+        write_json(scores, {})
+        os.utime(scores, (0, 10 * number))
     return run
 
 
@@ -84,14 +87,19 @@ def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
         'seconds_left': 4,  # 60 steps took 4 s
     }
     # Two models; of drugs three seeds, of genes one.
-    assert found['finetune'] == {'cells_done': 3, 'cells': 8}
+    assert found['finetune'] == {'cells_done': 3, 'cells': 8, 'seconds_left': 50}  # one every ten seconds
     assert found['bytes'] == sum(p.stat().st_size for p in run.workdir.rglob('*') if p.is_file())
     assert found['last']['record']['step'] == 60
     assert 0 <= found['last']['seconds_ago'] < 600
     assert cli.main(['status', str(run.workdir)]) == 0
     text = capsys.readouterr().out
-    assert 'pretrain: step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s, about 4 s left\n' in text
-    assert 'finetune: 3 of 8 cells\n' in text
+    lines = {line.split()[0]: re.split(r' {2,}', line.strip()) for line in text.splitlines() if line.strip()}
+    assert set(lines) >= set(STAGES)  # in one line a stage
+    assert len(text.splitlines()) == len(STAGES) + 6
+    at = 'step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s'
+    assert lines['pretrain'][:4] == ['pretrain', 'unfinished', at, '4 s']
+    assert lines['finetune'][:4] == ['finetune', 'unfinished', '3 of 8 cells', '50 s']
+    assert lines['corpus'][1] == 'done'
     assert f'disk: {found["bytes"] / 1e3:.3g} kB\n' in text
     assert re.search(r'last record, .* ago: stage pretrain, step 60, kind train, ', text), text
     assert before == stamps(run.workdir)
@@ -120,11 +128,11 @@ def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phase
     for search in ({'halving': 2}, {'tuned_on': ['0.1']}):
         assert cells(**search) is None
     assert cli.main(['status', str(run.workdir)]) == 0
-    assert 'finetune: 3 of ? cells\n' in capsys.readouterr().out
+    assert '  3 of ? cells  ' in capsys.readouterr().out
     assert cells(manifest=True, tuned_on=['0.1']) == 3
     moved = folder.rename(run.workdir.parent / 'finetune')  # taken from another run
     write_json(folder / MANIFEST, {**asked, 'folder': str(moved)})
-    assert document(capsys, 'status', str(run.workdir))['finetune'] == {'cells_done': 3, 'cells': 8}
+    assert document(capsys, 'status', str(run.workdir))['finetune']['cells'] == 8
 
 
 HOLD = """

@@ -1,13 +1,16 @@
 """Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase; entities in pieces.
 
+Where there is a source also what adaptation does to vectors of sentences.
+
 With sets of entities also the F1 from frozen states of these models and of the snapshots within phases.
 """
 
 import contextlib
 import dataclasses
+import itertools
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,13 @@ from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_g
 from bioptimus_jax.analysis.config import HasAnalysis
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, measured_sets
 from bioptimus_jax.analysis.new_tokens import ByToken, NewTokens
-from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.analysis.sentence_vectors import MeasuredTexts, files_of_pairs
+from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
-from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.folder import has_sentence_vectors, model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.records.analysis import DrawnWords, HiddenWords, Shape
@@ -54,7 +58,7 @@ class Candidate:
 
 def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
-    new_tokens.json and bad_tokens.txt.
+    new_tokens.json and bad_tokens.txt; with a source also similarity.json.
 
     With `finetune.folder` also entities.json, frozen.json and snapshots.json, the hidden words of snapshots.
 
@@ -67,6 +71,9 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = _passages(e, run.folder('corpus'), spellers)
+    sentences = MeasuredTexts()
+    if e.source.path:
+        sentences = MeasuredTexts.of(_held_out(run.folder('corpus')), e.finetune)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
     tokens = TokenRow.read_lines(run.folder('surgery') / TOKENS_FILE)
     new = NewTokens.of(
@@ -78,7 +85,7 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     sets = FrozenSets.of(e.finetune, e.analysis.frozen_sentences, e.analysis.frozen_layers)
     snapshots = _snapshots(e, run.folder('export'), exported_phases, candidates) if sets else []
     of_snapshot = len(chosen) + len(sets)
-    per_model = of_snapshot + len(measured.passages)
+    per_model = of_snapshot + len(measured.passages) + len(sentences)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.console.progress('hidden words, words in context, entities', total, 'texts')
     exported = export.content
@@ -89,7 +96,7 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
         if record := _finished(part, exported):
             progress.update(of_snapshot if candidate.snapshot else per_model)
             return record
-        record = _analyse(candidate, chosen, measured, spellers, new, sets, e, progress.update)
+        record = _analyse(candidate, chosen, measured, spellers, new, sets, sentences, e, progress.update)
         write_sealed(part, {**record, 'export': exported})
         run.saved()
         return record
@@ -98,6 +105,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     every = [analysed(candidate) for candidate in (*candidates, *snapshots)]
     records, on_the_way = every[: len(candidates)], every[len(candidates) :]
     _write_measures(folder, records, measured)
+    if sentences:
+        write_json(folder / 'similarity.json', [r['similarity'] for r in records])
     by_model = {r['model']: r['by_token'] for r in records if not r['cloze'].get('skipped')}
     # In the order of training, which a computed order may have changed.
     last = [INITIAL, *(name for name in exported_phases if name in e.phases)][-1]
@@ -140,12 +149,13 @@ def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: c
 
 
 def external_inputs(experiment: HasAnalysis) -> list[Path]:
-    """The second vocabulary and the list of tokens, where the config names them, and the NER sets: their entities are
-    cut into pieces. Raises ConfigError."""
+    """The second vocabulary and the list of tokens, where the config names them; the NER sets, whose entities are cut
+    into pieces; and the sets of pairs of texts. Raises ConfigError."""
     vocab = experiment.analysis.reference_vocab
     listed = lists.file_of(experiment.analysis.tokens, 'config.analysis.tokens')
     second = [subwords.deciding_file(Path(vocab))] if vocab else []
-    return [*second, *listed, *entity_files(experiment.finetune)]
+    pairs = files_of_pairs(experiment.finetune) if experiment.source.path else []
+    return [*second, *listed, *entity_files(experiment.finetune), *pairs]
 
 
 def _analyse(
@@ -155,6 +165,7 @@ def _analyse(
     spellers: Sequence[cloze.Speller],
     new: NewTokens,
     sets: FrozenSets,
+    sentences: MeasuredTexts,
     e: HasAnalysis,
     on_rows: Any,
 ) -> dict[str, Any]:
@@ -188,7 +199,13 @@ def _analyse(
         candidate.name, measured, candidate.speller, architecture, params, of_source, e, on_rows
     )
     whole = Shape(candidate.name, shape, of_words).json()
-    return {**record, 'geometry': whole, 'points': drawn and drawn.json()}
+    record |= {'geometry': whole, 'points': drawn and drawn.json()}
+    if not sentences:
+        return record
+    similar = sentences.measure(candidate.name, known, architecture, params, on_rows)
+    if candidate.name == SOURCE:
+        similar = dataclasses.replace(similar, for_sentences=has_sentence_vectors(candidate.folder))
+    return {**record, 'similarity': similar.json()}
 
 
 def _snapshots(
@@ -217,13 +234,16 @@ def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Cand
     return candidates, list(own_first)
 
 
+def _held_out(corpus: Path) -> Iterator[Document]:
+    """Held-out documents ordered by the hashes of their ids, so that every run over a corpus takes the same ones."""
+    source = open_documents(corpus, 'heldout')
+    yield from sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
+
+
 def _passages(e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
     """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
-    source = open_documents(corpus, 'heldout')
-    # Ordered by the hashes of their ids, so that every run over the same corpus takes the same ones.
-    documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
     found = cloze.passages(
-        documents[: e.analysis.cloze_documents],
+        itertools.islice(_held_out(corpus), e.analysis.cloze_documents),
         spellers,
         fraction=e.analysis.cloze_fraction,
         seed=e.evaluation.seed,

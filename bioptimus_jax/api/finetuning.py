@@ -17,7 +17,7 @@ from bioptimus_jax.api.objects import (
     undisturbed,
     workplace,
 )
-from bioptimus_jax.api.program import GIVEN, run_verb
+from bioptimus_jax.api.program import GIVEN, Shows, config_text, run_verb
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import at_commit
@@ -55,6 +55,7 @@ def finetune(
     workdir: FilePath = 'runs/finetuned',
     keys: Keys | None = None,
     quiet: bool = False,
+    progress: bool | None = None,
 ) -> FineTuned:
     """Fine-tune a model on a set, and keep the seed that is best on devel.
 
@@ -62,14 +63,15 @@ def finetune(
     form that `bioptimus lint` reads, or its splits train, devel (or validation) and test: rows as dictionaries, or a
     `DatasetDict` of datasets. `task`: entities, classes, similarity, word_classes; of a public set it is known.
     `workdir`: the run folder, which stays. `keys`: values by their dotted names, as `{'finetune.seeds': (0, 1, 2)}`.
-    Without others epochs, batch and learning rate follow the model and the set. `quiet`: no lines of progress.
+    Without others epochs, batch and learning rate follow the model and the set. `quiet`: no lines.
+    `progress`: a bar; by default on a terminal and in a notebook, unless `quiet`.
 
     It is `bioptimus finetune` in a process of its own. The same call continues what was interrupted.
 
     Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
     """
     run = Path(workdir).absolute()
-    given = run / GIVEN
+    given, shows = run / GIVEN, Shows.of(quiet, progress)
     with workplace() as place, undisturbed():
         (place / GIVEN).mkdir()
         if isinstance(model, PLACE):
@@ -82,7 +84,7 @@ def finetune(
         own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
         own |= keys or {}
         experiment(own)
-        run_verb('finetune', place, run, 'defaults()', own, quiet)
+        run_verb('finetune', place, run, config_text('finetune', 'defaults()', own), shows)
     return _best(run)
 
 

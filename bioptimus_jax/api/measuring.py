@@ -1,15 +1,17 @@
 """Two measures for anybody's models: the difficulty of masking settings, and scores of predictions made elsewhere."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bioptimus_jax.api.bars import Bar, Barred, shown
 from bioptimus_jax.api.objects import (
     OF_TEXTS,
     PLACE,
     FilePath,
     Keys,
     ModelOrFolder,
+    Texts,
     TokenizerOrFolder,
     as_folder,
     experiment,
@@ -27,16 +29,18 @@ from bioptimus_jax.storage.files import write_jsonl
 def difficulty(
     model: ModelOrFolder,
     tokenizer: 'TokenizerOrFolder | None',
-    texts: Iterable[str],
+    texts: Texts,
     *,
     samples: int = 10,
     keys: Keys | None = None,
+    progress: bool | None = None,
 ) -> dict[str, dict[str, Any]]:
     """How hard each masking setting of the curriculum is for a model: its perplexity there (paper, Figure 4).
 
     `model`: any masked language model of transformers with a fast tokenizer, also of families that cannot be adapted
     here, or a folder with None. `texts`: documents, preferably of a domain that the model was not trained on; they
     are dealt to `samples`, each of which has a perplexity. `keys`: other values, as `{'phase.0.4.rate': 0.3}`.
+    `progress`: a bar; by default on a terminal and in a notebook.
 
     Returns phase -> 'masked' (at hidden pieces), 'replaced', 'kept' and 'perplexity' (at all that are predicted), each
     with `mean`, the geometric one, `interval` (95 %, None for one sample) and `samples`, or None where a sample has no
@@ -45,7 +49,8 @@ def difficulty(
 
     Raises ConfigError for invalid keys, InputError for a model without a head or fewer texts than samples.
     """
-    with workplace() as place, undisturbed():
+    show = shown(progress)
+    with workplace() as place, undisturbed(), Bar(show) as bar:
         folder, documents = as_folder(place / 'model', model, tokenizer), list(texts_of(texts))
         write_texts(place / 'texts.jsonl', documents)
         asked = {
@@ -54,6 +59,7 @@ def difficulty(
             'curriculum.documents': max(len(documents), 1),
         }
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
+        run.console = Barred(bar)
         from bioptimus_jax.analysis.difficulty import measure  # late: imports jax and torch
 
         [measured] = measure(run, [f'model={folder}']).models

@@ -16,6 +16,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import downloaded, hub_model, model_folder
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.storage.files import write_jsonl
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Subwords, kind_name
@@ -33,6 +34,11 @@ TokenizerOrFolder: TypeAlias = 'PreTrainedTokenizerBase | FilePath'
 Keys: TypeAlias = Mapping[str, Any]
 """Values by the dotted names of the configuration, as `{'vocab.size': 8000}`."""
 
+
+TEXT = 'text'
+"""The column of a data set that has its texts."""
+Texts: TypeAlias = Iterable[str] | Iterable[Mapping[str, Any]]
+"""Texts, or the rows of a data set that has a column `text`, as a `Dataset` of datasets."""
 
 WRAPPERS = {
     'PeftModel': 'give what its merge_and_unload() returns',
@@ -206,14 +212,24 @@ def model_in(folder: Path, like: Any = None) -> Any:
     return made.to(like.device, like.dtype).train(like.training)
 
 
-def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
+def texts_of(given: Texts, name: str = 'texts') -> Iterator[str]:
     """The texts of an argument of that name, one by one. Raises ConfigError for what is not a text."""
     if isinstance(given, str | bytes):
         raise ConfigError(f'{name}: is one text; give a list of them')
-    for number, text in enumerate(given):
+    check_whole(given, name)
+    for number, row in enumerate(given):
+        text = row.get(TEXT) if isinstance(row, Mapping) else row
         if not isinstance(text, str):
-            raise ConfigError(f'{name}: number {number} is not a text, but {type(text).__name__}')
+            is_row = isinstance(row, Mapping) and text is None
+            what = f'a row without {TEXT!r} ({shortened(row)})' if is_row else type(text).__name__
+            raise ConfigError(f'{name}: number {number} is not a text, but {what}')
         yield text
+
+
+def check_whole(given: object, name: str = 'texts') -> None:
+    """Raise ConfigError for texts in several parts, as a `DatasetDict` has them."""
+    if isinstance(given, Mapping):
+        raise ConfigError(f'{name}: has the parts {shortened(given)}; give one of them')
 
 
 def write_texts(file: Path, texts: Iterable[str]) -> None:

@@ -1,21 +1,26 @@
 """A verb of `bioptimus` in a process of its own, with the objects that it was asked for with in its run folder."""
 
+import dataclasses
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from bioptimus_jax.api.bars import Bar, shown
 from bioptimus_jax.api.objects import plain
 from bioptimus_jax.errors import BAD_INPUT, USAGE, ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.progress.console import OFTEN
 from bioptimus_jax.storage.files import atomic, sha256
 
 GIVEN = 'given'
 """The folder, in a run's, with the objects that the run was asked for with, and config.py."""
-CONFIG = '''"""What `bioptimus_jax` was asked for: `bioptimus {verb} --config=THIS --workdir=...` goes on with it."""
+CONFIG = 'config.py'
+OF_KEYS = '''"""What `bioptimus_jax` was asked for: `bioptimus {verb} --config=THIS --workdir=...` goes on with it."""
 
 from bioptimus_jax.ext import defaults, load, override
 
@@ -32,60 +37,94 @@ KEYS = {{
 '''
 
 
-def run_verb(verb: str, place: Path, run: Path, basis: str, own: Mapping[str, Any], quiet: bool) -> None:
-    """Run a verb of `bioptimus` in the run folder `run`. What is in `place` is copied there first, with a config.py.
+@dataclasses.dataclass(frozen=True)
+class Shows:
+    """What a person sees of a program that runs: lines, unless `quiet`; progress on a `bar`, in place of its lines."""
 
-    `basis`: what the configuration begins with, in Python; `own`: its keys. What is refused leaves nothing. Raises
-    ConfigError, InputError, RuntimeError.
+    quiet: bool
+    bar: bool
+
+    @classmethod
+    def of(cls, quiet: bool, progress: bool | None) -> Self:
+        """What a caller wants to see: for None a bar where one can be seen, unless `quiet`."""
+        return cls(quiet, False if quiet and progress is None else shown(progress))
+
+
+def config_text(verb: str, basis: str, own: Mapping[str, Any]) -> str:
+    """A config file: `basis` is what it begins with, in Python, and `own` its keys."""
+    lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
+    return OF_KEYS.format(verb=verb, basis=basis, keys=lines)
+
+
+def run_verb(verb: str, place: Path, run: Path, config: str, shows: Shows) -> None:
+    """Run a verb of `bioptimus` in the run folder `run`. What is in `place` is copied there first, with a config file.
+
+    What is refused leaves nothing. Raises ConfigError, InputError, RuntimeError.
     """
     given = run / GIVEN
-    lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
-    with atomic(place / GIVEN / 'config.py') as file:
-        file.write(CONFIG.format(verb=verb, basis=basis, keys=lines))
+    with atomic(place / GIVEN / CONFIG) as file:
+        file.write(config)
     new = not run.exists()
+    # Before any is written: what is refused must change nothing.
+    check_same(place / GIVEN, run)
     _bring(place / GIVEN, run)
     try:
-        _program([verb, f'--config={given / "config.py"}', f'--workdir={run}'], quiet)
+        run_program([verb, f'--config={given / CONFIG}', f'--workdir={run}'], shows)
     except (ConfigError, InputError):
-        if not _begun(run):
+        if not begun(run):
             shutil.rmtree(run if new else given)
         raise
 
 
-def _begun(run: Path) -> bool:
+def begun(run: Path) -> bool:
+    """Whether a stage of a run was begun."""
     return any((run / stage).is_dir() for stage in STAGES)
 
 
-def _bring(place: Path, run: Path) -> None:
-    """Put what is given into the run folder, in the place of the same. Raises ConfigError where it is another."""
-    files = [path.relative_to(place) for path in sorted(place.rglob('*')) if path.is_file()]
-    for name in files:
+def check_same(place: Path, run: Path) -> None:
+    """Raise ConfigError where a run was begun with other objects than those in `place`."""
+    for name in _files(place):
         old = run / GIVEN / name
-        if _begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):
+        if begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):
             raise ConfigError(
                 f'{run}: was started with another {name.parts[0].partition(".")[0]}; choose another workdir'
             )
-    # Only now, when all are known to be the same: what is refused must change nothing.
-    for name in files:
+
+
+def _bring(place: Path, run: Path) -> None:
+    """Put what is given into the run folder, in the place of the same."""
+    for name in _files(place):
         (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)
         with atomic(run / GIVEN / name, 'wb') as file:
             file.write((place / name).read_bytes())
 
 
-def _program(arguments: list[str], quiet: bool) -> None:
+def _files(place: Path) -> list[Path]:
+    return [path.relative_to(place) for path in sorted(place.rglob('*')) if path.is_file()]
+
+
+def run_program(arguments: list[str], shows: Shows) -> None:
     """`bioptimus` with these arguments; its lines go on to where print writes. Raises what its exit code says."""
     command = [sys.executable, '-m', 'bioptimus_jax', *arguments]
+    often = {OFTEN: '1'} if shows.bar else {}
     said = ''
     # In a session of its own: Ctrl-C comes here, and from here once to the program, which saves.
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', start_new_session=True
-    ) as program:
+    with (
+        Bar(shows.bar) as bar,
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding='utf-8',
+            start_new_session=True,
+            env=os.environ | often,
+        ) as program,
+    ):
         assert program.stdout
         try:
             for line in program.stdout:
                 said = line.strip() or said
-                if not quiet:
-                    print(line, end='', flush=True)
+                bar.line(line.rstrip('\n'), shows.quiet)
         except BaseException:
             program.send_signal(signal.SIGINT)
             program.communicate()

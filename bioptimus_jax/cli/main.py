@@ -64,8 +64,8 @@ def _outcome(arguments: list[str]) -> int:
     except Paused as pause:
         print(pause)
         return DONE
-    except Stopped:
-        return _fail(signals.last_words(), signals.asked())
+    except Stopped as stop:
+        return _fail(signals.last_words(str(stop)), signals.asked())
     except BrokenPipeError:
         return UNREAD if _reader_is_gone() else _crash()
     except Exception as error:

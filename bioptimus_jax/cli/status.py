@@ -2,7 +2,10 @@
 
 import contextlib
 import dataclasses
+import itertools
+import statistics
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from bioptimus_jax.progress.console import clock, in_units, numbered
 from bioptimus_jax.records.counts import ExportCounts
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
-from bioptimus_jax.report.layout import Column, Table, missing
+from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import read_claim
 from bioptimus_jax.sets.corpora import settings_on
@@ -34,7 +37,8 @@ class Status:
     """`stages`: of each its `state`, `seconds` and `bytes`, and the `folder` of another run that it was taken from.
 
     `pretrain`: where it is, while it is not done. `finetune`: cells that are finished, of all that were asked for (None
-    where that is not known). `last`: the newest record of metrics.jsonl, with its age in seconds.
+    where that is not known), and the seconds that the others will take. `last`: the newest record of metrics.jsonl,
+    with its age in seconds.
     """
 
     run: str
@@ -45,25 +49,17 @@ class Status:
     last: dict[str, Any] | None
 
     def text(self) -> str:
-        """The same for a terminal."""
+        """The same for a terminal, in a line a stage."""
         columns = [
             Column('stage', lambda s: s['stage']),
             Column('state', lambda s: s['state']),
+            Column('progress', lambda s: self._progress(s['stage'])),
+            Column('left', lambda s: self._left(s)),
             Column('time', lambda s: missing() if s['seconds'] is None else clock(s['seconds'])),
             Column('size', lambda s: in_units(s['bytes']) if s['bytes'] else missing()),
             Column('taken from', lambda s: s['folder'] or '', when=any(s['folder'] for s in self.stages)),
         ]
-        said = [Table.of(self.run, columns, self.stages).text(), '']
-        if at := self.pretrain:
-            of = f' of {at["steps"]:,}' if at['steps'] else ''
-            parts = [f'step {at["step"]:,}{of}', f'phase {at["phase"]}', f'loss {at["loss"]:.3f}']
-            parts.append(f'{at["tokens_per_second"]:,.0f} tokens/s')
-            parts += [f'about {clock(at["seconds_left"])} left'] * (at['seconds_left'] is not None)
-            said.append(f'pretrain: {", ".join(parts)}')
-        if cells := self.finetune:
-            of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
-            said.append(f'finetune: {cells["cells_done"]:,} of {of}')
-        said.append(f'disk: {in_units(self.bytes)}')
+        said = [Table.of(self.run, columns, self.stages).text(), '', f'disk: {in_units(self.bytes)}']
         if self.last:
             line = ', '.join(
                 f'{name} {value:.4g}' if isinstance(value, float) else f'{name} {value}'
@@ -72,6 +68,23 @@ class Status:
             )
             said.append(f'last record, {clock(self.last["seconds_ago"])} ago: {line[:200]}')
         return '\n'.join(said)
+
+    def _progress(self, stage: str) -> str:
+        """How far a stage is that counts steps or cells; '' of others."""
+        if stage == 'pretrain' and (at := self.pretrain):
+            of = f' of {at["steps"]:,}' if at['steps'] else ''
+            rate = f'{at["tokens_per_second"]:,.0f} tokens/s'
+            return f'step {at["step"]:,}{of}, phase {at["phase"]}, loss {at["loss"]:.3f}, {rate}'
+        if stage == 'finetune' and (cells := self.finetune):
+            of = numbered(cells['cells'], 'cell') if cells['cells'] else '? cells'
+            return f'{cells["cells_done"]:,} of {of}'
+        return ''
+
+    def _left(self, stage: Mapping[str, Any]) -> Cell:
+        """The time that a stage still takes, where its progress tells."""
+        of_stage = {'pretrain': self.pretrain, 'finetune': self.finetune}.get(stage['stage'])
+        seconds = (of_stage or {}).get('seconds_left')
+        return missing() if seconds is None or stage['state'] == DONE else Cell(clock(seconds))
 
 
 def status_of(folder: Path) -> Status:
@@ -127,10 +140,15 @@ def _cells(run: Run) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
     manifest, folder = run.manifest('finetune'), run.stage_folder('finetune')
     asked = manifest or read_claim(folder) or Claim(config={})
-    settings, done = _settings(asked), sum(1 for _ in folder.glob(CELLS))
+    settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in folder.glob(CELLS))
+    done = len(ends)
     if settings.halving or settings.tuned_on:
-        return {'cells_done': done, 'cells': done if manifest else None}
-    return {'cells_done': done, 'cells': _asked_for(run, settings, asked)}
+        return {'cells_done': done, 'cells': done if manifest else None, 'seconds_left': None}
+    cells, left = _asked_for(run, settings, asked), None
+    # The median, as a gap between two ends may hold a stop.
+    if gaps := [later - end for end, later in itertools.pairwise(ends)]:
+        left = round(max((cells or done) - done, 0) * statistics.median(gaps)) if cells else None
+    return {'cells_done': done, 'cells': cells, 'seconds_left': left}
 
 
 def _settings(asked: Begun) -> Finetune:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.demo.general import General
-from bioptimus_jax.demo.grammar import Lexicon, Phrase, Phrases, expand, iob2, lexicon, text
+from bioptimus_jax.demo.grammar import Lexicon, Phrase, Phrases, draw, expand, iob2, lexicon, text
 from bioptimus_jax.demo.phrases import NEUTRAL, PLAIN, TITLES, TYPICAL
 from bioptimus_jax.storage.files import atomic
 
@@ -89,14 +89,14 @@ class World:
 
     def abstract(self) -> tuple[str, str]:
         """A title and six to twelve sentences around a few names of its own."""
-        topic = {kind: self.common(kind) for kind in self.names.names}
+        topic = {kind: draw(self.rng, names) for kind, names in self.names.names.items()}
 
         def pick(kind: str) -> Phrase:
             if kind in ('thing', 'other', 'third'):
                 kind = self.rng.choice(tuple(TYPICAL))
             if kind not in topic:
                 return self.number(kind)
-            return (topic[kind] if self.rng.random() < 0.4 else self.common(kind)), kind
+            return (topic[kind] if self.rng.random() < 0.4 else draw(self.rng, self.names.names[kind])), kind
 
         sentences = []
         for _ in range(self.rng.randint(6, 12)):
@@ -140,11 +140,6 @@ class World:
             return self.rng.choice(PLAIN)
         kind = self.rng.choice(('drug', 'drug', 'disease', 'disease', *TYPICAL))
         return self.rng.choice(TYPICAL[kind])
-
-    def common(self, kind: str) -> tuple[str, ...]:
-        """A name, some of them several times as frequent as others."""
-        names = self.names.names[kind]
-        return names[int(len(names) * self.rng.random() ** 1.3)]
 
     def number(self, kind: str) -> Phrase:
         """A number of the size that the slot asks for."""

@@ -3,6 +3,10 @@
 Names are made of syllables and endings. On purpose an ending does not decide the class of a name: drugs share
 theirs with reagents, proteins and devices, diseases share theirs with processes and measures. What a name is
 shows in the company that it keeps, which is what pre-training on the corpus can learn and spelling cannot.
+
+Nor does frequency: NER training shows names as a sample of texts would, frequent ones more often, but not only those.
+Were the seen names the frequent ones, a new vocabulary would have nearly all of them whole and cut many of the others,
+and a tagger would learn that what is cut is no name (LOG.md).
 """
 
 import dataclasses
@@ -43,7 +47,7 @@ Phrases = list[Phrase]
 
 @dataclasses.dataclass(frozen=True)
 class Lexicon:
-    """Names by class, and the half of each class that NER training may show ('seen')."""
+    """Names by class, frequent ones first, and the part of each class that NER training may show ('seen')."""
 
     names: dict[str, tuple[tuple[str, ...], ...]]
     seen: dict[str, tuple[tuple[str, ...], ...]]
@@ -68,9 +72,16 @@ def lexicon(rng: random.Random, names_per_class: int = 140, seen_fraction: float
     seen, unseen = {}, {}
     for kind, entries in names.items():
         rng.shuffle(entries)
-        cut = round(len(entries) * seen_fraction)
-        seen[kind], unseen[kind] = tuple(entries[:cut]), tuple(entries[cut:])
+        shown: dict[tuple[str, ...], None] = {}
+        while len(shown) < round(len(entries) * seen_fraction):
+            shown[draw(rng, entries)] = None
+        seen[kind], unseen[kind] = tuple(shown), tuple(name for name in entries if name not in shown)
     return Lexicon({kind: tuple(entries) for kind, entries in names.items()}, seen, unseen)
+
+
+def draw(rng: random.Random, names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """A name, the first ones several times as often as others."""
+    return names[int(len(names) * rng.random() ** 1.3)]
 
 
 def syllables(rng: random.Random, count: int) -> str:

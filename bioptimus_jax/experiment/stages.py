@@ -186,10 +186,11 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'analyze',
-            "word-level loss across vocabularies, geometry, the sets' entities in pieces and from frozen states",
+            "word-level loss across vocabularies, geometry, the sets' entities in pieces and from frozen states, "
+            'vectors of sentences',
             'export/, surgery/, corpus/, vocab/, config.finetune.folder',
             'analyze/cloze.json, geometry.json, points.json, new_tokens.json, bad_tokens.txt, entities.json, '
-            'frozen.json, snapshots.json',
+            'frozen.json, snapshots.json, similarity.json',
             ('analysis', 'evaluation', 'rows'),
             lambda experiment: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),

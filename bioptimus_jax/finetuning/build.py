@@ -9,7 +9,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning import recommended, search
 from bioptimus_jax.finetuning.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetuning.cells import MODEL, Cell, finished_cell, finished_rung, place, run_cells
-from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune, HasFinetune, own_models
+from bioptimus_jax.finetuning.config import Finetune, HasFinetune, own_models
 from bioptimus_jax.finetuning.crossed import cross
 from bioptimus_jax.finetuning.ending import ending
 from bioptimus_jax.finetuning.finished import RESULTS
@@ -369,7 +369,8 @@ def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[
             size = widths[cell.model_folder], learned[cell.dataset, cell.setting]
             where = cell.name.rpartition('/')[0]
             said[f'finetune: {where}: {recommended.words(cell.settings, *size)}'] = None
-            cell = dataclasses.replace(cell, settings=recommended.completed(cell.settings, *size))
+            made, by_rule = recommended.completed(cell.settings, *size), recommended.open_keys(cell.settings)
+            cell = dataclasses.replace(cell, settings=made, by_rule=tuple(by_rule))
         found.append(cell)
     for line in said:
         console.say(line)
@@ -387,5 +388,6 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 
 def deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
-    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
-    return found | ({'recommended': recommended.VERSION} if recommended.open_keys(settings) else {})
+    return settings.deciding() | (
+        {'recommended': recommended.VERSION} if recommended.open_keys(settings) else {}
+    )

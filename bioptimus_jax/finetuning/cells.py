@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, Stopped, printable
+from bioptimus_jax.finetuning import recommended
+from bioptimus_jax.finetuning.begun import forget, lost, note_epochs
 from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
@@ -20,8 +22,9 @@ from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
-from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.finetune import FineTuning, ModelOnSet, Scores, StoppedCell, Trained
+from bioptimus_jax.progress.console import Within, numbered
+from bioptimus_jax.records.finetune import CellSettings, FineTuning, ModelOnSet, Scores, StoppedCell, Trained
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.storage.files import digest, read_sealed, remove_folder, sha256, write_sealed
@@ -41,8 +44,9 @@ MODEL = 'model'  # in a cell's folder
 class Cell:
     """Everything that a worker needs for one fine-tuning. `fingerprint` is the digest of all that decides it.
 
-    `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one. `until`: it
-    stops after so many of its epochs, and test is not read.
+    `by_rule`: keys of its settings that the rule of the defaults has decided. `keep`: whether its model is written
+    beside the scores; `again`: whether it is not finished without one. `until`: it stops after so many of its epochs,
+    and test is not read.
     """
 
     model: str
@@ -55,6 +59,7 @@ class Cell:
     threads: int
     quiet: bool
     fingerprint: str
+    by_rule: tuple[str, ...] = ()
     keep: bool = False
     again: bool = False
     until: int = 0
@@ -71,6 +76,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     if kept := finished_rung(cell) if cell.until else finished_cell(cell):
         return kept
     started = time.monotonic()
+    note_epochs(cell.target, 0)
     task = task_for(cell.dataset)
     applied: list[Scores | None] = []
 
@@ -79,11 +85,18 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         applied.append(task.applied(dataset, tokenizer, head, cell.settings))
 
     def on_epoch(epoch: dict[str, float]) -> None:
+        note_epochs(cell.target, int(epoch['epoch']))
         if not cell.quiet:
             score = f'devel {task.metric.label} {100 * epoch[f"devel_{task.metric.name}"]:.2f}'
             shown = f'epoch {epoch["epoch"]}/{cell.settings.epochs}: loss {epoch["loss"]:.4f}, {score}'
             print(printable(f'finetune: {cell.name} {shown}'), flush=True)
         tell_peak()
+
+    progress = Within(f'finetune: {cell.name}', 0, 'updates', cell.quiet)
+
+    def on_update(done: int, total: int) -> None:
+        progress.total = total * cell.until // cell.settings.epochs if cell.until else total
+        progress.update(done - progress.done)
 
     def warn(message: str) -> None:
         print(printable(f'finetune: {cell.name}: WARNING: {message}'), flush=True)
@@ -101,6 +114,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             warn=warn,
             save=keep if cell.keep and not cell.until else None,
             until=cell.until,
+            on_update=on_update,
         )
         tell_peak()
     finally:
@@ -110,8 +124,8 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         stopped = StoppedCell(
             **vars(place(cell)), seed=cell.seed, history=outcome.history, print=cell.fingerprint
         )
-        cell.target.mkdir(parents=True, exist_ok=True)
         write_sealed(cell.target / _stopped(cell), stopped.json())
+        forget(cell.target)
         return stopped
     devel = as_learned(task, dataset, cell.settings).devel
     detail = task.detail(dataset, outcome.test)
@@ -126,6 +140,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         sentences={name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
         seconds=round(time.monotonic() - started, 1),
+        settings=_settings(cell),
         print=cell.fingerprint,
     )
     if cell.keep:
@@ -139,7 +154,18 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     task.keep(cell.target, outcome.found)
     record = dataclasses.replace(record, files={name: sha256(cell.target / name) for name in task.files})
     write_sealed(cell.target / SCORES, record.json())  # last: its presence says that the cell is finished
+    forget(cell.target)
     return record
+
+
+def _settings(cell: Cell) -> CellSettings:
+    """What the record says that the cell was trained with."""
+    return CellSettings(
+        values=plain(cell.settings.deciding()),
+        width=recommended.width_of(cell.model_folder),
+        by_rule=cell.by_rule,
+        rule=recommended.VERSION if cell.by_rule else None,
+    )
 
 
 def _keep_model(cell: Cell, tokenizer: Any, head: Any, reads: Reads) -> None:
@@ -196,8 +222,32 @@ def run_cells(
 
     Each uses the same number of threads, so results do not depend on how many run at once.
 
-    A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled.
+    A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled,
+    and Stopped that says which cells are not kept.
     """
+    left = {cell.name: cell for cell in cells}
+    for cell in cells:
+        forget(cell.target)
+    try:
+        for cell, record in _every(runtime, cells, datasets, say, check):
+            del left[cell.name]
+            yield cell, record
+    except Stopped as stop:
+        known = ((cell.name, cell.target, cell.until or cell.settings.epochs) for cell in left.values())
+        raise Stopped(lost(list(known)) or str(stop)) from None
+    finally:
+        for cell in left.values():
+            forget(cell.target)
+
+
+def _every(
+    runtime: Runtime,
+    cells: Sequence[Cell],
+    datasets: Mapping[NamedSet, Any],
+    say: Callable[[str], None],
+    check: Callable[[], None],
+) -> Iterator[tuple[Cell, Trained]]:
+    """The cells in their order, as `run_cells` gives them."""
     from bioptimus_jax.finetuning.cards import cards
 
     if not cells:

@@ -162,6 +162,10 @@ class Finetune:
         """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
 
+    def deciding(self) -> dict[str, Any]:
+        """The values of the keys that decide the result of a fine-tuning."""
+        return {k: v for k, v in dataclasses.asdict(self).items() if k not in NOT_OF_A_SETTING}
+
     def on(self, dataset: str) -> 'Finetune':
         """The keys for a set: those of config.finetune, but for the ones that `of_set` changes."""
         return dataclasses.replace(self, of_set={}, **self.of_set.get(dataset, {}))

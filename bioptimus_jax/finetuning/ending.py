@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from bioptimus_jax.finetuning.cells import MODEL
+from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.finetuning.config import STANDARD
 from bioptimus_jax.finetuning.summary import Group
 from bioptimus_jax.finetuning.task import DEFAULT, task_of
@@ -14,7 +14,7 @@ from bioptimus_jax.storage.files import shown_path
 def ending(groups: Sequence[Group], made: Sequence[ModelStatistics]) -> list[str]:
     """A table for each set: test score with its interval, score on devel and number of seeds, and baselines.
 
-    Behind them a line for the kept model of each set that is best on devel.
+    Behind them a line for the kept model of each set that is for use.
     """
     lines, uses = [], []
     for dataset in dict.fromkeys(one.dataset for one in made):
@@ -29,14 +29,7 @@ def ending(groups: Sequence[Group], made: Sequence[ModelStatistics]) -> list[str
         for name, value in of_set[0][0][0][1].baselines.items():
             rows.append([name, _percent(value), '', '', ''])
         lines.append(_aligned(rows))
-        kept = [
-            (one.devel[DEFAULT].mean or 0.0, cell.target / MODEL)
-            for group, one in of_set
-            for cell, _ in group
-            if (cell.target / MODEL).is_dir()
-        ]
-        if kept:
-            _, folder = max(kept, key=lambda pair: pair[0])
+        if folder := model_for_use((record, cell.target) for group, _ in of_set for cell, record in group):
             uses.append(f"{dataset}: bioptimus predict {shlex.quote(shown_path(folder))} --text='...'")
     return [*lines, *(f'finetune: use it for {use}' for use in uses)]
 

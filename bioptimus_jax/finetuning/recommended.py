@@ -19,14 +19,15 @@ SMALL_BATCH, BATCH, LARGE_BATCH = 8, 16, 32
 UPDATES = 600
 """Updates that a small set has to come to."""
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 30
-KEYS = ('epochs', 'batch_sentences', 'learning_rate')
+FOLLOWS = {'epochs': 'examples', 'batch_sentences': 'examples', 'learning_rate': 'width'}
+"""The keys that the rule decides, and what it decides each by."""
 WIDTHS = ('hidden_size', 'dim', 'd_model', 'n_embd')
 """What families call their width in config.json."""
 
 
 def open_keys(settings: Finetune) -> list[str]:
     """The keys that the rule decides: those that are 0."""
-    return [key for key in KEYS if not getattr(settings, key)]
+    return [key for key in FOLLOWS if not getattr(settings, key)]
 
 
 def completed(settings: Finetune, width: int, examples: int) -> Finetune:

@@ -56,9 +56,11 @@ def result_line(name: str, record: FineTuning) -> str:
     first, *others = (f'{key} {100 * record.test[key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
     warning = [f'WARNING: on devel {record.sameness}'] if record.sameness else []
+    nothing = ', '.join(f'{key} {100 * score:.2f}' for key, score in record.baselines.items())
     return '; '.join(
         [
             f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}',
+            *filter(None, [nothing]),
             *task.remarks(record),
             *warning,
         ]

@@ -71,12 +71,14 @@ def finetune(
     warn: Callable[[str], None] = _nothing,
     save: Callable[[Any, Any], None] | None = None,
     until: int = 0,
+    on_update: Callable[[int, int], None] = _nothing,
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
     `save`: is given the tokenizer and the head with the weights of that epoch. `until`: stop after so many of the
     epochs, without a look at test. `warn`: is told after a third of the epochs if the answers are all alike.
+    `on_update`: is told after every update how many there were, of how many.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
     of predictions, and may raise. Raises InputError for a folder that cannot be used, ConfigError where a key does not
@@ -94,7 +96,7 @@ def finetune(
     splits = _encoded(task, tokenizer, dataset, settings, SPLITS[:-1] if until else SPLITS, check)
     learned = [task.learned(example, settings) for example in dataset.train]
     targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]
-    training = _Training(head, splits['train'].windows, targets, settings, seed)
+    training = _Training(head, splits['train'].windows, targets, settings, seed, on_update)
     best, history = _best_epoch(
         task, training, model_folder, dataset.devel, splits['devel'].windows, on_epoch, check, warn, until
     )
@@ -228,13 +230,20 @@ class _Training:
     """Updates of one head, an epoch at a time."""
 
     def __init__(
-        self, head: Any, windows: Sequence[Any], targets: Sequence[Any], settings: Finetune, seed: int
+        self,
+        head: Any,
+        windows: Sequence[Any],
+        targets: Sequence[Any],
+        settings: Finetune,
+        seed: int,
+        on_update: Callable[[int, int], None],
     ) -> None:
         from bioptimus_jax.finetuning.optimizer import optimizer_of
         from bioptimus_jax.finetuning.used_rows import UsedRows
 
         self.head, self.settings, self.seed = head, settings, seed
         self.windows, self.targets = windows, targets
+        self.done, self.on_update = 0, on_update
         self.lengths = [len(w.pieces) for w in windows]
         self.updates = settings.epochs * math.ceil(len(windows) / settings.batch_sentences)
         self.first_loss, self.seconds = math.nan, 0.0
@@ -258,6 +267,8 @@ class _Training:
             for batch in order:
                 losses.append(self._update(batch))
                 check()
+                self.done += 1
+                self.on_update(self.done, self.updates)
             if self.rows:  # devel has words that training lacks, and the weights that are kept have every row
                 self.rows.restore()
             values = [loss.item() for loss in losses]

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetuning.differing import differences
 from bioptimus_jax.finetuning.finished import FinishedModel, read_model
 from bioptimus_jax.finetuning.statistics import failures
 from bioptimus_jax.finetuning.task import task_of
@@ -96,6 +97,7 @@ def compare_models(a: str, b: str) -> list[str]:
             cells = numbered(one.left_out, 'cell')
             lines.append(f'{side}: {cells} in its folder left out, of an earlier configuration')
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
+    lines += differences(first, second)
     for each, of_both in zip(both.found, both.of_sets, strict=True):
         label = of_both.pairing.metric.label
         lines.append(f'{of_both.pairing.dataset}: {verdict(each, label)} ({_material(of_both.pairing)})')
@@ -152,6 +154,10 @@ def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
         for seed, reason in failures(model.records[dataset]).items():
             notes.append(f'{side}, seed {seed}, failed: {reason}')
             failed.add(seed)
+    nothing = {n: x for m in (a, b) for r in m.records[dataset].values() for n, x in r.baselines.items()}
+    if nothing:
+        said = ', '.join(f'{name} {100 * score:.2f}' for name, score in nothing.items())
+        notes.append(f'answers that read nothing: {said}')
     tasks = dict.fromkeys(task_of(r) for m in (a, b) for r in m.records[dataset].values())
     if len(tasks) > 1:
         names = ' and '.join(type(task).__name__ for task in tasks)

@@ -19,6 +19,7 @@ from bioptimus_jax.errors import INTERRUPTED, STOPPED
 from bioptimus_jax.progress.console import complain
 
 ASKING = {signal.SIGTERM: STOPPED, signal.SIGHUP: STOPPED, signal.SIGINT: INTERRUPTED}
+ELSE_SAVED, GO_ON = 'everything else is saved', 'rerun the same command to continue'
 GRACE_SECONDS = 0.3  # from the end of who reads our output to the signal that may have ended it
 
 _listener: threading.Thread | None = None
@@ -101,10 +102,14 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def last_words(saved: str = 'everything is saved; ') -> str:
-    """What the program says when it ends by a signal."""
-    word = 'interrupted' if asked() == INTERRUPTED else 'stopped'
-    return f'{word}; {saved}rerun the same command to continue'
+def last_words(lost: str = '') -> str:
+    """What the program says when it ends by a signal once everything is saved but what is `lost`."""
+    saved = f'{lost}; {ELSE_SAVED}' if lost else 'everything is saved'
+    return f'{_word()}; {saved}; {GO_ON}'
+
+
+def _word() -> str:
+    return 'interrupted' if asked() == INTERRUPTED else 'stopped'
 
 
 def _pass_on(number: int, _: Any) -> None:
@@ -127,7 +132,7 @@ def _listen(heard: set[signal.Signals]) -> None:
             for work in _watched:
                 work.stopping.set()
         if at_once:
-            complain(last_words(saved=''))
+            complain(f'{_word()}; {GO_ON}')
             os._exit(asked())
         if number == signal.SIGINT and sys.stderr.isatty():  # until the last line replaces it
             print(

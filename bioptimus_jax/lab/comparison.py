@@ -78,7 +78,7 @@ def write(
         # Read again: many runs are read without audit, tokens and points.
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name
-        sections, tables = own.blocks() + sections, own.tables | tables
+        sections, tables = own.blocks() + [s | {'closed': True} for s in sections], own.tables | tables
         figures = [*own.figures.values(), *figures]
     else:
         others = {'blurb': blurb.of_runs(named(runs))} | papers.tables(named(runs))

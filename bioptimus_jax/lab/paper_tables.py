@@ -20,6 +20,7 @@ from bioptimus_jax.lab.questions import (
 from bioptimus_jax.lab.significance import Pairs, compare
 from bioptimus_jax.lab.trained import Trained, differing
 from bioptimus_jax.report import layout
+from bioptimus_jax.report.learned import PART, learned_part, parts_in_words
 from bioptimus_jax.scoring.comparison import MACRO, Comparison
 from bioptimus_jax.scoring.student import ALPHA
 from bioptimus_jax.storage.files import shown_path
@@ -86,7 +87,9 @@ def _scores(
     def score(name: str, sets: Sequence[str], row: Row | None, *_: Any) -> layout.Cell:
         cell = layout.spread(row.scores(*sets) if row else [])
         mark = tested.get((row.label, name), '') if row else ''
-        return layout.Cell(f'{cell.text} {mark}', cell.value) if mark else cell
+        part = PART if row and any(learned_part(*one) for d in sets for one in row.cells(d).values()) else ''
+        text = ' '.join(filter(None, (cell.text, mark, part if in_paper else '')))
+        return layout.Cell(text, cell.value)
 
     def reported(dataset: str, _: Row | None, __: str, name: str) -> layout.Cell:
         found = question.paper(name)
@@ -145,6 +148,10 @@ def _scores_note(
         ' its fine-tunings. Seeds: of pre-training; 1 × 5 is one, fine-tuned five times. Epoch and setting chosen on'
         ' devel. Best bold, second underlined. — : no run, or not scored.'
     )
+    if papers:
+        cells = (one for row in set_up.rows for d in set_up.datasets for one in row.cells(d).values())
+        learned = parts_in_words(cells)
+        note += f' {PART}: {learned}' * bool(learned)
     if any(c.name != MACRO for c in compared):
         shown = {(row.label, reference.label) for row, reference in best}
         references = {c.reference for c in compared if c.pair in shown}

@@ -18,6 +18,7 @@ from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.config import MOST_WORKERS
 from bioptimus_jax.lab import arms, last_models
 from bioptimus_jax.lab.places import LOG, Here, Program, There
@@ -170,13 +171,14 @@ class Sweep:
         timer.start()
         try:
             yield
-        except Stopped:
+        except Stopped as stop:
             if not self.over.is_set():  # a signal
                 raise
+            lost = f'; {stop}' if str(stop) else ''
             finished = sum(arm.finished for arm in self.arms)
             print(
                 f'sweep: the {self.hours:g} hours are over, {finished} of {numbered(len(self.arms), "arm")} are '
-                'finished; rerun the same command to go on',
+                f'finished{lost}; rerun the same command to go on',
                 flush=True,
             )
         finally:
@@ -241,7 +243,7 @@ class Sweep:
         places = There(cluster) if cluster and waiting else Here(self.jobs, self.workdir)
         # Finished arms are excluded from the estimate: a look at one says nothing of the time that others take.
         there = {arm.name for arm, verb in verbs if verb == 'run' and arm.finished}
-        started, done, made = time.monotonic(), 0, 0
+        started, done, made, stopped = time.monotonic(), 0, 0, False
         try:
             while waiting or running:
                 for place in range(places.number):
@@ -250,8 +252,8 @@ class Sweep:
                         program = places.start([verb, *arguments], arm.run.workdir, place)
                         running[place] = arm, verb, program
                 time.sleep(SECONDS_BETWEEN_LOOKS)
-                if self.stopping.is_set():  # the arms may have been asked, too: none has failed
-                    raise Stopped
+                if stopped := self.stopping.is_set():  # the arms may have been asked, too: none has failed
+                    break
                 for place, (arm, verb, program) in list(running.items()):
                     if program.poll() is None:
                         continue
@@ -267,6 +269,8 @@ class Sweep:
                     print(f'sweep: {what} {how} ({done} of {len(verbs)}{left})', flush=True)
         finally:
             places.stop([program for *_, program in running.values()])
+        if stopped:
+            raise Stopped('; '.join(filter(None, (_lost(arm) for arm, *_ in running.values()))))
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
         """The arm's arguments. One with another vocabulary gets the first arm's as reference, so that all hide the same
@@ -322,6 +326,12 @@ def _how(arm: Arm, verb: str, code: int) -> str:
     if code:
         return f'failed: {_last_line(arm)}'
     return 'done' if verb != 'run' or arm.finished else f'paused: {_last_line(arm)}'
+
+
+def _lost(arm: Arm) -> str:
+    """What an arm that was stopped has said that it does not keep; '' for nothing."""
+    said, saved, _ = _last_line(arm).partition(f'; {signals.ELSE_SAVED}')
+    return f'{arm.name}: {said.partition("; ")[2]}' if saved else ''
 
 
 def _last_line(arm: Arm) -> str:

@@ -15,6 +15,7 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
+SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')
 """File of an exported model: where it comes from."""
 
 
@@ -110,10 +111,10 @@ def named_model(experiment: HasModel, entry: str, named_in: str) -> tuple[str, P
     Raises ConfigError for what is neither a name nor a folder nor a hub id, and for a name that cannot be that of a
     folder, InputError for what the hub does not give.
     """
-    given, equals, path = entry.partition('=')
-    if equals and os.sep not in given:
-        check_name(given, named_in, also=SNAPSHOT)
-        return given, model_folder(path, named_in) if hub_model(path) else Path(path)
+    name, path = given(entry)
+    if path != entry:
+        check_name(name, named_in, also=SNAPSHOT)
+        return name, model_folder(path, named_in) if hub_model(path) else Path(path)
     if entry == SOURCE:
         if (folder := source_folder(experiment.source)) is None:
             raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
@@ -139,6 +140,20 @@ def named_model(experiment: HasModel, entry: str, named_in: str) -> tuple[str, P
         if '/' in entry:
             raise
         raise ConfigError(f'{unknown}; as a hub id: {error}') from error
+
+
+def given(entry: str) -> tuple[str, str]:
+    """The name that an entry of models has of NAME=PLACE, or after its place, and that place."""
+    name, equals, path = entry.partition('=')
+    if equals and os.sep not in name:
+        return name, path
+    wanted = hub_model(entry)
+    return name_of(wanted.name if wanted else entry), entry
+
+
+def has_sentence_vectors(folder: Path) -> bool:
+    """Whether a model was made for vectors of sentences: by the files that sentence-transformers writes beside it."""
+    return any((folder / name).exists() for name in SENTENCE_TRANSFORMERS)
 
 
 def name_of(folder: str) -> str:

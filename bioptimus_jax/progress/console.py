@@ -10,6 +10,9 @@ from typing import Any
 
 from bioptimus_jax.errors import Stopped, printable
 
+CLEARED = '\r\x1b[K'
+"""What takes the line of a terminal away, so that another can stand there."""
+
 
 class Console:
     """Where work says what it does, shows how far it is, and hears that it is to stop."""
@@ -41,6 +44,7 @@ class Progress:
         self.done, self.started, self.shown = 0.0, time.monotonic(), 0.0
         self.first = 0.0
         self.terminal = sys.stdout.isatty()
+        self.every = 0.2 if self.terminal else seconds_between(10)
 
     def start_at(self, done: float) -> None:
         """Resumed work: `done` units are there already and do not count for the rate."""
@@ -50,20 +54,53 @@ class Progress:
         self.done += amount
         now = time.monotonic()
         finished = self.done >= self.total
-        if self.quiet or (now - self.shown < (0.2 if self.terminal else 10) and not finished):
+        if self.quiet or (now - self.shown < self.every and not finished):
             return
         self.shown = now
+        text = f'{self._line(now, finished)}, {note}' if note else self._line(now, finished)
+        if self.terminal:
+            print(CLEARED + text, end='\n' if finished else '', flush=True)
+        else:
+            print(text, flush=True)
+
+    def _line(self, now: float, finished: bool) -> str:
+        """What PROGRESS reads again."""
         seconds = max(now - self.started, 1e-9)
         rate = (self.done - self.first) / seconds
         left = (self.total - self.done) / rate if rate > 0 else 0
         share = min(self.done / self.total, 1) if self.total else 1
         text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {pace(rate)}'
-        text += f', {clock(seconds)} in all' if finished else f', {clock(left)} left'
-        text += f', {note}' if note else ''
-        if self.terminal:
-            print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
-        else:
-            print(text, flush=True)
+        return text + (f', {clock(seconds)} in all' if finished else f', {clock(left)} left')
+
+
+class Within(Progress):
+    """Progress of a part of other work, which says itself when the part is done: a line each SECONDS, also on a
+    terminal."""
+
+    SECONDS = 30.0
+
+    def __init__(self, label: str, total: float, unit: str, quiet: bool):
+        super().__init__(label, total, unit, quiet)
+        self.shown, self.every = self.started, seconds_between(self.SECONDS)
+
+    def update(self, amount: float, note: str = '') -> None:
+        self.done += amount
+        now = time.monotonic()
+        if not self.quiet and self.done < self.total and now - self.shown >= self.every:
+            self.shown = now
+            # Where a bar stands on a terminal the line takes its place.
+            print(f'{CLEARED * self.terminal}{self._line(now, False)}', flush=True)
+
+
+PROGRESS = re.compile(r'(?P<label>.+?): +\d+% (?P<done>[\d,]+)/(?P<total>[\d,]+) (?P<unit>[^,]+), ')
+"""The beginning of a line of progress."""
+OFTEN = 'BIOPTIMUS_PROGRESS_SECONDS'
+"""An environment variable: seconds between such lines, where what starts this program makes bars of them."""
+
+
+def seconds_between(usual: float) -> float:
+    """Seconds between two lines of progress that are no bar."""
+    return float(os.environ.get(OFTEN) or usual)
 
 
 def coloured() -> bool:
@@ -73,7 +110,7 @@ def coloured() -> bool:
 
 def complain(message: str) -> None:
     """One line on stderr, in place of a progress bar that may stand there."""
-    clear = '\r\x1b[K' if sys.stderr.isatty() else ''
+    clear = CLEARED * sys.stderr.isatty()
     print(f'{clear}bioptimus: {printable(" ".join(message.split()))}', file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,6 @@
 """What stage analyze writes of models.
 
-cloze.json, snapshots.json, geometry.json, points.json, frozen.json, new_tokens.json.
+cloze.json, snapshots.json, geometry.json, points.json, similarity.json, frozen.json, new_tokens.json.
 """
 
 import dataclasses
@@ -163,6 +163,32 @@ class Points(Record):
     words: tuple[str, ...]
     high: tuple[bool, ...]
     models: tuple[DrawnWords, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityOfPairs(Record):
+    """Pairs of texts of a set, without training: the mean cosine, and the correlation of cosine and number.
+
+    `pearson`: None where all cosines or all numbers are the same.
+    """
+
+    pairs: int
+    pearson: float | None = or_null()
+    cosine: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentenceVectors(Record):
+    """A model in similarity.json: the mean `cosine` over pairs of so many unlike held-out sentences; pairs of sets.
+
+    `for_sentences`: of the source, whether it was made for vectors of sentences.
+    """
+
+    model: str
+    sentences: int
+    cosine: float | None = or_null()
+    sets: Mapping[str, SimilarityOfPairs]
+    for_sentences: bool | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,6 +78,19 @@ class KeptUnits(Record):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CellSettings(Record):
+    """Values of the keys of config.finetune that decide a result, with a number for each that was 0.
+
+    `by_rule`: the keys that the `rule` of this version gave a number, for a model of `width` units.
+    """
+
+    values: Mapping[str, Any]
+    width: int
+    by_rule: tuple[str, ...] = ()
+    rule: int | None = left_out()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredCell(ModelOnSet, Details):
     """Test predictions that were scored. `files`: file of predictions -> its SHA-256."""
 
@@ -110,8 +123,9 @@ class FineTuning(ScoredCell):
     `learned_devel`: devel was learned, so its scores choose nothing. `devel_alike`: the best score on devel of one
     answer for everything. `sentences`: split -> examples. `history`: epoch, its mean loss, the score on devel.
     `alignment`: oddities of windows. `first_loss`: before any update; `chance_loss`: what the shares of the answers
-    alone would give. `sameness`: what is said where the answers to devel are all alike. `print`: digest of all that
-    decides it. From `alignment` on only scores.json has a key, `units` only the record of a run.
+    alone would give. `sameness`: what is said where the answers to devel are all alike. `settings`: what it was trained
+    with. `print`: digest of all that decides it. From `alignment` on only scores.json has a key, `units` only the
+    record of a run.
     """
 
     FIRST: ClassVar[tuple[str, ...]] = (
@@ -138,7 +152,7 @@ class FineTuning(ScoredCell):
             'trained_parameters',
             'first_loss',
         ),
-        *('chance_loss', 'sameness', 'print', 'files'),
+        *('chance_loss', 'sameness', 'settings', 'print', 'files'),
     )
     learned_devel: bool | None = left_out()
     devel: Scores
@@ -157,6 +171,7 @@ class FineTuning(ScoredCell):
     first_loss: float | None = left_out()
     chance_loss: float | None = left_out()
     sameness: str | None = left_out()
+    settings: CellSettings | None = left_out()
     print: str | None = left_out()
 
     @property

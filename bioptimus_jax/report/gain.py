@@ -1,4 +1,8 @@
-"""What the adaptation brought: the source, or what was predicted elsewhere, against the model that devel chooses."""
+"""What the adaptation brought: the source against the last phase; what was predicted elsewhere against the best model.
+
+The first screen of the page has one rule, `before_and_after`. The table of gains has, for every set, the model of the
+run that devel chooses, which may be an earlier phase.
+"""
 
 import dataclasses
 import math
@@ -7,7 +11,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetuning.finished import BY_DEVEL, OUTSIDE, FinishedModel, read_model
+from bioptimus_jax.finetuning.differing import differences
+from bioptimus_jax.finetuning.finished import BY_DEVEL, OUTSIDE, SCORES, FinishedModel, read_cell, read_model
 from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.finetuning.verdict import (
     ModelComparison,
@@ -18,7 +23,7 @@ from bioptimus_jax.finetuning.verdict import (
     verdict,
     winner_of,
 )
-from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
@@ -47,7 +52,7 @@ class Verdict:
 def before_and_after(m: Measures, dataset: str = '') -> tuple[str, str]:
     """The source, or step 0 where it was not scored, and the last phase that was, on a set or any; '' for none."""
     scored = [x for x in m.models if any(m.scores(x, d) for d in ([dataset] if dataset else m.datasets))]
-    first = next((x for x in (SOURCE, PHASE_INITIAL) if x in scored), '')
+    first = next((x for x in (m.source, PHASE_INITIAL) if x in scored), '')
     return first, next((x for x in reversed(m.phases) if x in scored), '')
 
 
@@ -62,13 +67,16 @@ def overall(m: Measures) -> Verdict | None:
     if not (first and last):
         lacking = 'no phase was scored.' if m.datasets else NOT_SCORED
         return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {lacking}')
-    named = {SOURCE: 'the source', PHASE_INITIAL: 'step 0'}[first]
+    named = {m.source: 'the source', PHASE_INITIAL: 'step 0'}[first]
     more = (
-        '' if first == SOURCE else ' The source was not scored; name it in config.finetune.models, as source.'
+        ''
+        if first == m.source
+        else ' The source was not scored; name it in config.finetune.models, as source.'
     )
     folders = [_finished(m, x) for x in (first, last)]
     try:
-        both = compare_both(*map(read_model, folders))
+        before, after = (read_model(folder) for folder in folders)
+        both = compare_both(before, after)
     except InputError as error:
         return Verdict(UNKNOWN, f'{last} against {named} is not tested: {error}.{more}')
     effect, items = both.overall.over_trainings, both.overall.on_items
@@ -83,6 +91,7 @@ def overall(m: Measures) -> Verdict | None:
         word = ONE_SEED if effect.untested == ONE_SEED else 'not tested'
         more = f' {UNTESTED[effect.untested]}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
+    sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])
     return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
 
 
@@ -106,20 +115,29 @@ def _finished(m: Measures, model: str) -> str:
 
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
-    chosen = {
-        d: best for d in m.datasets if m.scores(SOURCE, d) and (best := best_on_devel(m, d, m.on_the_way))
+    best = {d: best_on_devel(m, d, m.on_the_way) for d in m.datasets if m.scores(m.source, d)}
+    return _gains(m, {d: model for d, model in best.items() if model})
+
+
+def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
+    """A row for every set: the source, and the model of this run that is chosen for it."""
+    sides: dict[tuple[str, ...], tuple[FinishedModel, FinishedModel]] = {
+        (d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()
     }
-    tested, problems = _tested(
-        {(d,): (_model(m, SOURCE, d), _model(m, best, d)) for d, best in chosen.items()}
-    )
+    tested, problems = _tested(sides)
+    differ = [
+        line.replace(':', f' on {d}:', 1)
+        for (d,), both in sides.items()
+        for line in differences(*both, names=('source', m.label(chosen[d])))
+    ]
 
     def gained(dataset: str) -> Cell:
-        before, after = (statistics.fmean(m.scores(x, dataset)) for x in (SOURCE, chosen[dataset]))
+        before, after = (statistics.fmean(m.scores(x, dataset)) for x in (m.source, chosen[dataset]))
         return _signed(after - before)
 
     columns = [
         Column('set', lambda dataset: dataset),
-        Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
+        Column('source', lambda dataset: spread(m.scores(m.source, dataset))),
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
         Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
         Column('gain', gained),
@@ -138,17 +156,27 @@ def gain(m: Measures) -> Table:
             ' would give: it is not tested.'
         )
     unscored = 'the source was not scored; name it in config.finetune.models, as source.'
+    if any(m.scores(m.source, d) for d in m.datasets):
+        unscored = 'no model of this run was scored beside the source.'
     absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
     title = 'From the source to the best model'
-    return Table.of(title, columns, chosen, note=' '.join([note, *problems]), absent=absent)
+    return Table.of(title, columns, chosen, note=' '.join([*differ, note, *problems]), absent=absent)
 
 
-def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
-    """`40.24 → 76.86` and what it is, for so many of the table's sets."""
+def headlines(m: Measures, best: Table, most: int) -> list[tuple[str, str]]:
+    """`40.24 → 76.86` and what it is, for so many sets: the source and the last phase, as the verdict has them.
+
+    `best`: what `gain` has, which is the same where devel chooses the last phase of every set.
+    """
+    last = {
+        d: after for d in m.datasets if (ends := before_and_after(m, d))[0] == m.source and (after := ends[1])
+    }
+    shown = {d: m.label(model) for d, model in last.items()}
+    table = best if {row[0].text: row[2].text for row in best.rows} == shown else _gains(m, last)
     found = []
     for row in table.rows[:most]:
         # The cells of `gain`, which end with those of OF_A_TEST.
-        dataset, source, best, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
+        dataset, source, model, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
         said = f'{by}, not tested'
         if row[7].value is not None:
             said = f'{verdict}, {by} [{low}, {high}], p = {p}'
@@ -156,9 +184,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
             said = f'{by}, not tested ({verdict}); on other test items {items}'
         means = [text.partition(' ')[0] for text in (source, score)]
         label = m.task(dataset).metric.label
-        found.append(
-            (' → '.join(means), f'test {label} on {dataset}, source to {best} (chosen on devel): {said}')
-        )
+        found.append((' → '.join(means), f'test {label} on {dataset}, source to {model}: {said}'))
     return found
 
 
@@ -230,6 +256,12 @@ def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
     records = {r.seed: r for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
+    for seed, cell in cells.items():
+        whole = read_cell(cell / SCORES) if (cell / SCORES).is_file() else None
+        if isinstance(whole, FineTuning):  # the results of a stage lack what cells were trained with
+            records[seed] = dataclasses.replace(
+                records[seed], settings=whole.settings, train_sentences=whole.train_sentences
+            )
     return FinishedModel(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 

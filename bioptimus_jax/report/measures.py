@@ -1,6 +1,7 @@
 """What a run has measured so far, read from its folder; an unfinished run gives what is there."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -14,10 +15,11 @@ from bioptimus_jax.finetuning import search
 from bioptimus_jax.finetuning.finished import CELLS, RESULTS, claimed, read_cell
 from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
+from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
-from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, Shape
+from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, SentenceVectors, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
@@ -93,6 +95,7 @@ class Measures:
     cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
     geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
     points: Points | None = _one('analyze', 'points.json', Points)
+    similarity: list[SentenceVectors] = _of('analyze', 'similarity.json', list, SentenceVectors)
     frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
     snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
     new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
@@ -164,7 +167,7 @@ class Measures:
     def in_order(self, models: Iterable[str]) -> list[str]:
         """Models, each once: the source, step 0, each phase after its snapshots, other paths."""
         seen = list(dict.fromkeys(models))
-        known = [name for name in (SOURCE, PHASE_INITIAL) if name in seen]
+        known = [name for name in dict.fromkeys((SOURCE, self.source, PHASE_INITIAL)) if name in seen]
         for phase in self.phases:
             # The shorter name first: 0.1@5 comes before 0.1@25.
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
@@ -175,6 +178,18 @@ class Measures:
     def on_the_way(self) -> list[str]:
         """Step 0, the phases and their snapshots: the models that follow one another in training."""
         return [x for x in self.models if x == PHASE_INITIAL or phase_of(x) in self.phases]
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The name under which the source was scored: as source, or by its folder or hub id in config.finetune.models.
+
+        SOURCE where it was not.
+        """
+        scored, path = {r.model for r in self.finetuned}, self.run.config.source.path
+        if SOURCE in scored or not path:
+            return SOURCE
+        own = [name for name, place in map(given, self.run.config.finetune.models) if _same(place, path)]
+        return next((name for name in own if name in scored), SOURCE)
 
     @property
     def datasets(self) -> list[str]:
@@ -281,6 +296,9 @@ class Measures:
     def cloze_of(self, model: str) -> HiddenWords | None:
         return next((r for r in self.cloze if r.model == model), None)
 
+    def sentence_vectors_of(self, model: str) -> SentenceVectors | None:
+        return next((r for r in self.similarity if r.model == model), None)
+
     def hidden_words_of(self, model: str) -> HiddenWords | None:
         """Hidden words of a model, snapshots too; see `cloze_of`."""
         return next((r for r in (*self.cloze, *self.snapshots) if r.model == model), None)
@@ -289,6 +307,11 @@ class Measures:
         """The F1, in percent, of entities from the frozen states of a model; None where it was not measured."""
         found = (r.f1 for r in self.frozen if (r.model, r.set) == (model, dataset))
         return next((100 * f1 for f1 in found), None)
+
+
+def _same(place: str, path: str) -> bool:
+    """Whether two texts are of one folder, or of one hub id."""
+    return os.path.realpath(place) == os.path.realpath(path)
 
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:

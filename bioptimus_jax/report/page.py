@@ -33,8 +33,8 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
+    *('phases', 'entities', 'in_text', 'mentions', 'sets', 'hidden_words', 'sentences', 'corpus'),
+    *('vocabulary', 'new_tokens', 'training', 'efficiency', 'goodput', 'stages'),
 )
 """Order of the sections on the page, by their files; others say themselves where they stand."""
 SECTIONS = Plugins('bioptimus_jax.report.sections', 'SECTION', more='bioptimus_jax.lab.sections')
@@ -85,6 +85,7 @@ class Made:
                 [self.figures[draw.__name__] for draw in section.figures],
                 [self.tables[name] for name in section.folded],
                 '' if not section.stages or set(section.stages) & set(planned) else not_planned,
+                closed=not section.for_users,
             )
             for section in sections()
         ]
@@ -167,8 +168,12 @@ def block(
     figures: Sequence[Figure] = (),
     folded: Sequence[Table] = (),
     otherwise: str = '',
+    closed: bool = False,
 ) -> dict[str, Any]:
-    """A section as the template takes it; `otherwise` is why it is left out if that is not what its parts say."""
+    """A section as the template takes it; `otherwise` is why it is left out if that is not what its parts say.
+
+    `closed`: only its heading is seen until it is clicked.
+    """
     made: list[Table | Figure] = [*tables, *folded, *figures]
     absent: dict[str, dict[str, None]] = {}  # reason -> titles
     for one in made:
@@ -178,6 +183,7 @@ def block(
         'title': title,
         'anchor': title.lower().replace(' ', '-'),
         'lead': lead,
+        'closed': closed,
         'tables': [table.html() for table in tables if not table.empty],
         'figures': [figure for figure in figures if not figure.empty],
         'folded': [table.html() for table in folded if not table.empty],
@@ -247,7 +253,7 @@ def _family(m: Measures) -> str:
 def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
     """A few large numbers for the top of the page, `(value, what it is)`; only those that exist.
 
-    First what the adaptation brought: from the source to the best model.
+    First what the adaptation brought: from the source to the last phase, as in the verdict.
     """
     gains = gain.headlines(m, gained, NAMED)
     found = list(gains)
@@ -263,9 +269,11 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         change = f'{right[0]:.1%} → {right[1]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in () if gains else m.datasets[:3]:
-        if top := gain.best_on_devel(m, dataset, m.models):
+        last = gain.before_and_after(m, dataset)[1]
+        if top := last or gain.best_on_devel(m, dataset, m.models):
             test, label = statistics.fmean(m.scores(top, dataset)), m.task(dataset).metric.label
-            found.append((f'{test:.1f}', f'test {label} on {dataset}, best on devel: {m.label(top)}'))
+            how = '' if last else ', best on devel'
+            found.append((f'{test:.1f}', f'test {label} on {dataset}{how}: {m.label(top)}'))
     seconds = sum(manifest.seconds or 0 for manifest in m.manifests.values())
     return [*found, (clock(seconds), 'for all finished stages')] if seconds else found
 

@@ -16,6 +16,7 @@ Tables = dict[str, Callable[[Measures], Table]]
 class Section:
     """A heading and what is under it; `folded` tables open on a click, `stages` are those that fill the section.
 
+    `for_users`: it stands open on the page of a run; of others, which only a researcher reads, the heading does.
     `after`: the file of the section that it follows, for one that the page's order does not name; '': at the end.
     """
 
@@ -26,6 +27,7 @@ class Section:
     figures: tuple[Callable[[Measures], Figure], ...] = ()
     folded: Tables = dataclasses.field(default_factory=dict)
     after: str = ''
+    for_users: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

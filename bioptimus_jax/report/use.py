@@ -4,12 +4,12 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from bioptimus_jax.finetuning.cells import MODEL
-from bioptimus_jax.model.config import SOURCE
+from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.sections.sentences import lost_similarity
 from bioptimus_jax.storage.files import shown_path
 
 CODE = """from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -39,7 +39,8 @@ def use(m: Measures) -> Use:
     there = [shown_path(folder) for folder in exported if (folder / 'config.json').is_file()]
     commands = []
     for dataset in m.datasets:
-        if folder := _kept(m, dataset):
+        cells = ((r, cell_folder(m, r)) for r in m.finetuned if r.dataset == dataset)
+        if folder := model_for_use(cells):
             commands.append(f"bioptimus predict {shown_path(folder)} --text='...'  # {dataset}")
     # A discriminator is loaded otherwise: its card says how.
     model = there[-1] if there else ''
@@ -48,23 +49,17 @@ def use(m: Measures) -> Use:
     return Use(model, code, tuple(commands), tuple(_next(m)))
 
 
-def _kept(m: Measures, dataset: str) -> Path | None:
-    """The kept model of a set that is best on devel."""
-    best = gain.best_on_devel(m, dataset, m.models)
-    found = [cell_folder(m, record) / MODEL for record in m.cells(best, dataset)] if best else []
-    return next((folder for folder in found if folder.is_dir()), None)
-
-
 def _next(m: Measures) -> list[str]:
     """What would tell more, by what this run lacks; nothing where it lacks nothing."""
     settings = m.run.config.finetune
+    steps = [said] if (said := lost_similarity(m)) else []
     if not m.datasets:
         return [
-            'Score the model: name sets in config.finetune.folder, yours or those of `bioptimus download --what=ner`.'
+            *steps,
+            'Score the model: name sets in config.finetune.folder, yours or those of `bioptimus download --what=ner`.',
         ]
-    steps = []
     first, last = gain.before_and_after(m)
-    if m.trains and SOURCE not in m.models:
+    if m.trains and not any(m.scores(m.source, d) for d in m.datasets):
         steps.append('Score the source too: add it to config.finetune.models, as source.')
     seeds = max((len(m.scores(x, d)) for x in m.models for d in m.datasets), default=0)
     if seeds < FEWEST_SEEDS:
@@ -73,11 +68,11 @@ def _next(m: Measures) -> list[str]:
         )
     if settings.keep == 'none':
         steps.append('Keep the fine-tuned models, to use them: --config.finetune.keep=best')
-    if m.trains and first == SOURCE and last:
+    if m.trains and first == m.source and last:
         fell = [
             d
             for d in m.datasets
-            if (before := m.scores(SOURCE, d))
+            if (before := m.scores(m.source, d))
             and (after := m.scores(last, d))
             and statistics.fmean(after) < statistics.fmean(before)
         ]

@@ -241,7 +241,7 @@ def pair_parts(
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, sentences=True))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
-    generator = np.random.default_rng((settings.pair_seed, block))
+    generator = np.random.default_rng((0, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
     of_document: Counter[int] = Counter()
     for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator):

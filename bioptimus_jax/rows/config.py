@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Protocol
 
-from bioptimus_jax.config.bounds import LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
+from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
@@ -33,9 +33,6 @@ class Rows:
         low=0,
         high=1,
         active_if=('rows.layout', PAIRED),
-    )
-    pair_seed: int = key(
-        0, 'seed of all that is drawn for pairs', low=0, high=LARGEST_SEED, active_if=('rows.layout', PAIRED)
     )
 
 

@@ -2,7 +2,8 @@
 
 With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over
 the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items
-(bootstrap, randomisation), each corrected for several sets (Holm).
+(bootstrap, randomisation), each corrected for several sets (Holm). Settings of fine-tuning that differ
+come first.
 
 reads:  two folders RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several
         settings, or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR
@@ -37,6 +38,7 @@ def _call(command: Command) -> None:
 
 def document(a: str, b: str) -> dict[str, Any]:
     """What `compare_models` says, as data: scores by seed in percent, and differences, B less A."""
+    from bioptimus_jax.finetuning.differing import differing
     from bioptimus_jax.finetuning.finished import read_model
     from bioptimus_jax.finetuning.verdict import compare_both, winner_of
 
@@ -59,6 +61,10 @@ def document(a: str, b: str) -> dict[str, Any]:
             one.pairing.unit: one.pairing.units,
             **one.pairing.scores,
             **numbers(found),
+            'settings_that_differ': [
+                {'setting': each.setting, 'A': each.a, 'B': each.b, 'why': each.why}
+                for each in differing(models['A'], models['B'], one.pairing.dataset)
+            ],
             'notes': one.notes,
         }
         for one, found in zip(both.of_sets, both.found, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
+from bioptimus_jax.report.learned import parts_in_words
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
@@ -96,6 +97,10 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
         ' set in the score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement'
         ' in every set, the trained models as they are. — : not all sets of the task are scored.'
     )
+    cells = (
+        (r.measures, cell) for r in shown for d in r.named.values() for cell in r.measures.cells(r.model, d)
+    )
+    note = f'{note} {parts_in_words(cells)}'.strip()
     absent = 'no set of BLURB beside entities has been scored.'
     return Table.of('BLURB', columns, shown, note=note, absent=absent)
 

@@ -13,6 +13,7 @@ from bioptimus_jax.lab import paper
 from bioptimus_jax.lab.printed import PAPERS, WAY, Conditions, Printed, Scored, measure
 from bioptimus_jax.records.finetune import BASELINES
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, each, missing
+from bioptimus_jax.report.learned import PART, learned_part
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.sets.corpora import settings_on
@@ -29,6 +30,8 @@ SEARCHED = (
 )
 """What a search varies: a model is still fine-tuned in the same way. Longer training is another one."""
 OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_A_SETTING}
+EXAMPLES = 'train_sentences'
+"""The key that a paper's way sets where it learns a part of a set, too."""
 SIZES = ('mentions', 'examples', 'words')
 """What records of public sets say of their splits."""
 ABSENT = 'none of its sets, or of its ways to fine-tune, has been scored.'
@@ -40,7 +43,7 @@ CellPlace = tuple[str, str]
 class ScoredPart:
     """A model on a set under one setting: test scores by seed, in percent, of the metric with that key in records.
 
-    `beside`: baseline -> its score by that metric.
+    `beside`: baseline -> its score by that metric. `learned`: how much of the set was, where the paper learned all.
     """
 
     dataset: str
@@ -48,6 +51,7 @@ class ScoredPart:
     key: str
     scores: Sequence[float]
     beside: Mapping[str, float]
+    learned: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +94,7 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
         theirs.append(PrintedRow(label, model, way, of_models[model], 'paper'))
     records = [*own, *_of_baselines(own), *theirs] if own else []
     marked = {t: f'{t} {OTHERWISE}' if c.otherwise else t for t, c in printed.columns.items()}
+    parts = dict.fromkeys(part.learned for row in own for x in row.cells.values() for part in x.parts)
     columns: list[Column] = [
         Column('model', lambda row: row.label),
         Column('numbers', lambda row: row.numbers),
@@ -97,7 +102,7 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
         *each(marked, functools.partial(_cell, printed), 'high'),
     ]
     absent = ABSENT if any(m.finetuned for m in runs.values()) else NOT_SCORED
-    further = {'rank_within': 'numbers', 'note': _note(printed), 'absent': absent}
+    further = {'rank_within': 'numbers', 'note': _note(printed, list(filter(None, parts))), 'absent': absent}
     return Table.of(printed.title, columns, records, **further)
 
 
@@ -181,7 +186,10 @@ def _part(
     cells = m.cells(model, dataset, setting) if setting else []
     scores = [100 * r.test[key][metric.name] for r in cells if key in r.test]
     known = [(name, 100 * x) for r in cells[:1] for name, x in r.baselines.items() if key == DEFAULT]
-    return ScoredPart(dataset, setting, key, scores, dict(known)) if scores else None
+    asked_for = EXAMPLES in (way or {}) or EXAMPLES in (column.asked or {})
+    learned = '' if asked_for else ''.join(learned_part(m, r) for r in cells[:1])
+    said = f'{dataset}, {learned}' if learned else ''
+    return ScoredPart(dataset, setting, key, scores, dict(known), said) if scores else None
 
 
 def _fits(printed: Printed, given: Finetune, name: str, asked: Conditions) -> bool:
@@ -211,8 +219,10 @@ def _made(m: Measures, model: str, value: float, parts: Sequence[ScoredPart]) ->
         tested = cell.gold_in_file or (cell.sentences or {}).get('test')
         published = (getattr(record_of(part.dataset), size, (0,))[-1] for size in SIZES)
         if any(tested and known not in (0, tested) for known in published):
-            return TableNumber(value, f'{text} {OTHER_FILES}', parts)
-    return TableNumber(value, text, parts)
+            text += f' {OTHER_FILES}'
+            break
+    marks = f' {PART}' * any(part.learned for part in parts)
+    return TableNumber(value, f'{text}{marks}', parts)
 
 
 def _first(printed: Printed, place: CellPlace) -> CellPlace:
@@ -240,7 +250,7 @@ def _cell(printed: Printed, title: str, row: PrintedRow) -> Cell:
     return Cell(f'{made.text}{less}', made.value)
 
 
-def _note(printed: Printed) -> str:
+def _note(printed: Printed, learned: Sequence[str]) -> str:
     first = 'the first way' if len(printed.ways) > 1 else 'the first column of the set'
     less = first if printed.compares else 'the printed row of that name'
     said = [
@@ -248,6 +258,8 @@ def _note(printed: Printed) -> str:
         f' brackets: 95 % over test items; of means over sets in table BLURB. Round brackets: less {less}.',
         *(f'{OTHERWISE} {title}: {c.otherwise}.' for title, c in printed.columns.items() if c.otherwise),
         f'{MISPRINT}: cannot be right as printed.' * bool(printed.misprints),
+        f'{PART}: learned from a part of the set, so not comparable with the printed numbers: {"; ".join(learned)}.'
+        * bool(learned),
         f'{OTHER_FILES}: the test split is not as large as the public one. — : not scored, or not printed.',
     ]
     return ' '.join(filter(None, said))

@@ -4,7 +4,8 @@ Runs side by side: word-level loss at step 0 and after each phase, test F1, and 
 all of them reach. For arms of an ablation.
 With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over
 the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items
-(bootstrap, randomisation), each corrected for several sets (Holm).
+(bootstrap, randomisation), each corrected for several sets (Holm). Settings of fine-tuning that differ
+come first.
 
 reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders
         RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,

@@ -12,6 +12,7 @@ from bioptimus_jax.records.statistics import ModelStatistics
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, missing, percents, spread
+from bioptimus_jax.report.learned import parts_in_words
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, OF_BASELINES, Measures, score_names
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.scoring.score import METRICS
@@ -159,6 +160,7 @@ def scores(m: Measures) -> Table:
         + _searched(m)
         + _learned_devel(m)
         + f'{OF_BASELINES} ' * bool(m.baselines)
+        + f'{parts_in_words((m, r) for r in m.finetuned)} '.lstrip()
         + _failures(m)
         + ''.join(f'{line}. ' for line in published.clashes(m.datasets))
         + 'Mentions scored / in the file. — : not run.'
@@ -186,7 +188,9 @@ def by_type(m: Measures) -> Table:
         *each({**RATES, 'f1': 'F1'}, measured, 'high'),
     ]
     note = 'Test, percent, mean ± sd over seeds. Mentions: of that type in the gold standard.'
-    absent = 'every set has one type of entity.' if m.finetuned else NOT_SCORED
+    typed = any(r.test_by_type for r in m.finetuned)
+    fewer = 'every set has one type of entity.' if typed else 'no set of entities was scored.'
+    absent = fewer if m.finetuned else NOT_SCORED
     return Table.of('By entity type', columns, records, rank_within='entities', note=note, absent=absent)
 
 
@@ -251,12 +255,13 @@ SECTION = Section(
     'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
     {
-        'gain': gain,
         'entities': scores,
         'others': others,
         'types': by_type,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
+    folded={'gain': gain},
+    for_users=True,
 )
 
 

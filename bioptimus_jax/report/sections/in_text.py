@@ -93,6 +93,7 @@ SECTION = Section(
     'Example test sentences, before and after: those that changed most, either way.',
     ('finetune',),
     {'in_text': in_text},
+    for_users=True,
 )
 
 

@@ -110,4 +110,5 @@ SECTION = Section(
     ('pretrain',),
     {'phases': phases},
     (heldout_loss, entities_while_training),
+    for_users=True,
 )
