@@ -117,6 +117,26 @@ def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path, family):
         assert not np.asarray(after[table])[len(subwords.tokens) :].any()
 
 
+def test_a_head_that_is_the_table_of_embeddings_is_never_missing(tmp_path):
+    """A tied EuroBERT has no parameter but those of its encoder, so a bare encoder has its head too."""
+    import transformers
+
+    folder = save_encoder(tmp_path / 'tied', 'eurobert', layers=1, tie_word_embeddings=True)
+    architecture, params, fresh = tensors.load_folder(folder)
+    assert not architecture.untied
+    assert not fresh
+    assert params.keys() == {'embeddings', 'encoder'}
+    gate.check_export(folder, architecture, params, folder, TEXTS)
+    bare = transformers.AutoModel.from_pretrained(folder)
+    for name in ('model.safetensors', 'config.json'):
+        (folder / name).unlink()
+    bare.save_pretrained(folder)
+    assert not tensors.lacks_head(folder)
+    _, again, fresh = tensors.load_folder(folder)
+    assert not fresh
+    jax.tree.map(np.testing.assert_array_equal, again, params)
+
+
 WRONG = {
     'electra': (False, 'tie_word_embeddings is False; ELECTRA is supported only with True'),
     'bert': ('no', "tie_word_embeddings is 'no'; true or false is expected"),
