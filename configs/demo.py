@@ -5,12 +5,14 @@ Command:  bioptimus demo --workdir=runs/demo      (make demo does the same)
           It generates general text, abstracts and two NER sets under WORKDIR/world, trains the source with
           --config=demo:source in WORKDIR/source, and then runs every stage with --config=demo.
 Time:     less than 6 minutes on two cores, about a quarter of it for the source.
-Expect:   held-out loss and entity F1 improve from step 0 to 0.1 and on to 0.4; the absolute values mean nothing
-          outside this world, and with one seed neighbouring phases may swap places.
+Expect:   held-out loss improves from step 0 to 0.1 and on to 0.4, and so does entity F1 from the source to step 0 and
+          on to 0.4; the absolute values mean nothing outside this world.
 Knobs:    the steps of each phase (SOURCE_STEPS, PHASE_STEPS) and finetune.epochs decide the time.
 Why:      documents are cut into parts of 24 pieces, weights start with a deviation of 0.08, and without dropout
           the learning rate may be 3e-3: so a model of this size leaves the plateau of predicting frequent
           words after 200 steps; with 128 pieces, 0.02 and dropout 0.1 it had not after 1,000 (measured).
+          Fine-tuning takes a quarter of the epochs that it takes by default, and half of the rate: that costs 3 F1
+          after adaptation (measured), and saves two minutes.
 """
 
 from ml_collections import ConfigDict
@@ -52,8 +54,8 @@ def get_config(argument: str = '') -> ConfigDict:
     for name, steps in PHASE_STEPS.items():
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     config.finetune.update(
-        models=('source', 'initial', *PHASE_STEPS),
-        seeds=(0, 1),
+        models=('source', 'initial', '0.4'),
+        seeds=(0, 1, 2),
         epochs=5,
         batch_sentences=16,
         learning_rate=1e-3,

@@ -15,12 +15,15 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.ext import load, phase
 
+ARGUMENTS = ('',)
 WORDS = 500_000
-STEPS = {'head': 60, 'words': 360}
+STEPS = {'head': 60, 'words': 240}
 
 
-def get_config() -> ConfigDict:
+def get_config(argument: str = '') -> ConfigDict:
     """The adaptation; source and texts are given by the demo, or by the user."""
+    if argument not in ARGUMENTS:
+        raise ValueError(f'no argument {argument!r}; there is none')
     config = load('recommended')
     config.stages = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'report')
     config.corpus.update(max_words=WORDS, min_words=60, languages=('en',), heldout_fraction=0.03)

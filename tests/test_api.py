@@ -50,7 +50,7 @@ from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / 'docs' / 'python.ipynb'
-FAMILIES = ('bert', 'roberta', 'electra', 'modernbert')
+FAMILIES = ('bert', 'roberta', 'electra', 'modernbert', 'eurobert', 'ultrabert')
 WORD = 'mipanzol'  # of several pieces in every tokenizer of toy_sets
 TEXT = 'the patient got a dose of zolmipan'
 
@@ -343,6 +343,8 @@ ADAPTED = {
     'roberta': ['RobertaModel'],
     'electra': ['ElectraForPreTraining', 'ElectraModel'],
     'modernbert': ['ModernBertModel'],
+    'eurobert': ['EuroBertModel'],
+    'ultrabert': ['UltrabertModel'],
 }
 
 
