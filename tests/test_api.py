@@ -50,7 +50,7 @@ from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / 'docs' / 'python.ipynb'
-FAMILIES = ('bert', 'roberta', 'electra', 'modernbert')
+FAMILIES = ('bert', 'roberta', 'electra', 'modernbert', 'eurobert', 'ultrabert')
 WORD = 'mipanzol'  # of several pieces in every tokenizer of toy_sets
 TEXT = 'the patient got a dose of zolmipan'
 
@@ -343,6 +343,8 @@ ADAPTED = {
     'roberta': ['RobertaModel'],
     'electra': ['ElectraForPreTraining', 'ElectraModel'],
     'modernbert': ['ModernBertModel'],
+    'eurobert': ['EuroBertModel'],
+    'ultrabert': ['UltrabertModel'],
 }
 
 
@@ -663,7 +665,7 @@ def test_ranks_of_a_trainer_mask_otherwise_and_what_is_resumed_as_before(program
 
 def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left, capsys):
     """Weights that know nothing: every piece is as likely as any other."""
-    folder = save_encoder(tmp_path / 'foreign', 'distilbert')
+    folder = save_encoder(tmp_path / 'foreign', 'ernie')
     model, tokenizer = objects(folder)
     texts = [' '.join(DRUGS) + ' the patient got a dose' * n for n in range(1, 9)]
     torch.set_num_threads(2)

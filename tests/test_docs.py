@@ -178,7 +178,7 @@ def test_the_code_at_a_glance_names_every_module_variation_config_and_script():
     folders = [path for path in package.iterdir() if (path / '__init__.py').is_file()]
     missing = [path.name for path in modules if path.name not in page]
     missing += [path.name for path in folders if f'{path.name}/' not in page]
-    named = {*re.findall(r'\w+', page)}
+    named = {*re.findall(r'\w+', page), *re.findall(r'\w+-\w+', page)}
     others = [*(package / folder for folder in VARIATIONS), ROOT / 'configs', ROOT / 'launch']
     files = [path for folder in others for path in folder.iterdir() if path.suffix in ('.py', '.sh')]
     missing += [str(path.relative_to(ROOT)) for path in files if path.stem not in {*named, '__init__'}]

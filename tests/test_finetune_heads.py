@@ -33,7 +33,7 @@ from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
 from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
 
 SCHEMES = ('bio', 'io', 'bioul')
-ENCODERS = ('bert', 'roberta', 'electra', 'distilbert', 'modernbert')
+ENCODERS = ('bert', 'roberta', 'electra', 'distilbert', 'modernbert', 'eurobert', 'ultrabert')
 
 
 @pytest.fixture(scope='module')

@@ -13,9 +13,9 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers, processors
 from toy_articles import article
 from transformers import (
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    DistilBertModel,
+    ErnieConfig,
+    ErnieForMaskedLM,
+    ErnieModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -68,7 +68,7 @@ def place(tmp_path_factory):
     parameters = shape.initial_parameters(jax.random.key(0, impl='threefry2x32'))
     tensors.write_folder(folder / 'bert', shape, parameters, folder / 'bert')
     write_roberta(folder / 'roberta')
-    write_foreign(folder / 'foreign', DistilBertForMaskedLM)
+    write_foreign(folder / 'foreign', ErnieForMaskedLM)
     return folder
 
 
@@ -100,8 +100,10 @@ def write_roberta(folder):
 def write_foreign(folder, kind):
     """A model of a family that is not computed here, with a byte-level tokenizer."""
     write_roberta(folder)
-    shape = dict(vocab_size=264, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=30)
-    kind(DistilBertConfig(**shape, pad_token_id=1)).save_pretrained(folder)
+    shape = dict(
+        vocab_size=264, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24
+    )
+    kind(ErnieConfig(**shape, max_position_embeddings=30, pad_token_id=1)).save_pretrained(folder)
 
 
 def experiment(place, **changes):
@@ -246,7 +248,7 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
 def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
     headless, bert = tmp_path / 'headless', place / 'bert'
-    write_foreign(headless, DistilBertModel)
+    write_foreign(headless, ErnieModel)
     for named, message in (
         (['nothing'], "--model: 'nothing' is not a phase"),
         ([bert, bert], "--model: two models are called 'bert'"),

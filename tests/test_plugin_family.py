@@ -61,12 +61,12 @@ def get_config(argument=''):
 
 
 @pytest.fixture(scope='module')
-def distilbert(tmp_path_factory):
+def ernie(tmp_path_factory):
     """The how-to's file in a folder of a user's own."""
-    file = tmp_path_factory.mktemp('families') / 'distilbert.py'
-    file.write_text(shown('add-model-family.md', 'mine/distilbert.py'))
+    file = tmp_path_factory.mktemp('families') / 'ernie.py'
+    file.write_text(shown('add-model-family.md', 'mine/ernie.py'))
     with plugged(file):
-        yield FAMILIES.load('distilbert')
+        yield FAMILIES.load('ernie')
 
 
 class Case(NamedTuple):
@@ -81,7 +81,7 @@ class Case(NamedTuple):
 
 
 CASES = {
-    'distilbert': Case('distilbert'),
+    'ernie': Case('ernie'),
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
@@ -116,7 +116,7 @@ def case(request):
 
 
 @pytest.fixture(scope='module')
-def source(case, distilbert, tmp_path_factory):
+def source(case, ernie, tmp_path_factory):
     """A random model as transformers saves it, with a tokenizer."""
     import transformers
 
@@ -214,16 +214,16 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     assert f'- {case.family}\n' in card
 
 
-def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, distilbert):
+def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, ernie):
     (tmp_path / 'config.json').write_text('{"model_type": "bart"}')
     known = ', '.join(f'"{name}"' for name in FAMILIES)
     with pytest.raises(InputError, match=f"model_type is 'bart'; only {known} can be read"):
         read_architecture(tmp_path)
 
 
-def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbert):
+def test_a_model_without_a_source_is_of_the_family_of_the_configuration(ernie):
     assert type(own_architecture(Model(), 100)) is Bert
-    assert type(own_architecture(Model(family='distilbert'), 100)) is distilbert
+    assert type(own_architecture(Model(family='ernie'), 100)) is ernie
     settings = config.defaults()
     settings.model.family = 'nothing'
     with pytest.raises(
@@ -245,8 +245,8 @@ def test_families_are_listed_without_being_imported():
     assert done.stdout.splitlines() == [' '.join(there), '[]'], done.stderr
 
 
-@pytest.mark.parametrize('name', [*FAMILIES, 'distilbert'])
-def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(name, tmp_path, distilbert):
+@pytest.mark.parametrize('name', [*FAMILIES, 'ernie'])
+def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(name, tmp_path, ernie):
     """Splits have as many axes as the parameter; weights decay, biases and norms do not."""
     family = FAMILIES.load(name)
     assert family.model_type == name

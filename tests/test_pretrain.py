@@ -158,11 +158,11 @@ def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, 
     assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempts did counts, once
 
 
-# RoBERTa is BERT with other positions; BERT itself is killed above.
+# Slow: BERT with other positions or names, and EuroBERT with windows. BERT itself is killed above.
 @pytest.mark.parametrize(
     'family',
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == 'roberta'))
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ('roberta', 'distilbert', 'ultrabert')))
         for name in FAMILIES
         if name not in ('bert', *RENAMED)
     ],

@@ -1,5 +1,6 @@
 """Models whose output layer has a table of its own: read, grafted, trained, exported and merged like any other."""
 
+import functools
 import json
 
 import jax
@@ -15,6 +16,7 @@ from bioptimus_jax.export import gate
 from bioptimus_jax.export.merge import merge
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
@@ -28,7 +30,7 @@ TEXTS = ['aspirin and heparin twice daily', 'no dose']
 BIASES = {'bert': 'cls.predictions.decoder.bias', 'roberta': 'lm_head.decoder.bias'}
 
 
-@pytest.mark.parametrize('kind', ['bert', 'roberta', 'modernbert'])
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'modernbert', 'eurobert', 'ultrabert'])
 def test_what_transformers_saves_is_computed_written_and_merged_as_it_is(tmp_path, kind):
     folder = save_encoder(
         tmp_path / 'source', kind, layers=1, tie_word_embeddings=False, initializer_range=0.3
@@ -82,11 +84,13 @@ def test_a_kept_vocabulary_keeps_both_tables_and_a_fit_by_predictions_is_refused
         built(make_run(tmp_path / 'fit', source, [*OLD, WORD], **fit))
 
 
-def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path):
+@pytest.mark.parametrize('family', [Bert, functools.partial(EuroBert, key_heads=1)], ids=['bert', 'eurobert'])
+def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path, family):
+    """Heads of queries that share one of keys are split, too, and compute what one device does."""
     subwords, rows, pieces = make([*SPECIAL_TOKENS, *'abcdefghij'], True), 8, 16
     (tmp_path / 'vocab.txt').write_text('\n'.join(subwords.tokens))
     experiment, mesh = of_letters(tmp_path, pieces, ('0.1',)), make_mesh(8, fsdp=2, tensor=2)
-    model = Bert(len(subwords.tokens), 16, 1, 2, 16, pieces, untied=True)
+    model = family(len(subwords.tokens), 16, 1, 2, 16, pieces, untied=True)
     objective = make_objective(experiment, model, subwords, pieces, mesh, print)
     schedule = curriculum.make_schedule(experiment, curriculum.RowCounts(rows, 1, 1))
     tokens = np.random.default_rng(0).integers(5, len(subwords.tokens), (rows, pieces)).astype(np.int32)
@@ -99,6 +103,13 @@ def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path):
     step, state = sharded_step(objective, mesh, before)
     state, metrics = step(state, batch, curriculum.table(schedule, experiment))
     assert np.isfinite(metrics['loss'])
+    if family is not Bert:
+        alone = make_objective(experiment, model, subwords, pieces, make_mesh(1), print)
+        step, of_one = sharded_step(alone, make_mesh(1), before)
+        of_one, wanted = step(of_one, batch, curriculum.table(schedule, experiment))
+        assert float(metrics['loss']) == pytest.approx(float(wanted['loss']), rel=1e-5)
+        for path, value in flatten(of_one['params']).items():
+            np.testing.assert_allclose(flatten(state['params'])[path], value, atol=2e-5, err_msg=path)
     before, after = flatten(before), flatten(state['params'])
     for table in (TABLE, OWN):
         assert tuple(after[table].sharding.spec) == ('tensor', 'fsdp')

@@ -12,6 +12,7 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
@@ -28,6 +29,7 @@ RENAMED = ('camembert', 'xlm-roberta')
 SMALL: dict[str, Architecture] = {
     'bert': Bert(*SIZES),
     'roberta': Roberta(*SIZES),
+    'distilbert': DistilBert(*SIZES),
     'electra': Electra(*SIZES),
     'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
@@ -48,6 +50,9 @@ SHAPES: dict[str, Architecture] = {
         131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5, untied=True
     ),
     'roberta, one layer, uneven, untied': Roberta(131, 21, 1, 3, 37, 29, activation='relu', untied=True),
+    'distilbert, one layer, uneven, untied': DistilBert(
+        131, 21, 1, 3, 37, 29, activation='relu', untied=True
+    ),
     **{name: FAMILIES.load(name)(131, 16, 1, 2, 20, 29) for name in RENAMED},
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),

@@ -44,9 +44,14 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
     if kind == 'roberta':
         shape |= {'vocab_size': save_byte_level(folder, 'RobertaTokenizerFast')}
         shape['max_position_embeddings'] = 130
-    elif kind == 'modernbert':  # it has no class of tokenizers of its own
+    elif kind in ('modernbert', 'eurobert', 'ultrabert'):  # they have no class of tokenizers of their own
         shape |= {'vocab_size': save_byte_level(folder, 'PreTrainedTokenizerFast'), 'pad_token_id': 1}
-        shape |= {'bos_token_id': 0, 'cls_token_id': 0, 'eos_token_id': 2, 'sep_token_id': 2}
+        shape |= {'bos_token_id': 0, 'eos_token_id': 2}
+        if kind == 'modernbert':
+            shape |= {'cls_token_id': 0, 'sep_token_id': 2}
+        else:
+            shape |= {'num_key_value_heads': 1}
+            shape |= {'prediction_head_size': 16, 'sliding_window': 4} if kind == 'ultrabert' else {}
     else:
         shape['vocab_size'] = save_wordpiece(folder)
     if kind == 'distilbert':

@@ -92,7 +92,9 @@ def load_weights(
         if flaw := pickled_code(error):
             raise InputError(f'{folder}: {flaw}') from error
         raise InputError(f'{folder}: {refused.format(said_by(error))}') from error
-    tables = (name for name in info['missing_keys'] if name.endswith('embeddings.weight'))
+    tables = (
+        name for name in info['missing_keys'] if name.endswith(('embeddings.weight', 'embed_tokens.weight'))
+    )
     refuse_wrapped(info['unexpected_keys'], tables, folder)
     return model, info
 

@@ -133,12 +133,13 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
     stack = (*layers, *head.above) if layers else ()
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     inside = {id(p) for p in head.encoder.parameters()}
+    table = {id(p) for p in head.encoder.get_input_embeddings().parameters()}
     for name, parameter in head.named_parameters():
         if id(parameter) in number:
             yield name, parameter, number[id(parameter)]
         elif id(parameter) not in inside:
             yield name, parameter, HEAD
-        elif 'embedding' in name.lower():
+        elif id(parameter) in table or 'embedding' in name.lower():
             yield name, parameter, EMBEDDINGS
         else:
             # The norm after the last layer goes with the top layer.
