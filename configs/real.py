@@ -23,7 +23,7 @@ STEPS = {'head': 60, 'words': 240}
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation; source and texts are given by the demo, or by the user."""
     if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there is none')
+        raise ValueError(f'takes no argument, got {argument!r}')
     config = load('recommended')
     config.stages = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'report')
     config.corpus.update(max_words=WORDS, min_words=60, languages=('en',), heldout_fraction=0.03)
