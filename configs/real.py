@@ -9,8 +9,8 @@ Command:  bioptimus demo --real          finds both files where they are install
           bioptimus run --config=real --workdir=DIR --config.source.path=FOLDER --config.corpus.inputs=FILES
 Time:     about ten minutes on two cores (15 of CPU time); the steps of the phases (STEPS) decide it.
 Expect:   held-out loss 7.55 at the end of `head`, where frequent words are named whatever the sentence, and 5.47 at the
-          end of `words`; 4.2 and 21.3 % of the hidden pieces are right. Rows hardly move in so few steps: what lies near
-          a new word is what surgery has made of its contexts.
+          end of `words`; 4.2 and 21.3 % of the hidden pieces are right. Rows hardly move in so few steps: what lies
+          near a new word is what surgery has made of its contexts.
 """
 
 from ml_collections import ConfigDict
