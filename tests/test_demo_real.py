@@ -32,7 +32,7 @@ def test_changes_are_those_between_the_first_phase_and_the_last(tutorials_run):
     assert [row[0].text for row in losses.rows] == ['before', 'after']
     before, after = (row[1].value for row in losses.rows)
     assert before > after > 0
-    assert len(rows.rows) == 10
+    assert 5 <= len(rows.rows) <= 10
     for row in rows.rows:
         assert len(row[1].text.split(', ')) == len(row[2].text.split(', ')) == real.SHOWN
 

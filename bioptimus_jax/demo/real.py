@@ -90,8 +90,11 @@ def changes(run: Run) -> Iterator[Table]:
     folders = [run.folder('export') / phase for phase in phases]
     said = [best_words(folder, SENTENCES) for folder in folders]
     yield _before_and_after('Words for [MASK]', 'sentence', SENTENCES, said)
-    words = [new.token for new in (m.comparison.examples or ())] if m.comparison else []
-    among = frequent_words(run.folder('vocab'))
+    among, examples = (
+        frequent_words(run.folder('vocab')),
+        (m.comparison.examples or ()) if m.comparison else (),
+    )
+    words = [new.token for new in examples if new.token in among]
     near = [nearest_words(folder, words, among) for folder in folders]
     yield _before_and_after('Words with the nearest rows', 'new word', words, near)
     yield _held_out(m, phases)
