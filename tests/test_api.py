@@ -1066,6 +1066,8 @@ def test_bars_are_for_terminals_and_notebooks_unless_they_are_off(monkeypatch):
     class ZMQInteractiveShell:
         pass
 
+    # Other tests may have turned bars off in this process.
+    monkeypatch.setattr('huggingface_hub.utils.are_progress_bars_disabled', lambda: False)
     assert not shown(None)
     monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
     assert shown(None)

@@ -737,9 +737,10 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     assert first == (f'{before:.2f} → {f1(190):.2f}', f'test F1 on bc5-chem, source to p1: {said}')
     assert second[1].startswith('test F1 on ncbi-disease, source to p1: not distinguishable, ')
     assert not any('best on devel' in what for _, what in page.headlines(m, table))
-    alone = gain.gain(read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])[0])
+    [one] = read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])
+    alone = gain.gain(one)
     assert row(alone, 'bc5-chem')['verdict'] == 'one seed'
-    [(_, said), *_] = page.headlines(m, alone)
+    [(_, said), *_] = page.headlines(one, alone)
     assert re.fullmatch(
         r'test F1 on bc5-chem, source to p1: \S+, not tested \(one seed\);'
         r' on other test items \[.*\]',

@@ -143,7 +143,7 @@ STAGES: dict[str, Stage] = {
                 *keys(
                     'runtime', 'devices fsdp tensor attention remat scan_layers deterministic profile_steps'
                 ),
-                *keys('runtime', 'log_every_steps checkpoint_every_steps keep_checkpoints until'),
+                *keys('runtime', 'log_every_steps checkpoint_every_steps keep_checkpoints until train_hours'),
             ),
         ),
         Stage(

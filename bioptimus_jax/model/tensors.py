@@ -128,7 +128,7 @@ def lacks_head(folder: Path) -> bool:
 def head_note(head_steps: int) -> str:
     """What to say of a source that lacks a masked-LM head; `head_steps`: those in which it alone is trained."""
     fitted = (
-        f'the first {head_steps:,} steps train it alone'
+        f'it alone is trained in the first {head_steps:,} of the steps'
         if head_steps
         else 'set config.pretrain.head_steps to fit it before the encoder is trained, say a tenth of the steps'
     )
