@@ -26,6 +26,13 @@ WORTH_IT = 0.05
 """Share of the pieces that a new vocabulary must save: below it little text is spelled otherwise."""
 SEEN = 18
 """Times that a new token is seen on average, at least: fewer were not measured (350,000 words, 19,416 new tokens)."""
+SHOWN_TO_PAY, MEASURED = 1_800_000, 0.25
+"""Words of training below which a new vocabulary scored lower than the source's own, or no higher, and the share of the
+pieces up to which this was measured (docs/results.md: 16 % saved, MiniLM, three seeds)."""
+BEHIND = (
+    "but the source's own scored 2.18 F1 higher after 600,000 words, and 1,800,000 were needed to be level (MiniLM); "
+    'these hours read {words:,.0f}'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,4 +129,7 @@ def worth(way: Way, kept: Way, pieces: float) -> tuple[bool, str]:
         return False, f'{measured}, fewer than {WORTH_IT:.0%}'
     if seen < SEEN:
         return False, f'{measured}, but {way.new:,} new tokens would be seen {seen:.0f} times each: too few'
+    words = pieces / kept.pieces_per_word
+    if saved <= MEASURED and words < SHOWN_TO_PAY:
+        return False, f'{measured}, {BEHIND.format(words=words)}'
     return True, measured
