@@ -228,13 +228,18 @@ def small_bert(vocab_size, seed=0):
     return architecture, params
 
 
+def save_bert(speller, folder):
+    """A small BERT with its tokenizer, as transformers loads it."""
+    architecture, params = small_bert(len(speller.subwords.tokens))
+    speller.subwords.save(folder, 64)
+    tensors.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
+
+
 def test_scores_agree_with_transformers(spellers, tmp_path):
     torch = pytest.importorskip('torch')
     transformers = pytest.importorskip('transformers')
     speller = spellers[0]
-    architecture, params = small_bert(len(speller.subwords.tokens))
-    speller.subwords.save(tmp_path, 64)
-    tensors.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
+    save_bert(speller, tmp_path)
     chosen = hide(spellers)
     scored = cloze.score_words(chosen, speller, cloze.make_scorer(*tensors.load_folder(tmp_path)[:2]))
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
@@ -254,9 +259,7 @@ def test_vectors_of_sentences_agree_with_transformers(spellers, tmp_path):
     torch = pytest.importorskip('torch')
     transformers = pytest.importorskip('transformers')
     speller = spellers[0]
-    architecture, params = small_bert(len(speller.subwords.tokens))
-    speller.subwords.save(tmp_path, 64)
-    tensors.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
+    save_bert(speller, tmp_path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     model = transformers.AutoModel.from_pretrained(tmp_path).eval()
     texts = [documents()[0].text, 'aspirin', 'the drug helps', ' '.join(['aspirin'] * 80)]

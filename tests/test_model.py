@@ -43,9 +43,10 @@ from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
-from bioptimus_jax.model.families.ultrabert import FULL, SLIDING, UltraBert
+from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import load_model
+from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import read_weights

@@ -17,7 +17,8 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
-from bioptimus_jax.model.families.ultrabert import FULL, SLIDING, UltraBert
+from bioptimus_jax.model.families.ultrabert import UltraBert
+from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten, unflatten
 

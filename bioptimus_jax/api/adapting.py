@@ -149,7 +149,7 @@ def _inputs(place: Path, texts: TextsOrFiles) -> dict[str, Any]:
 
 
 def _earlier(run: Path, mark: str) -> str:
-    """The config file of a run that the same call has begun: what it measured then would come out otherwise now."""
+    """The config file that the same call wrote when it began the run: measured again now, it would differ."""
     file = run / GIVEN / CONFIG
     text = file.read_text('utf-8') if begun(run) and file.is_file() else ''
     return text if text.endswith(mark) else ''

@@ -77,12 +77,12 @@ def run_verb(verb: str, place: Path, run: Path, config: str, shows: Shows) -> No
 
 
 def begun(run: Path) -> bool:
-    """Whether a stage of a run was begun."""
+    """Whether a run has begun a stage."""
     return any((run / stage).is_dir() for stage in STAGES)
 
 
 def check_same(place: Path, run: Path) -> None:
-    """Raise ConfigError where a run was begun with other objects than those in `place`."""
+    """Raise ConfigError where a run began with other objects than those in `place`."""
     for name in _files(place):
         old = run / GIVEN / name
         if begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):

@@ -1,6 +1,6 @@
 """Modules of families with a norm in front of each block instead of behind it, and rotary positions instead of a table.
 
-B rows, L positions, K slots of all rows, D hidden size.
+B rows, L positions, H heads, K size of a head (of slots their number), D hidden size.
 """
 
 import abc
@@ -11,9 +11,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.model.attention import Dropped
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
 from bioptimus_jax.model.rotary import Rope, rotation
+
+FULL, SLIDING = 'full_attention', 'sliding_attention'
+"""Types of layers in layer_types and rope_parameters of config.json."""
 
 
 class LayerKind(NamedTuple):
@@ -51,6 +55,27 @@ class PreNorm(LikeBert):
 
     def final_norm(self, compute: Compute) -> nn.Module:
         return FinalNorm(self, compute)
+
+
+class RotaryAttention(ModelPart):
+    """What a family's attention does with its queries, keys and values once positions are turned."""
+
+    def mixed(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        batch: Mapping[str, Any],
+        kind: LayerKind,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        """The values that each piece attends to in its document or its window, BxLxD; with slots 1xKxD in these."""
+        dropped = None if seed_2 is None else Dropped(self.architecture.attention_dropout, seed_2, self.site)
+        ranges = batch['ranges'].within(kind.window)
+        mixed_BxLxHxK = self.compute.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped)
+        mixed_BxLxD = mixed_BxLxHxK.reshape(*query_BxLxHxK.shape[:2], self.architecture.hidden)
+        return mixed_BxLxD if slots_K is None else at_slots(mixed_BxLxD, slots_K)
 
 
 class Layer(ModelPart):

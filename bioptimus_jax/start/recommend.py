@@ -241,13 +241,14 @@ def _within_hours(
         )
 
     fits = budget(loaded, asked.hours, costs)
-    [phase] = costs(loaded).plan.phases
+    fitted = costs(loaded)
+    [phase] = fitted.plan.phases
     in_batch = FEWEST_ROWS * rows.row_pieces * fill_of(rows)
     pieces = max(fits.steps * speeds.train * fill_of(rows) / phase.flops_per_piece, FEWEST * in_batch)
     said = f'{minutes(fits.steps)} of {asked.hours:g} h on {machine.name}, {minutes(fits.beside)} for the other stages'
     if fits.too_few:
         said += ': more than the hours, as no less will do'
-    return Limit(fits.lines, pieces, said, costs(loaded).later())
+    return Limit(fits.lines, pieces, said, fitted.later())
 
 
 def _rows(pieces: float, loaded: Any, count: int) -> int:

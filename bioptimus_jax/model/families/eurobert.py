@@ -18,10 +18,9 @@ import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
-from bioptimus_jax.model.attention import Dropped
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, SIZES, ModelPart, at_slots
-from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, WordEmbeddings
+from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
+from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
 from bioptimus_jax.model.rotary import Rope, read, turned
 
 HEAD_SIZE, ROPE, SCALING = 'head_dim', 'rope_parameters', 'rope_scaling'
@@ -130,7 +129,7 @@ class EuroBert(PreNorm):
         return Plain(self, compute)
 
 
-class GroupedAttention(ModelPart):
+class GroupedAttention(RotaryAttention):
     """Attention in the document or its window, in which some heads of queries share one of keys and values."""
 
     @nn.compact
@@ -157,12 +156,7 @@ class GroupedAttention(ModelPart):
         # Kernels want as many heads of keys as of queries.
         key, value = (jnp.repeat(x, several, axis=2) if several > 1 else x for x in (key, value))
         query, key, value = (self.compute.place(x, 'rows', None, 'heads', None) for x in (query, key, value))
-        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        ranges = batch['ranges'].within(kind.window)
-        mixed_BxLxD = self.compute.attend(query, key, value, ranges, dropped).reshape(inner_BxLxD.shape)
-        if slots_K is not None:
-            mixed_BxLxD = at_slots(mixed_BxLxD, slots_K)
-        change = self.dense(a.hidden, mixed_BxLxD, 'o_proj')
+        change = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots_K), 'o_proj')
         # `dropout` takes a site and the number after it; the attention weights have these two.
         return self.drop(change, seed_2, 2)
 

@@ -18,14 +18,21 @@ import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
-from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.attention import dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, SIZES, ModelPart, at_slots
-from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, WordEmbeddings
+from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
+from bioptimus_jax.model.prenorm import (
+    FULL,
+    SLIDING,
+    Layer,
+    LayerKind,
+    PreNorm,
+    RotaryAttention,
+    WordEmbeddings,
+)
 from bioptimus_jax.model.rotary import Rope, turned
 from bioptimus_jax.model.trees import flatten, unflatten
 
-FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
 
@@ -168,7 +175,7 @@ def _layer_types(layers: int, every: Any) -> list[str]:
     return [SLIDING if number % every else FULL for number in range(layers)]
 
 
-class Attention(ModelPart):
+class Attention(RotaryAttention):
     """Attention in the document or its window, with queries and keys turned by their positions."""
 
     @nn.compact
@@ -187,12 +194,7 @@ class Attention(ModelPart):
             self.compute.place(together[:, :, n], 'rows', None, 'heads', None) for n in range(3)
         )
         query, key = (turned(x, *batch['rotations'][kind.rope]) for x in (query, key))
-        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        ranges = batch['ranges'].within(kind.window)
-        mixed_BxLxD = self.compute.attend(query, key, value, ranges, dropped).reshape(inner_BxLxD.shape)
-        if slots_K is not None:
-            mixed_BxLxD = at_slots(mixed_BxLxD, slots_K)
-        change_BxLxD = self.dense(a.hidden, mixed_BxLxD, 'Wo')
+        change_BxLxD = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots_K), 'Wo')
         if seed_2 is None:
             return change_BxLxD
         # `dropout` takes a site and the number after it; the attention weights have these two.

@@ -18,10 +18,9 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.eurobert import ROPE, EuroBert
 from bioptimus_jax.model.layers import ModelPart
-from bioptimus_jax.model.prenorm import LayerKind
+from bioptimus_jax.model.prenorm import FULL, SLIDING, LayerKind
 from bioptimus_jax.model.rotary import DEFAULT, TRUNCATE, Rope, read
 
-FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
 TYPES, WINDOW, WINDOWS, THETAS = 'layer_types', 'sliding_window', 'attention_windows', 'rope_theta'
 USUAL = (SLIDING, SLIDING, FULL)
 
