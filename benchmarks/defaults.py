@@ -8,7 +8,7 @@ times 1/2 and 2. Score on devel decides. Defaults and winner then have three see
 devel and test are cut to --examples and --scored (`config.finetune.train_choice`: stratified).
 
 A cell is appended to --cells when it is done, and a second call continues. `--only SET ...` takes some of the sets. The
-table is printed and written to results/defaults.json once every set has all of its cells.
+table is printed, and without --only written to results/defaults_NAME.json.
 """
 
 import argparse
