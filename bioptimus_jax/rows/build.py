@@ -25,6 +25,7 @@ from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import layout_of, make_pairs
 from bioptimus_jax.rows.packing import best_fit
+from bioptimus_jax.rows.words import starts_of, white_space_starts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
@@ -43,7 +44,7 @@ _subwords: Subwords
 
 
 class Tokenised(NamedTuple):
-    """A document in pieces: ids, where white-space words start and, where a token does not say so, the tokenizer's own.
+    """A document in pieces: ids, where white-space words start and, where a token does not say so, `rows.words`.
 
     `bounds`: 0, and where each sentence ends, for layouts that ask for sentences.
     """
@@ -208,19 +209,21 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     if layout_of(settings.layout).is_random:
         parts, counted = pair_parts(batches, _subwords, settings, span[0])
     else:
-        parts, counted = document_parts(batches, _subwords, settings.max_document_pieces)
+        parts, counted = document_parts(batches, _subwords, settings.max_document_pieces, settings.words)
     width = settings.row_pieces if pack else settings.max_document_pieces
     rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(batches: DocumentBatches, subwords: Subwords, longest: int) -> PartsAndCounts:
+def document_parts(
+    batches: DocumentBatches, subwords: Subwords, longest: int, words: str = 'tokenizer'
+) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
     parts: list[PackedSegment] = []
     counted = Counter[str]()
-    for document in _tokenised(batches, subwords, counted):
+    for document in _tokenised(batches, subwords, counted, words):
         pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
         counted['documents_cut'] += len(pieces) > 1
         counted['words'] += int(document.word_starts.sum())
@@ -239,7 +242,7 @@ def pair_parts(
     """
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
-    documents = list(_tokenised(batches, subwords, counted, sentences=True))
+    documents = list(_tokenised(batches, subwords, counted, settings.words, sentences=True))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((0, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
@@ -260,7 +263,11 @@ def pair_parts(
 
 
 def _tokenised(
-    batches: DocumentBatches, subwords: Subwords, counted: Counter[str], sentences: bool = False
+    batches: DocumentBatches,
+    subwords: Subwords,
+    counted: Counter[str],
+    words: str,
+    sentences: bool = False,
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
@@ -273,7 +280,7 @@ def _tokenised(
                     document_key(document.id),
                     np.array(encoding.ids, np.uint32),
                     white_space_starts(document.text, encoding.offsets),
-                    word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None,
+                    starts_of(words, document.text, encoding, subwords.kind.words_in_rows),
                     sentence_bounds(document.text, encoding.offsets) if sentences else [],
                 )
 
@@ -307,27 +314,6 @@ def _part(
     cuts = None if document.tokenizer_word_starts is None else closed('tokenizer_word_starts', True, True)
     paired = {} if label is None else {'first': end - begin + 2, 'label': label}
     return PackedSegment(tokens, starts, document.key, cuts, **paired)
-
-
-def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
-    """True where a piece is the first of a white-space word."""
-    spans = np.array(offsets, np.int64).reshape(-1, 2)
-    is_space = np.array([character.isspace() for character in text], bool)
-    # A piece may hold the space before its word: its word begins at the next character that is none.
-    numbers = np.where(is_space, len(text), np.arange(len(text)))
-    next_letter = np.append(np.minimum.accumulate(numbers[::-1])[::-1], len(text))
-    # Spaces before each character; decomposed text can give a piece that begins before its neighbour ended.
-    spaces = np.concatenate([[0], np.cumsum(is_space)])
-    ended = np.maximum.accumulate(spans[:, 1])
-    starts = np.ones(len(spans), bool)
-    starts[1:] = spaces[np.maximum(next_letter[spans[1:, 0]], ended[:-1])] > spaces[ended[:-1]]
-    return starts
-
-
-def word_cuts(words: Sequence[int | None]) -> np.ndarray:
-    """True where a piece is the first of its word; `words`: the number of the word of each, by the tokenizer's cut."""
-    numbers = np.array(words)
-    return np.append(True, numbers[1:] != numbers[:-1])
 
 
 def cut_points(

@@ -37,7 +37,8 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
             'task': 'classes entities similarity word_classes',
-            'tokenizer': 'bytelevel wordpiece',
+            'words': 'tokenizer unicode',
+            'tokenizer': 'bytelevel sentencepiece_bpe unigram wordpiece',
         }.items()
     }
 )

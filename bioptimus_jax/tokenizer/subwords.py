@@ -107,7 +107,7 @@ class Subwords(Vocabulary):
     def normalised(self, text: str) -> str:
         """The text as it is before it is cut."""
         normalizer = self.tokenizer.normalizer
-        return normalizer.normalize_str(text) if normalizer else text
+        return self.kind.with_spaces(normalizer.normalize_str(text)) if normalizer else text
 
     @property
     def reader(self) -> tokenizers.Tokenizer:
@@ -233,6 +233,10 @@ class Kind(abc.ABC):
     @abc.abstractmethod
     def text(self, token: str) -> str:
         """The characters that a token stands for, without what says where in a word it may be."""
+
+    def with_spaces(self, normal: str) -> str:
+        """A normalised text with spaces, where the normalizer writes them as a letter."""
+        return normal
 
     @abc.abstractmethod
     def begins(self, token: str) -> bool:

@@ -44,9 +44,11 @@ def load_for_words(folder: Path) -> Any:
         tokenizer = load_in_transformers(folder, add_prefix_space=True)
     if _spaces_tell(tokenizer):
         # A tokenizer that transformers takes from tokenizer.json as it stands (ModernBERT's) does not heed that.
-        backend = tokenizer.backend_tokenizer
-        before = [backend.normalizer] if backend.normalizer else []
-        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(' ')])
+        backend, space = tokenizer.backend_tokenizer, normalizers.Prepend(' ')
+        own = [backend.normalizer] if backend.normalizer else []
+        for steps in ([*own, space], [space, *own]):  # Gemma's normalizer writes spaces as a letter
+            if _spaces_tell(tokenizer):
+                backend.normalizer = normalizers.Sequence(steps)
     return for_texts(tokenizer)
 
 
@@ -209,5 +211,8 @@ def _facts(tokenizer: tokenizers.Tokenizer) -> Iterator[tuple[str, Any]]:
     for entry in state['added_tokens']:
         flags = ', '.join(flag for flag in FLAGS if entry[flag]) or 'no flag'
         yield f'added token {entry["content"]!r}', f'id {entry["id"]} ({flags})'
-    for token, number in vocabulary.items() if isinstance(vocabulary, dict) else ():
-        yield f'the id of {token!r}', number
+    scored = (
+        [] if isinstance(vocabulary, dict) else [(token, (i, s)) for i, (token, s) in enumerate(vocabulary)]
+    )
+    for token, number in scored or vocabulary.items():
+        yield f'the id of {token!r}' + (', with its score' if scored else ''), number
