@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
+from toy_sentencepiece import save_like_gemma, trained
 
 from bioptimus_jax.config.extensions import VARIABLE
 from bioptimus_jax.errors import ConfigError, InputError
@@ -35,7 +36,10 @@ from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.kinds.unigram import like_scored, scores_of
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ROOT = Path(__file__).resolve().parents[1]
 LETTERS = 'abcdeimnorst'
@@ -82,16 +86,19 @@ class Case(NamedTuple):
 
 CASES = {
     'ernie': Case('ernie'),
-    'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}),
+    'xlm-roberta, its padding elsewhere': Case(
+        'xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')
+    ),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
         'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
     ),
-    'modernbert': Case(
+    'modernbert, as mmBERT': Case(
         'modernbert',
         {'global_every': 2, 'local_attention': 6},
         {'strategy': 'contextualized', 'map': 'linear'},
+        tokenizers=('gemma', 'sentencepiece_bpe'),
     ),
     'electra, discriminator': Case('electra', discriminator=True),
     'eurobert, grouped, a longer context': Case(
@@ -121,22 +128,31 @@ def source(case, ernie, tmp_path_factory):
     import transformers
 
     folder = tmp_path_factory.mktemp('source')
-    pad = case.fields.get('pad', 0)
-    known = make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
-    if case.tokenizers[0] != 'wordpiece':
-        counts = {f' {word}': 9 for word in WORDS}
-        known = TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
+    known = made_tokenizer(case.tokenizers[0], folder)
     layers = 2 if case.family in ('modernbert', 'ultrabert') else 1  # one of each of their two kinds
     shape = FAMILIES.load(case.family)(len(known.tokens), 16, layers, 2, 24, 36, **case.fields)
     made = shape.discriminator() if case.discriminator else shape
     settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
     settings = transformers.AutoConfig.for_model(made.model_type, **settings)
     getattr(transformers, made.hf_class)(settings).save_pretrained(folder)
-    if case.tokenizers[0] == 'llama':
-        save_like_llama(known, folder, shape.positions)
-    else:
-        known.save(folder, shape.positions)
+    save = {'llama': save_like_llama}.get(case.tokenizers[0], Subwords.save)
+    save(known, folder, shape.positions)
     return folder
+
+
+def made_tokenizer(name, folder):
+    """The source's tokenizer of that name; of those that are saved in another form than ours, what that is made of."""
+    if name == 'wordpiece':
+        return make(TOKENS, True)
+    if name in ('bytelevel', 'llama'):
+        counts = {f' {word}': 9 for word in WORDS}
+        return TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
+    known = trained({'gemma': 'sentencepiece_bpe'}.get(name, name), WORDS, 60, lowercase=True)
+    if name == 'gemma':
+        return load_subwords(save_like_gemma(known, folder, 36))
+    scores = scores_of(known)  # padding is third here
+    first = dict.fromkeys((known.roles.cls, known.roles.sep, known.roles.unknown, known.roles.pad), 0.0)
+    return known.kind.of(like_scored(known.tokenizer, known.roles, first | scores), known.roles)
 
 
 @pytest.fixture(scope='module')
@@ -147,7 +163,9 @@ def run(case, source, tmp_path_factory):
         for number in range(120):
             text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    vocab = {'tokenizer': case.tokenizers[1], 'size': 100 if case.tokenizers[1] == 'wordpiece' else 330}
+    sizes = {'wordpiece': 100, 'unigram': 100, 'bytelevel': 330, 'sentencepiece_bpe': 350}
+    cased = case.tokenizers[0] == 'gemma'
+    vocab = {'tokenizer': case.tokenizers[1], 'size': sizes[case.tokenizers[1]], 'lowercase': not cased}
     places = {'corpus': str(folder / 'corpus.jsonl'), 'source': str(source)}
     (folder / 'tiny.py').write_text(CONFIG.format(**places, surgery=case.surgery, vocab=vocab))
     experiment = Experiment.from_config(config.load(str(folder / 'tiny.py')))

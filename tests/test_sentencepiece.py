@@ -95,7 +95,8 @@ def test_a_vocabulary_is_the_same_in_every_process() -> None:
     code = (
         'import sys, hashlib; sys.path.insert(0, "tests"); from toy_sentencepiece import trained; '
         'from test_sentencepiece import TEXTS, SIZE; '
-        'print([hashlib.sha256(trained(k, TEXTS * 3, n).tokenizer.to_str().encode()).hexdigest() for k, n in SIZE.items()])'
+        'made = [trained(kind, TEXTS * 3, size).tokenizer.to_str() for kind, size in SIZE.items()]; '
+        'print([hashlib.sha256(state.encode()).hexdigest() for state in made])'
     )
     root = Path(__file__).parents[1]
     runs = [
@@ -233,8 +234,8 @@ def test_what_cannot_be_kept_is_refused_in_one_line(tmp_path: Path, flaw: str) -
     state = read_json(folder / 'tokenizer.json')
     change(state)
     write_json(folder / 'tokenizer.json', state)
+    found = subwords.load(folder)
     with pytest.raises(InputError, match=message):
-        found = subwords.load(folder)
         found.kind.check(found, folder)
 
 

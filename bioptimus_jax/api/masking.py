@@ -63,8 +63,8 @@ class Collator:
 
     `phase`: '0.1' to '0.4' of the paper: single pieces 15 %; whole words 15 %; 20 %; 20 %, all of them hidden. Keywords
     change it: `masking` ('tokens', 'words'), `rate`, `corruption` (shares of the mask, a random token, the token
-    itself), `corruption_unit` ('piece', 'word'), `max_word_pieces`. `words` is `config.rows.words`: 'unicode' finds words
-    where no blanks part them.
+    itself), `corruption_unit` ('piece', 'word'), `max_word_pieces`. `words` is `config.rows.words`: 'unicode' finds
+    words where no blanks part them.
 
     It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
     cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
