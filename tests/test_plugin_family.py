@@ -86,9 +86,7 @@ class Case(NamedTuple):
 
 CASES = {
     'ernie': Case('ernie'),
-    'xlm-roberta, its padding elsewhere': Case(
-        'xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')
-    ),
+    'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(

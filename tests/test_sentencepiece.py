@@ -1,17 +1,22 @@
 """SentencePiece's two kinds, Unigram and pairs, as XLM-R, DeBERTa-v3 and Gemma have them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_sentencepiece import DEBERTA, GEMMA, save_like_deberta, save_like_gemma, trained
 
+import bioptimus_jax as bx
+from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.rows.build import document_parts
 from bioptimus_jax.rows.words import WORD_RULES, starts_of
 from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.tokenizer import subwords
@@ -270,13 +275,109 @@ def test_whole_words_begin_where_the_rule_says(tmp_path: Path, rule: str) -> Non
         for known in (single, fallen):
             (encoding,) = known.encode([text])
             starts = starts_of(rule, text, encoding)
-            assert starts is not None
             firsts = [begin for (begin, _), first in zip(encoding.offsets, starts, strict=True) if first]
             parts = [text[begin:end] for begin, end in zip(firsts, [*firsts[1:], None], strict=True)]
             assert [part.strip() for part in parts] == [part.strip() for part in marked.split('|')]
 
 
-def test_pieces_that_show_it_alone_need_no_array() -> None:
-    (encoding,) = trained('unigram', TEXTS, 130).encode(['kinase'])
-    assert starts_of('tokenizer', 'kinase', encoding, words_in_rows=False) is None
-    assert starts_of('unicode', 'kinase', encoding, words_in_rows=False) is not None
+@pytest.fixture(scope='module')
+def spm_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as DeBERTa-v3's: SentencePiece's file alone, whose normaliser makes 2 of a superscript."""
+    folder = tmp_path_factory.mktemp('spm')
+    (folder / 'texts.txt').write_text('\n'.join(f'{text} 5 μg/m2 in 1⁄2' for text in TEXTS * 3), 'utf-8')
+    ends = {'pad_id': 0, 'bos_id': 1, 'eos_id': 2, 'unk_id': 3}
+    names = {
+        f'{name}_piece': token for name, token in zip(('pad', 'unk', 'bos', 'eos'), DEBERTA[:4], strict=True)
+    }
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / 'texts.txt'),
+        model_prefix=str(folder / 'spm'),
+        vocab_size=80,
+        num_threads=1,
+        minloglevel=2,
+        **ends,
+        **names,
+    )
+    write_json(folder / 'config.json', {'model_type': 'deberta-v2', 'max_position_embeddings': 64})
+    write_json(folder / 'tokenizer_config.json', {'do_lower_case': False, 'vocab_type': 'spm'})
+    return folder
+
+
+def test_a_file_of_sentencepiece_is_read_as_sentencepiece_reads_it(spm_folder: Path, tmp_path: Path) -> None:
+    """transformers 5.23 leaves out its normaliser: µ, ² and ½ are unknown there."""
+    from transformers import AutoTokenizer
+
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(spm_folder / 'spm.model'))
+    known = subwords.load(spm_folder)
+    known.kind.check(known, spm_folder)
+    agreement.check_source(spm_folder, known)
+    loaded = agreement.load_in_transformers(spm_folder)
+    assert loaded.model_max_length == 64
+    for text in (*NEWER, '5 µg/m² in ½', ' a  b\tc ', '', 'x' * 50):
+        assert theirs.encode(text) == known.encode([text])[0].ids
+        assert loaded(text, add_special_tokens=False)['input_ids'] == theirs.encode(text)
+    alone = AutoTokenizer.from_pretrained(spm_folder)
+    assert alone('m²')['input_ids'] != loaded('m²')['input_ids'], (
+        'transformers keeps the normaliser now: drop the copy'
+    )
+    assert (known.roles, known.mask) == (DEBERTA, 80)
+    known.save(tmp_path, 64)
+    assert subwords.load(tmp_path).encode(['5 µg/m²'])[0].ids == theirs.encode('5 µg/m²')
+
+
+SPM = {
+    'damaged': (
+        lambda folder: (folder / 'spm.model').write_bytes(b'nothing'),
+        r'spm\.model: is not a model of Sente',
+    ),
+    'others': (
+        lambda folder: write_json(folder / 'tokenizer_config.json', {'pad_token': '<pad>'}),
+        r'spm\.model: lacks the special token <pad>, so a tokenizer\.json is needed; write one by transformers: ',
+    ),
+    'punctuation': (
+        lambda folder: write_json(folder / 'tokenizer_config.json', {'split_by_punct': True}),
+        r'tokenizer_config\.json: split_by_punct is true; only false is supported',
+    ),
+}
+
+
+@pytest.mark.parametrize('flaw', SPM)
+def test_a_file_of_sentencepiece_that_does_not_say_all_is_refused(
+    spm_folder: Path, tmp_path: Path, flaw: str
+) -> None:
+    change, message = SPM[flaw]
+    shutil.copytree(spm_folder, tmp_path / 'spm')
+    change(tmp_path / 'spm')
+    with pytest.raises(InputError, match=message):
+        subwords.load(tmp_path / 'spm')
+
+
+def test_rows_by_unicode_words_say_where_these_begin() -> None:
+    """For a kind whose tokens show the words of the tokenizer, too; and in bx.mask."""
+    known = wordpiece.make([*DEBERTA, *'白血病の治療', '##x', 'x'], False)
+    documents = [[Document('d', '白血病の治療 x')]]
+    plain, marked = (document_parts(documents, known, 64, rule)[0][0] for rule in WORD_RULES)
+    assert plain.tokenizer_word_starts is None
+    starts = [True, True, False, False, True, True, False, True, True]
+    assert marked.tokenizer_word_starts.tolist() == starts
+
+
+def test_a_collator_takes_whole_unicode_words(folder: Path, make: str) -> None:
+    tokenizer = agreement.load_in_transformers(folder)
+    text = 'the kinase naproxen-kinase (p53) tumour' * 3
+    masked = {}
+    for rule in WORD_RULES:
+        (ids,), (labels,) = (
+            bx.mask([text], tokenizer, '0.2', words=rule, rate=0.5)[name] for name in ('input_ids', 'labels')
+        )
+        (encoding,) = tokenizer(text).encodings
+        words = np.cumsum(starts_of(rule, text, encoding))[1:-1]
+        taken = labels[1:-1] >= 0
+        for word in np.unique(words[taken]):
+            assert taken[words == word].all()
+        masked[rule] = taken.tolist()
+    assert masked['tokenizer'] != masked['unicode']
+    with pytest.raises(
+        InputError, match='have no word_ids, and a piece does not show by itself whether it begins'
+    ):
+        bx.mask([{'input_ids': ids}], tokenizer, '0.2', words='unicode')

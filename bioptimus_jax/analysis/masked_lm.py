@@ -54,7 +54,6 @@ class ForeignModel:
                 continue
             spaced = white_space_starts(document.text, encoding.offsets)
             cuts = starts_of(words, document.text, encoding)
-            assert cuts is not None  # as the tokenizer's kind is not asked
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
                     PackedSegment(

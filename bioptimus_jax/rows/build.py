@@ -25,7 +25,7 @@ from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import layout_of, make_pairs
 from bioptimus_jax.rows.packing import best_fit
-from bioptimus_jax.rows.words import starts_of, white_space_starts
+from bioptimus_jax.rows.words import WORD_RULES, starts_of, white_space_starts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
@@ -270,6 +270,7 @@ def _tokenised(
     sentences: bool = False,
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
+    tokens_show_words = WORD_RULES[words].by_tokenizer and not subwords.kind.words_in_rows
     for batch in batches:
         counted['documents'] += len(batch)
         counted[QUOTED] += subwords.quotations(d.text for d in batch)
@@ -280,7 +281,7 @@ def _tokenised(
                     document_key(document.id),
                     np.array(encoding.ids, np.uint32),
                     white_space_starts(document.text, encoding.offsets),
-                    starts_of(words, document.text, encoding, subwords.kind.words_in_rows),
+                    None if tokens_show_words else starts_of(words, document.text, encoding),
                     sentence_bounds(document.text, encoding.offsets) if sentences else [],
                 )
 

@@ -97,9 +97,6 @@ WORD_RULES: Table[Rule] = Table(
 """What `config.rows.words` may be."""
 
 
-def starts_of(
-    words: str, text: str, encoding: tokenizers.Encoding, words_in_rows: bool = True
-) -> np.ndarray | None:
-    """True where a piece begins a word by the rule of that name; None where the tokens alone say so."""
-    rule = WORD_RULES[words]
-    return None if rule.by_tokenizer and not words_in_rows else rule.starts(text, encoding)
+def starts_of(words: str, text: str, encoding: tokenizers.Encoding) -> np.ndarray:
+    """True where a piece begins a word by the rule of that name (config.rows.words), bool [L]. Raises ConfigError."""
+    return WORD_RULES[words].starts(text, encoding)

@@ -40,7 +40,7 @@ WORD = re.compile(f'{SPACE}*[^{SPACE}\\s]+|{SPACE}+|\\s')
 class Metaspace(Spaced):
     """A kind that writes characters as they are, and a space as ▁."""
 
-    roles, space = ROLES, SPACE
+    space = SPACE
     model: str
     """What `tokenizers` calls the type of the model."""
 

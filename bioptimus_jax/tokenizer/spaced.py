@@ -23,6 +23,8 @@ class Spaced(Kind):
     """A kind whose pieces hold the space before them."""
 
     carries_space = words_in_rows = True
+    roles = ROLES
+    """The special tokens of a vocabulary that is trained without a source."""
     space: str
     """The letter that is written for a space."""
 

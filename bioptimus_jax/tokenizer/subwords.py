@@ -209,6 +209,8 @@ class Kind(abc.ABC):
 
     files: tuple[str, ...] = ()
     """The names of its files beside tokenizer.json and those in which transformers keeps settings."""
+    read_from: tuple[str, ...] = ()
+    """The names of other files that it is read from; they are not written."""
     carries_space = False
     """Whether a piece holds the space before it, so that text may be cut before a space, but not behind it."""
     words_in_rows = False
@@ -387,7 +389,8 @@ def kind_name(kind: Kind) -> str:
 
 def main_files() -> tuple[str, ...]:
     """The names of files each of which can hold a tokenizer."""
-    return (READY, *(name for kind in map(TOKENIZERS.load, TOKENIZERS) for name in kind.files))
+    kinds = list(map(TOKENIZERS.load, TOKENIZERS))
+    return (READY, *(name for kind in kinds for name in (*kind.files, *kind.read_from)))
 
 
 def file_names() -> tuple[str, ...]:

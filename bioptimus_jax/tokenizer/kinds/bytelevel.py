@@ -53,7 +53,7 @@ class ByteLevel(Pairs):
     """The kind of RoBERTa's tokenizers."""
 
     files = (VOCABULARY, MERGES)
-    roles, space = ROLES, 'Ġ'
+    space = 'Ġ'
     refused = (*LEFT_OUT, 'byte_fallback')
 
     def holds(self, path: Path, described: Mapping[str, Any]) -> bool:

@@ -12,15 +12,19 @@ import sentencepiece
 import tokenizers
 from tokenizers import models
 
+from bioptimus_jax.tokenizer import spm
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.metaspace import SPACE, Metaspace
 from bioptimus_jax.tokenizer.rebuilt import rebuilt
-from bioptimus_jax.tokenizer.subwords import Roles, Subwords
+from bioptimus_jax.tokenizer.subwords import READY, Roles, Subwords
+from bioptimus_jax.tokenizer.tokenizer_files import add_listed, listed_tokens
 
 LONGEST_WORD = 100_000
 """Bytes; where scripts put no blanks between words, a sentence is a word."""
 LONGEST_PIECE = 64
 """Characters; SentencePiece's own limit is 16, and immunohistochemistry has 20."""
+DIGITS = 6
+"""Digits of a score behind the point; SentencePiece computes with about as many."""
 UNKNOWN_PENALTY = 10.0
 """By how much an unknown character scores below the lowest token: the library's own number."""
 MARGIN = 0.001
@@ -31,6 +35,19 @@ class Unigram(Metaspace):
     """The kind of XLM-R's tokenizers."""
 
     model = 'Unigram'
+    read_from = spm.FILES
+
+    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+        alone = path.is_dir() and not (path / READY).is_file() and spm.file_of(path) is not None
+        return alone or super().holds(path, described)
+
+    def load(self, path: Path) -> Subwords:
+        """The tokenizer of a folder with a tokenizer.json, else with SentencePiece's own file. Raises InputError."""
+        if (path / READY).is_file() or not (file := spm.file_of(path)):
+            return super().load(path)
+        tokenizer, roles = spm.read(file)
+        add_listed(tokenizer, listed_tokens(path, roles), path)
+        return self.kept(tokenizer, path, roles)
 
     def spaces(self, described: Mapping[str, Any]) -> bool:
         return True  # there is no other way with this model
@@ -85,7 +102,7 @@ class Unigram(Metaspace):
         added = {token.content for token in source.tokenizer.get_added_tokens_decoder().values()}
         cut = Lattice({token: score for token, score in scores.items() if token not in added})
         for token in sorted(new, key=len):
-            cut.add(token, max(cut.best(token) + MARGIN, lowest))
+            cut.add(token, max(round(cut.best(token) + MARGIN, DIGITS), lowest))
         scores |= {token: cut.scores[token] for token in new}
         return self.of(like_scored(source.tokenizer, source.roles, scores), source.roles, source.ends)
 
@@ -159,7 +176,10 @@ def trained_pieces(
             minloglevel=2,
         )
     made = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    pieces = [(made.id_to_piece(i), made.get_score(i)) for i in range(1, made.get_piece_size())]
+    # Longer numbers do not come back from JSON as they were.
+    pieces = [
+        (made.id_to_piece(i), round(made.get_score(i), DIGITS)) for i in range(1, made.get_piece_size())
+    ]
     lowest = min(score for _, score in pieces)
     missing = set(letters) - {piece for piece, _ in pieces}
     return [*pieces, *((letter, lowest) for letter in sorted(missing))]
