@@ -18,8 +18,8 @@ from bioptimus_jax.tokenizer.subwords import SETTINGS, Roles
 from bioptimus_jax.tokenizer.tokenizer_files import NAMES_OF_ROLES, said_roles
 
 FILES = ('spm.model', 'spiece.model', 'sentencepiece.bpe.model', 'tokenizer.model')
-UNIGRAM, NORMAL = 1, 1
-"""Of a model's types, and of a piece's."""
+UNIGRAM = 1
+"""The number of that type of model in the file."""
 USUAL = Roles(pad='[PAD]', unknown='[UNK]', cls='[CLS]', sep='[SEP]', mask='[MASK]')
 """The special tokens of DeBERTa."""
 
