@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_families import with_padding
 from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
 
@@ -83,6 +84,8 @@ class Case(NamedTuple):
 CASES = {
     'ernie': Case('ernie'),
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}),
+    'mpnet': Case('mpnet', {'pad': 1}),
+    'deberta-v2': Case('deberta-v2', {'buckets': 6}),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
@@ -259,7 +262,7 @@ def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(nam
     assert decays == {path: path.endswith(('/kernel', '/embedding')) for path in shapes}
     assert set(architecture.padded) <= shapes.keys()
     params = architecture.initial_parameters(jax.random.key(0))
-    make(TOKENS, True).save(tmp_path, 32)
+    make(with_padding(TOKENS, architecture), True).save(tmp_path, 32)
     write_folder(tmp_path, architecture, params, tmp_path)
     again, read, fresh = load_folder(tmp_path)
     assert (again, fresh) == (architecture.padded_with(0), [])
@@ -279,6 +282,12 @@ def test_flops_are_twice_the_matrices_and_attention(shape):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
         head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
         assert forward_flops_per_token(a, attended, 0.15) == a.layers * layer + 0.15 * head
+
+
+def test_flops_of_disentangled_attention_have_three_products_in_a_score():
+    a = FAMILIES.load('deberta-v2')(1000, 24, 3, 4, 40, 64)
+    layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 8 * 37.25 * a.hidden
+    assert forward_flops_per_token(a, 37.25, 0.0) == a.layers * layer
 
 
 @pytest.mark.parametrize('name', ['eurobert', 'ultrabert', 'modernbert'])
