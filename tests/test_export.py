@@ -69,7 +69,7 @@ def params():
 
 @pytest.fixture
 def tokenizer_folder(tmp_path_factory, request):
-    """That of the test's model where it has one."""
+    """The tokenizer of a folder, which pads as the test's model wants it."""
     shape = request.getfixturevalue('model').architecture if 'model' in request.fixturenames else ARCHITECTURE
     folder = tmp_path_factory.mktemp('tokenizer')
     make(with_padding(VOCABULARY, shape), True).save(folder, ARCHITECTURE.max_positions)

@@ -35,9 +35,10 @@ from toy_families import (
 )
 
 from bioptimus_jax.corpus import stored
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
-from bioptimus_jax.finetuning.loading import load_weights
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import check_positions, load_weights, positions_of
 from bioptimus_jax.model import relative, tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
@@ -53,9 +54,11 @@ from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import read_weights
+from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.sets.sentences import bytes_of
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab.agreement import load_in_transformers
@@ -233,11 +236,39 @@ WRONG = {
         'layer_types must be full_attention in every n-th of its layers',
     ),
     'too few types': ({'layer_types': TYPES[2:4]}, 'layer_types must be full_attention in every n-th of its'),
-    'scaled positions': (
-        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
-        "rope_type of full_attention is 'yarn'; only 'default' is supported",
+    'positions scaled in another way': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'longrope', 'rope_theta': 7.0}}},
+        "rope_type of rope_parameters.full_attention is 'longrope'; only 'default', 'linear', 'yarn' are supported",
     ),
-    'a base that is none': ({'local_rope_theta': 'x'}, "local_rope_theta is 'x'; a whole number from 1"),
+    'no factor': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
+        "rope_parameters.full_attention has no 'factor', which rope_type 'yarn' needs",
+    ),
+    'no base': (
+        {
+            'local_rope_theta': None,
+            'rope_parameters': {**ROPES, 'sliding_attention': {'rope_type': 'default'}},
+        },
+        'rope_parameters.sliding_attention has no rope_theta; give the one that the model was trained with',
+    ),
+    'one object for both kinds': (
+        {'rope_parameters': {'rope_type': 'linear', 'rope_theta': 7.0, 'factor': 2.0}},
+        'rope_parameters must have an object for full_attention and one for sliding_attention, and nothing else',
+    ),
+    'a range that transformers rounds': (
+        {
+            'rope_parameters': {
+                **ROPES,
+                'full_attention': {'rope_type': 'yarn', 'rope_theta': 7, 'factor': 2, 'truncate': False},
+            }
+        },
+        'truncate of rope_parameters.full_attention is false, which transformers does not read',
+    ),
+    'a base that is none': (
+        {'local_rope_theta': 'x'},
+        "local_rope_theta is 'x'; a number above 1 is expected",
+    ),
+    'no angle at all': ({'global_rope_theta': 0}, "global_rope_theta is '0'; a number above 1 is expected"),
     'norms with biases': ({'norm_bias': True}, 'norm_bias is True; only False is supported'),
     'an odd head': ({'hidden_size': 36}, 'heads of 9 columns cannot be rotated'),
     'no window': ({'local_attention': 0}, "local_attention is '0'; a whole number from 1"),
@@ -249,7 +280,7 @@ def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
 
     (tmp_path / 'config.json').write_text(json.dumps(HUB))
     old = tensors.read_architecture(tmp_path)
-    assert (old.global_every, old.global_base, old.local_base, old.local_attention) == (2, 500, 20, 6)
+    assert (old.global_every, old.rope, old.local_rope, old.local_attention) == (2, Rope(500), Rope(20), 6)
     AutoConfig.from_pretrained(tmp_path).save_pretrained(tmp_path)
     new = json.loads((tmp_path / 'config.json').read_text())
     new = {key: value for key, value in new.items() if not key.endswith(('_rope_theta', '_n_layers'))}
@@ -262,7 +293,7 @@ def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
         'layer_types',
     }
     (tmp_path / 'config.json').write_text(json.dumps({**HUB, 'rope_parameters': ROPES}))
-    assert tensors.read_architecture(tmp_path).global_base == 7
+    assert tensors.read_architecture(tmp_path).rope == Rope(7)
 
 
 @pytest.mark.parametrize('name', WRONG)
@@ -388,7 +419,7 @@ def test_a_deberta_has_the_head_of_its_file_under_either_name():
 
 
 def test_distances_have_the_rows_that_transformers_gives_them():
-    """To 8,000 places and beyond the farthest, also where one rounding more would decide."""
+    """Rows are equal for up to 8,000 places, also where one rounding more would decide."""
     import torch
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
@@ -648,6 +679,24 @@ def test_a_position_beyond_the_table_is_not_silent(model):
     assert np.isfinite(last_states(model, batch)).all()
     batch['positions'][0, 9] += 1
     assert np.isnan(last_states(model, batch)[0, 9]).all()
+
+
+def test_documents_beyond_the_positions_are_refused_with_key_and_remedy(model, tmp_path):
+    """Before pre-training and fine-tuning; for what transformers numbers the limit is the same."""
+    architecture, positions = model.architecture, model.architecture.positions
+    for key, check in (
+        ('config.rows.max_document_pieces', lambda n: check_rows(Rows(max_document_pieces=n), architecture)),
+        (
+            'config.finetune.max_pieces',
+            lambda n: check_positions(Finetune(max_pieces=n), positions, tmp_path),
+        ),
+    ):
+        check(positions)
+        with pytest.raises(
+            ConfigError, match=rf'^{key}: .* {positions} positions; set it to {positions} or less$'
+        ):
+            check(positions + 1)
+    assert positions_of(torch_model(model), 10**9) == positions
 
 
 def test_embedding_delta_acts_like_another_word_embedding(model):

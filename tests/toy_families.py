@@ -73,9 +73,21 @@ SHAPES: dict[str, Architecture] = {
         131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3, untied=True
     ),
     'modernbert, no global layer but the first': ModernBert(
-        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
+        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, rope=Rope(500.0), local_rope=Rope(20.0)
     ),
     'modernbert, windows beyond the text': ModernBert(131, 24, 4, 2, 20, 29, local_attention=100),
+    'modernbert, a longer context': ModernBert(
+        131,
+        24,
+        3,
+        2,
+        20,
+        160,
+        global_every=2,
+        local_attention=9,
+        rope=Rope(500.0, 'yarn', (('factor', 8.0), (ORIGINAL, 20))),
+        local_rope=Rope(20.0, 'linear', (('factor', 3.0),)),
+    ),
     'ultrabert, one layer, grouped, tied': UltraBert(
         131,
         24,

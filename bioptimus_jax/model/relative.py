@@ -27,7 +27,7 @@ def spread(terms_xLxO: jax.Array) -> jax.Array:
 
 
 def t5_buckets(distances: np.ndarray, buckets: int, farthest: int = 128) -> np.ndarray:
-    """T5's bucket of each distance (Raffel et al. 2020, section 2.1), in MPNet's order: keys behind a query come last.
+    """T5's bucket of each distance (Raffel et al. 2020), in MPNet's order: keys behind a query come last.
 
     Half of the buckets of a side are of one distance each; the others grow, and the last has all from `farthest` on.
     """

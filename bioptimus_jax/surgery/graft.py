@@ -170,7 +170,7 @@ def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int)
 
 
 def check_rows(rows: Rows, architecture: Architecture) -> None:
-    """Raise ConfigError where documents may be longer than the table of positions, or pairs have no two token types."""
+    """Raise ConfigError where documents may be longer than the model's positions, or pairs have no two token types."""
     layout = rows.layout
     if layout_of(layout).is_random and architecture.segment_types < 2:
         raise ConfigError(
@@ -180,8 +180,8 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
     positions, wanted = architecture.positions, rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(
-            f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
-            f'has {positions}; set it to {positions} or less'
+            f'config.rows.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
+            f'positions; set it to {positions} or less'
         )
 
 
