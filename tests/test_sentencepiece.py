@@ -186,7 +186,7 @@ def test_words_become_one_piece_and_all_else_stays(known: Subwords) -> None:
 
 
 def test_an_added_token_scores_a_little_more_than_the_pieces_that_it_replaces() -> None:
-    """The numbers are by hand: abc is spelled a + bc (-1 - 3), which is below the lowest; ad is spelled a + d (-1 - 2)."""
+    """The numbers are by hand: a + bc (-1 - 3) is below the lowest, and a + d (-1 - 2) is not."""
     scores = {'<s>': 0.0, '<pad>': 0.0, '</s>': 0.0, '<unk>': 0.0, '▁': -2.5, 'a': -1.0, 'b': -2.5, 'c': -2.5}
     scores |= {'d': -2.0, 'bc': -3.0, '<mask>': 0.0}
     kind = unigram.KIND

@@ -27,7 +27,8 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
         for key, names in {
             'decay': 'bert all',
             'fall': 'linear cosine constant sqrt',
-            'family': 'bert camembert distilbert electra eurobert modernbert roberta ultrabert xlm-roberta',
+            'family': 'bert camembert deberta-v2 distilbert electra eurobert modernbert mpnet roberta ultrabert '
+            'xlm-roberta',
             'features': 'family first mentions starts',
             'layout': 'documents pairs pairs_exact_half two_segments',
             'map': 'none linear respelled spelled',
