@@ -29,10 +29,10 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'fall': 'linear cosine constant sqrt',
             'family': 'bert camembert distilbert electra eurobert modernbert roberta ultrabert xlm-roberta',
             'features': 'family first mentions starts',
-            'layout': 'documents pairs pairs_exact_half two_segments',
+            'layout': 'documents first_line neighbours pairs pairs_exact_half twice two_segments',
             'map': 'none linear respelled spelled',
             'masking': 'tokens words',
-            'objective': 'adversarial causal distil mlm nsp rtd',
+            'objective': 'adversarial causal contrastive distil mlm nsp rtd',
             'optimizer': 'adamw lamb stable_adamw muon',
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
