@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +20,16 @@ from toy_pretraining import (
     pretrained,
 )
 
+import bioptimus_jax as bx
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.export import build
 from bioptimus_jax.ext import defaults
 from bioptimus_jax.ext import objective as objective_settings
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers, longest_in, pooling_in
 from bioptimus_jax.model.tensors import to_tensors
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain.objective import make_objective
@@ -312,6 +316,122 @@ def test_it_learns_which_texts_go_together(trained):
 def test_a_run_that_was_killed_ends_with_the_same_bits(trained, prepared):
     again = pretrained(Run(trained.workdir.parent / 'killed', trained.config, quiet=True))
     assert_same_bits(trained, again, '0.1')
+
+
+TEXTS = [
+    'one two',
+    'de',
+    'a longer text with many more of the letters, and words, than a model of 32 pieces can read',
+    '',
+]
+
+
+def test_the_export_says_how_vectors_are_made_and_keeps_its_head(trained):
+    """Files beside our own, which a second export finds whole; vectors as transformers' states give them."""
+    import torch
+    import transformers
+
+    folder = trained.folder('export') / '0.1'
+    sums = dict(reversed(line.split('  ')) for line in (folder / 'sha256sums').read_text().splitlines())
+    assert {'modules.json', '1_Pooling/config.json', 'model.safetensors'} <= sums.keys()
+    assert '1_Pooling/config.json' in {name[4:] for name in trained.manifest('export').files}
+    assert transformers.AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True)
+    told = 'contrastive: contrastive learning of texts in pairs (InfoNCE); temperature 0.05'
+    assert told in (folder / 'README.md').read_text()
+    model = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    found = bx.embed(folder, TEXTS)
+    assert (found.shape, found.dtype) == ((4, 16), np.float32)
+    for text, vector in zip(TEXTS, found):
+        with torch.inference_mode():
+            states = model(**tokenizer(text, return_tensors='pt', truncation=True)).last_hidden_state[0]
+        mean = states.mean(0).numpy()
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
+        if text == TEXTS[0]:
+            first = states[0, :8].numpy()
+            [short] = bx.embed(model, [text], tokenizer=tokenizer, pooling='cls', dimensions=8)
+            np.testing.assert_allclose(short, first / np.linalg.norm(first), atol=1e-5)
+    assert build._kept(folder, json.loads((folder / 'export.json').read_text())['checkpoint'])
+    (folder / '1_Pooling' / 'config.json').rename(folder / 'away')
+    assert build._kept(folder, json.loads((folder / 'export.json').read_text())['checkpoint']) is None
+    (folder / 'away').rename(folder / '1_Pooling' / 'config.json')
+
+
+@pytest.mark.parametrize('pooling', POOLINGS)
+def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path):
+    library = pytest.importorskip('sentence_transformers')
+    folder = shutil.copytree(trained.folder('export') / '0.1', tmp_path / 'model')
+    for path, value in files_for_sentence_transformers(pooling, 16).items():
+        (folder / path).write_text(json.dumps(value))
+    theirs = library.SentenceTransformer(str(folder), device='cpu', local_files_only=True).encode(TEXTS)
+    np.testing.assert_allclose(bx.embed(folder, TEXTS), theirs, atol=1e-5)
+
+
+def ways(*changes):
+    """modules.json with Pooling in the folder 1_Pooling, and this in config.json there."""
+    return files_for_sentence_transformers('mean', 16) | dict(changes)
+
+
+ODD = {
+    'dense': (
+        ways(('modules.json', [{'type': 'x.Transformer'}, {'type': 'x.Pooling'}, {'type': 'x.Dense'}])),
+        'Dense, but',
+    ),
+    'no list': (
+        ways(('modules.json', {'a': 1})),
+        'modules are none, but only Transformer, Pooling, Normalize',
+    ),
+    'not said': (ways(('1_Pooling/config.json', [])), r'1_Pooling/config\.json: is missing or says nothing'),
+    'maximum': (
+        ways(('1_Pooling/config.json', {'pooling_mode_max_tokens': True})),
+        'pools by max_tokens, and',
+    ),
+    'two': (
+        ways(('1_Pooling/config.json', {'pooling_mode_mean_tokens': True, 'pooling_mode_cls_token': True})),
+        'pools by mean, cls, and what is done here is one of mean, cls; export',
+    ),
+}
+
+
+@pytest.mark.parametrize('name', ODD)
+def test_other_ways_to_make_vectors_are_refused_in_one_line(name, tmp_path):
+    values, message = ODD[name]
+    (tmp_path / '1_Pooling').mkdir()
+    for path, value in values.items():
+        (tmp_path / path).write_text(json.dumps(value))
+    with pytest.raises(InputError, match=message) as caught:
+        pooling_in(tmp_path)
+    assert '\n' not in str(caught.value)
+
+
+def test_how_others_say_it_is_read(tmp_path):
+    assert pooling_in(tmp_path) is None
+    assert longest_in(tmp_path) is None
+    (tmp_path / 'modules.json').write_text(
+        json.dumps(
+            [{'type': f'sentence_transformers.x.{part}', 'path': ''} for part in ('Transformer', 'Pooling')]
+        )
+    )
+    (tmp_path / 'config.json').write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
+    (tmp_path / 'sentence_bert_config.json').write_text('{"max_seq_length": 256}')
+    (tmp_path / 'tokenizer_config.json').write_text('{"model_max_length": 512}')
+    assert (pooling_in(tmp_path), longest_in(tmp_path)) == ('cls', 256)
+
+
+EMBED_WRONG = {
+    'pooling': (dict(pooling='max'), "pooling: 'max' is not one of mean, cls"),
+    'dimensions': (dict(dimensions=17), 'dimensions: 17, but vectors of .* have 16 numbers'),
+    'max_pieces': (dict(max_pieces=99), r'max_pieces: 99, but .* has 32 positions'),
+    'one text': (dict(texts='one'), 'texts: is one text; give a list'),
+}
+
+
+@pytest.mark.parametrize('name', EMBED_WRONG)
+def test_what_cannot_be_embedded_is_refused_in_one_line(name, trained):
+    given, message = EMBED_WRONG[name]
+    with pytest.raises(ConfigError, match=f'^{message}') as caught:
+        bx.embed(trained.folder('export') / '0.1', **{'texts': ['a'], **given})
+    assert '\n' not in str(caught.value)
 
 
 REFUSED = {

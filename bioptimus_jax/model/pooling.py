@@ -20,6 +20,8 @@ from bioptimus_jax.storage.files import read_json
 MODULES, SETTINGS = 'modules.json', '1_Pooling/config.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
+FEWEST = 3
+"""Pieces of the shortest text, with the special ones."""
 ANEW = 'export the model again, or take another model'
 
 
@@ -104,6 +106,20 @@ def pooling_in(folder: Path) -> str | None:
             f'{file}: pools by {", ".join(found)}, and what is done here is one of {", ".join(named)}; {ANEW}'
         )
     return named[found[0]]
+
+
+def longest_in(folder: Path) -> int | None:
+    """The most pieces of a text that a folder says it reads; None where no file says it."""
+    bounds = []
+    for name, key in (
+        ('sentence_bert_config.json', 'max_seq_length'),
+        ('tokenizer_config.json', 'model_max_length'),
+    ):
+        said = read_json(folder / name)
+        bound = said.get(key) if isinstance(said, dict) else None
+        if isinstance(bound, int | float) and bound >= FEWEST:
+            bounds.append(int(bound))
+    return min(bounds, default=None)
 
 
 def _kinds(modules: Any) -> tuple[str, ...]:
