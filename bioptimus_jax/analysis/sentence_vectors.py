@@ -160,7 +160,8 @@ def _pooled(
     architecture: Architecture, pooling: str, params: Mapping[str, Any], batch: Mapping[str, jax.Array]
 ) -> jax.Array:
     states_BxLxD = jnp.asarray(architecture.encode(params, batch))
-    return POOLINGS[pooling].pool(states_BxLxD, batch['segments'], 1)[:, 0]
+    used_BxL = (batch['segments'] > 0).astype(jnp.float32)
+    return jnp.einsum('bld,bl->bd', states_BxLxD, POOLINGS[pooling].weights(used_BxL))
 
 
 def _correlation(cosines: np.ndarray, numbers: Sequence[float]) -> float | None:

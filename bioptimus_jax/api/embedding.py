@@ -18,8 +18,6 @@ from bioptimus_jax.api.objects import (
 )
 from bioptimus_jax.errors import ConfigError
 
-USUAL = 'mean'
-
 
 def embed(
     model: ModelOrFolder,
@@ -46,7 +44,7 @@ def embed(
     # Late: these import jax.
     from bioptimus_jax.analysis.sentence_vectors import text_vectors
     from bioptimus_jax.model.loaded import load_model
-    from bioptimus_jax.model.pooling import POOLINGS, longest_in, pooling_in
+    from bioptimus_jax.model.pooling import POOLINGS, USUAL, longest_in, pooling_in
 
     longest, size, show = (
         whole_number('max_pieces', max_pieces, 0),

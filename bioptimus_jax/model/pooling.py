@@ -3,7 +3,7 @@
 A folder of transformers says nothing of it. What sentence-transformers needs beside it are modules.json, a list of what
 a text goes through, and the settings of the part that pools, in a folder of its own.
 
-Legend: B rows, L pieces a row, G texts of a row, D hidden size.
+Legend: B rows, L pieces a row, G texts of a row, D hidden size. Arrays are those of numpy, jax or torch.
 """
 
 import dataclasses
@@ -11,13 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer.subwords import SETTINGS
 
-MODULES, SETTINGS = 'modules.json', '1_Pooling/config.json'
+MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
 FEWEST = 3
@@ -27,37 +25,32 @@ ANEW = 'export the model again, or take another model'
 
 @dataclasses.dataclass(frozen=True)
 class Pooling:
-    """How a vector is made of states. `pool(states_BxLxD, segments_BxL, texts)`: those of the texts 1, 2, ... of every
-    row, BxGxD, zeros where a row has fewer; `hf_name`: what sentence-transformers calls it."""
+    """How a vector is made of states: their sum, weighted.
+
+    `weights`: 1.0 where a piece is of a text and 0.0 elsewhere, BxGxL -> how much each piece counts for each text.
+    `hf_name`: what sentence-transformers calls it.
+    """
 
     meaning: str
     hf_name: str
-    pool: Callable[[jax.Array, jax.Array, int], jax.Array]
-
-
-def of_texts(segments_BxL: jax.Array, texts: int) -> jax.Array:
-    """Whether a piece is of a text of its row, BxGxL, as `segments_BxL` numbers them from 1."""
-    return segments_BxL[:, None, :] == jnp.arange(1, texts + 1)[None, :, None]
-
-
-def _means(states_BxLxD: jax.Array, segments_BxL: jax.Array, texts: int) -> jax.Array:
-    of_text_BxGxL = of_texts(segments_BxL, texts).astype(jnp.float32)
-    sums_BxGxD = jnp.einsum('bgl,bld->bgd', of_text_BxGxL, states_BxLxD.astype(jnp.float32))
-    return sums_BxGxD / jnp.maximum(of_text_BxGxL.sum(axis=-1, keepdims=True), 1)
-
-
-def _firsts(states_BxLxD: jax.Array, segments_BxL: jax.Array, texts: int) -> jax.Array:
-    of_text_BxGxL = of_texts(segments_BxL, texts)
-    first_BxG = of_text_BxGxL.argmax(axis=-1)
-    found_BxGxD = jnp.take_along_axis(states_BxLxD, first_BxG[..., None], axis=1).astype(jnp.float32)
-    return found_BxGxD * of_text_BxGxL.any(axis=-1)[..., None]
+    weights: Callable[[Any], Any]
 
 
 POOLINGS = {
-    'mean': Pooling('the mean over all pieces, special ones too', 'mean', _means),
-    'cls': Pooling('the state of the first piece', 'cls', _firsts),
+    'mean': Pooling(
+        'the mean over all pieces, special ones too',
+        'mean',
+        lambda of_text_BxGxL: of_text_BxGxL / of_text_BxGxL.sum(-1)[..., None].clip(1),
+    ),
+    'cls': Pooling(
+        'the state of the first piece',
+        'cls',
+        lambda of_text_BxGxL: of_text_BxGxL * (of_text_BxGxL.cumsum(-1) == 1),
+    ),
 }
 """What `config.objective.contrastive.pooling` may be."""
+USUAL = 'mean'
+"""How vectors are made where nobody says it."""
 FLAG = 'pooling_mode_'
 FLAGS = {'cls_token': 'cls', 'mean_tokens': 'mean'}
 """Ends of keys, in the older spelling of these files -> how the newer one says it."""
@@ -76,7 +69,7 @@ def files_for_sentence_transformers(pooling: str, size: int) -> dict[str, Any]:
         for number, (path, kind) in enumerate(zip(names, PARTS, strict=True))
     ]
     modes = {f'{FLAG}{end}': POOLINGS[pooling].hf_name == name for end, name in FLAGS.items()}
-    return {MODULES: modules, SETTINGS: {'word_embedding_dimension': size, **modes}}
+    return {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
 
 
 def pooling_in(folder: Path) -> str | None:
@@ -113,7 +106,7 @@ def longest_in(folder: Path) -> int | None:
     bounds = []
     for name, key in (
         ('sentence_bert_config.json', 'max_seq_length'),
-        ('tokenizer_config.json', 'model_max_length'),
+        (SETTINGS, 'model_max_length'),
     ):
         said = read_json(folder / name)
         bound = said.get(key) if isinstance(said, dict) else None

@@ -36,7 +36,7 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'optimizer': 'adamw lamb stable_adamw muon',
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
-            'task': 'classes entities similarity word_classes',
+            'task': 'classes entities retrieval similarity word_classes',
             'tokenizer': 'bytelevel wordpiece',
         }.items()
     }

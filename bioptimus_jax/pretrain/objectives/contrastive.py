@@ -23,7 +23,7 @@ from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.attention import mix_words
-from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers, of_texts
+from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
@@ -161,8 +161,9 @@ class Contrastive(Objective):
             'lengths': rows.lengths_BxG,
         }
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
-        pool = POOLINGS[self.settings.pooling].pool
-        return pool(states_BxLxD, rows.segments_BxL, rows.lengths_BxG.shape[1])
+        of_text_BxGxL = _of_texts(rows.segments_BxL, rows.lengths_BxG.shape[1]).astype(jnp.float32)
+        weights_BxGxL = POOLINGS[self.settings.pooling].weights(of_text_BxGxL)
+        return jnp.einsum('bgl,bld->bgd', weights_BxGxL, states_BxLxD.astype(jnp.float32))
 
     def of_pairs(self, vectors_BxGxD: jax.Array, rows: TextRows) -> tuple[jax.Array, jax.Array]:
         """Loss of every pair, BxP and 0 where there is none, and whether the second text is nearest to the first.
@@ -310,10 +311,15 @@ def _allowed(marks_BxGx2: jax.Array, there_BxP: jax.Array) -> jax.Array:
     return (~shared_NxN & both_NxN) | jnp.eye(len(shared_NxN), dtype=bool)
 
 
+def _of_texts(segments_BxL: jax.Array, texts: int) -> jax.Array:
+    """Whether a piece is of a text of its row, BxGxL."""
+    return segments_BxL[:, None, :] == jnp.arange(1, texts + 1)[None, :, None]
+
+
 def _marks(tokens_BxL: jax.Array, positions_BxL: jax.Array, segments_BxL: jax.Array, texts: int) -> jax.Array:
     """64 bits of every text, BxGx2 in uint32, from its pieces and their places: equal texts have equal ones."""
     place_BxL = positions_BxL.astype(jnp.uint32)
-    of_text_BxGxL = of_texts(segments_BxL, texts)
+    of_text_BxGxL = _of_texts(segments_BxL, texts)
 
     def half(seed: int) -> jax.Array:
         mixed_BxL = mix_words(tokens_BxL.astype(jnp.uint32) ^ mix_words(place_BxL + jnp.uint32(seed)))
