@@ -27,6 +27,7 @@ from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformer
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
+from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.rows.build import Rows, positions_and_segments
 from bioptimus_jax.rows.layouts import APART, layout_of
 from bioptimus_jax.storage.files import atomic
@@ -240,6 +241,12 @@ class Contrastive(Objective):
     def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """The accuracy, and the pairs of a step."""
         return means(finite, ['accuracy', 'pairs'])
+
+    def flops_per_piece(self, attended: float, predicted: float) -> float:
+        """Operations for one piece, with the first pass that micro-batches need."""
+        twice = self.config.pretrain.micro_batches > 1
+        again = forward_flops_per_token(self.architecture, attended, 0.0) if twice else 0.0
+        return super().flops_per_piece(attended, predicted) + again
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOutPairs':
         """Held-out pairs, all of them candidates of one another."""
