@@ -70,6 +70,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.pretrain.shares',
     'bioptimus_jax.pretrain.units',
     'bioptimus_jax.model.folder',
+    'bioptimus_jax.model.pooling',
     'bioptimus_jax.surgery.fasttext',
     'bioptimus_jax.surgery.initialisations',
     'bioptimus_jax.surgery.pursuit',
