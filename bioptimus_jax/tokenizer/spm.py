@@ -36,13 +36,14 @@ def read(file: Path) -> tuple[tokenizers.Tokenizer, Roles]:
     as XLM-R's and CamemBERT's: transformers can write the tokenizer.json of all these.
     """
     refuse_pointer(file)
-    model = sentencepiece_model_pb2.ModelProto()
+    model: Any = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # made when it is imported
     try:
         model.ParseFromString(file.read_bytes())
     except DecodeError as error:
         raise InputError(f'{file}: is not a model of SentencePiece ({error}); fetch it again') from error
     said = {key: token for key, (token, _) in said_roles(file.parent).items()}
-    roles = Roles(*(said.get(NAMES_OF_ROLES[role], token) for role, token in USUAL._asdict().items()))
+    usual: dict[str, str] = USUAL._asdict()
+    roles = Roles(*(said.get(NAMES_OF_ROLES[role], token) for role, token in usual.items()))
     entries = [(piece.piece, piece.score) for piece in model.pieces]
     known = {token for token, _ in entries}
     others = [token for token in roles if token not in known and token != roles.mask]
