@@ -213,18 +213,18 @@ def dropout(values: jax.Array, rate: float, seed_2: jax.Array, site: int) -> jax
     steps = [jnp.uint32(math.prod(values.shape[axis + 1 :])) for axis in axes]
     within = (1, *values.shape[1:])
     places = sum(jax.lax.broadcasted_iota(jnp.uint32, within, axis) * step for axis, step in zip(axes, steps))
-    first, second = (_mix(seed_2[n] ^ _mix(jnp.uint32(site + n))) for n in (0, 1))
-    draws = _mix(_mix(places + _mix(rows + first)) + _mix(rows ^ second))
+    first, second = (mix_words(seed_2[n] ^ mix_words(jnp.uint32(site + n))) for n in (0, 1))
+    draws = mix_words(mix_words(places + mix_words(rows + first)) + mix_words(rows ^ second))
     kept = draws >= jnp.uint32(round(rate * 2**32))
     return jnp.where(kept, values / (1.0 - rate), 0).astype(values.dtype)
 
 
 def layer_seed(seed_2: jax.Array, number: jax.Array | int) -> jax.Array:
     """The seed of one layer: another two words for every layer, which may be traced."""
-    return _mix(seed_2 ^ _mix(jnp.uint32(number) + jnp.uint32(1)))
+    return mix_words(seed_2 ^ mix_words(jnp.uint32(number) + jnp.uint32(1)))
 
 
-def _mix(words: jax.Array) -> jax.Array:
+def mix_words(words: jax.Array) -> jax.Array:
     """A bijection of 32-bit words in which every bit in changes every bit out with probability 1/2.
 
     Two rounds of multiply and shift (C. Wellons's constants 7feb352d, 846ca68b). It fuses into what reads it:
