@@ -17,6 +17,7 @@ from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
 from toy_sentencepiece import save_like_deberta, save_like_gemma, trained
 
+from bioptimus_jax import predict
 from bioptimus_jax.config.extensions import VARIABLE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -241,6 +242,9 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     np.testing.assert_allclose(scores, np.sort(shares)[: -len(found) - 1 : -1], rtol=1e-3)
     np.testing.assert_allclose(scores, shares[[one['token'] for one in found]], rtol=1e-3)
     assert len({one['token'] for one in found}) == 5
+    # `predict` says the same, in the words that are in a text.
+    [answer] = predict(folders['0.1'], [text])
+    assert [sure for _, sure in answer['masks'][0]['words']] == pytest.approx(scores, rel=1e-3)
     card = (folders['0.1'] / 'README.md').read_text()
     assert f'# {family.title} after phase 0.1' in card
     assert f'- {case.family}\n' in card
