@@ -315,7 +315,7 @@ def test_no_two_tokens_have_one_text_and_one_beginning(known: Subwords) -> None:
 def test_tokens_are_spelled_with_their_space(known: Subwords) -> None:
     for text, inside in (('kinase', False), ('kinase', True), ('ββ', True), ('-2', True), ('(p53)', False)):
         spelled = [known.tokens[i] for i in known.spell(text, inside)]
-        assert ''.join(spelled) == bytelevel.written(text if inside else f' {text}')
+        assert ''.join(spelled) == KIND.written(text if inside else f' {text}')
     for token in ('Ġbronchus', 'onstr', 'Ã', 'ĊĊ'):
         assert ''.join(known.tokens[i] for i in known.spell_token(token)) == token
 

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_families import with_padding
 from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
+from toy_sentencepiece import save_like_deberta, save_like_gemma, trained
 
 from bioptimus_jax.config.extensions import VARIABLE
 from bioptimus_jax.errors import ConfigError, InputError
@@ -35,7 +37,10 @@ from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
+from bioptimus_jax.tokenizer.kinds.unigram import like_scored, scores_of
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.subwords import Subwords
+from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 ROOT = Path(__file__).resolve().parents[1]
 LETTERS = 'abcdeimnorst'
@@ -82,16 +87,19 @@ class Case(NamedTuple):
 
 CASES = {
     'ernie': Case('ernie'),
-    'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}),
+    'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
+    'mpnet': Case('mpnet', {'pad': 1}),
+    'deberta-v2': Case('deberta-v2', {'buckets': 6}, tokenizers=('deberta', 'unigram')),
     'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
         'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
     ),
-    'modernbert': Case(
+    'modernbert, as mmBERT': Case(
         'modernbert',
         {'global_every': 2, 'local_attention': 6},
         {'strategy': 'contextualized', 'map': 'linear'},
+        tokenizers=('gemma', 'sentencepiece_bpe'),
     ),
     'electra, discriminator': Case('electra', discriminator=True),
     'eurobert, grouped, a longer context': Case(
@@ -121,22 +129,33 @@ def source(case, ernie, tmp_path_factory):
     import transformers
 
     folder = tmp_path_factory.mktemp('source')
-    pad = case.fields.get('pad', 0)
-    known = make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
-    if case.tokenizers[0] != 'wordpiece':
-        counts = {f' {word}': 9 for word in WORDS}
-        known = TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
+    known = made_tokenizer(case.tokenizers[0], folder, case.fields.get('pad', 0))
     layers = 2 if case.family in ('modernbert', 'ultrabert') else 1  # one of each of their two kinds
     shape = FAMILIES.load(case.family)(len(known.tokens), 16, layers, 2, 24, 36, **case.fields)
     made = shape.discriminator() if case.discriminator else shape
     settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
     settings = transformers.AutoConfig.for_model(made.model_type, **settings)
     getattr(transformers, made.hf_class)(settings).save_pretrained(folder)
-    if case.tokenizers[0] == 'llama':
-        save_like_llama(known, folder, shape.positions)
-    else:
-        known.save(folder, shape.positions)
+    save = {'llama': save_like_llama}.get(case.tokenizers[0], Subwords.save)
+    save(known, folder, shape.positions)
     return folder
+
+
+def made_tokenizer(name, folder, pad):
+    """The source's tokenizer of that name; of those that are saved in another form than ours, what that is made of."""
+    if name == 'wordpiece':
+        return make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
+    if name in ('bytelevel', 'llama'):
+        counts = {f' {word}': 9 for word in WORDS}
+        return TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
+    known = trained('sentencepiece_bpe' if name == 'gemma' else 'unigram', WORDS, 60, lowercase=True)
+    if name != 'unigram':
+        save = save_like_gemma if name == 'gemma' else save_like_deberta
+        return load_subwords(save(known, folder, 36))
+    assert pad == 3
+    scores = scores_of(known)
+    first = dict.fromkeys((known.roles.cls, known.roles.sep, known.roles.unknown, known.roles.pad), 0.0)
+    return known.kind.of(like_scored(known.tokenizer, known.roles, first | scores), known.roles)
 
 
 @pytest.fixture(scope='module')
@@ -147,7 +166,9 @@ def run(case, source, tmp_path_factory):
         for number in range(120):
             text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    vocab = {'tokenizer': case.tokenizers[1], 'size': 100 if case.tokenizers[1] == 'wordpiece' else 330}
+    sizes = {'wordpiece': 100, 'unigram': 100, 'bytelevel': 330, 'sentencepiece_bpe': 350}
+    cased = case.tokenizers[0] in ('gemma', 'deberta')
+    vocab = {'tokenizer': case.tokenizers[1], 'size': sizes[case.tokenizers[1]], 'lowercase': not cased}
     places = {'corpus': str(folder / 'corpus.jsonl'), 'source': str(source)}
     (folder / 'tiny.py').write_text(CONFIG.format(**places, surgery=case.surgery, vocab=vocab))
     experiment = Experiment.from_config(config.load(str(folder / 'tiny.py')))
@@ -259,7 +280,7 @@ def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(nam
     assert decays == {path: path.endswith(('/kernel', '/embedding')) for path in shapes}
     assert set(architecture.padded) <= shapes.keys()
     params = architecture.initial_parameters(jax.random.key(0))
-    make(TOKENS, True).save(tmp_path, 32)
+    make(with_padding(TOKENS, architecture), True).save(tmp_path, 32)
     write_folder(tmp_path, architecture, params, tmp_path)
     again, read, fresh = load_folder(tmp_path)
     assert (again, fresh) == (architecture.padded_with(0), [])
@@ -279,6 +300,12 @@ def test_flops_are_twice_the_matrices_and_attention(shape):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
         head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
         assert forward_flops_per_token(a, attended, 0.15) == a.layers * layer + 0.15 * head
+
+
+def test_flops_of_disentangled_attention_have_three_products_in_a_score():
+    a = FAMILIES.load('deberta-v2')(1000, 24, 3, 4, 40, 64)
+    layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 8 * 37.25 * a.hidden
+    assert forward_flops_per_token(a, 37.25, 0.0) == a.layers * layer
 
 
 @pytest.mark.parametrize('name', ['eurobert', 'ultrabert', 'modernbert'])

@@ -28,7 +28,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.model.folder import has_sentence_vectors, model_folders
-from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.model.tensors import load_folder, read_architecture
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.records.analysis import DrawnWords, HiddenWords, Shape
 from bioptimus_jax.records.counts import ExportCounts
@@ -39,6 +39,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
 from bioptimus_jax.storage.files import read_sealed, write_json, write_sealed
 from bioptimus_jax.surgery.account import TOKENS_FILE
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab import lists
 
@@ -223,6 +224,7 @@ def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Cand
     for folder in folders.values():
         if not (folder / 'config.json').is_file():
             raise InputError(f'{folder}: holds no model; rerun the stage that makes it, with --replace')
+        check_rows(e.rows, read_architecture(folder))
     reference = [Path(e.analysis.reference_vocab)] if e.analysis.reference_vocab else []
     known = [subwords.load(place) for place in (*folders.values(), *reference)]
     by_space = len({s.kind for s in known}) > 1

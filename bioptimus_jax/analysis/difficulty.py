@@ -79,7 +79,7 @@ def _measured(
         return 'jax', difficulty.measure(e, probe, texts, objective, advance)
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
-    batch = foreign.rows(texts, width)
+    batch = foreign.rows(texts, width, e.rows.words)
     difficulty.check_samples(e, batch)
     masker = Masker.of(foreign.vocabulary, e.pretrain, e.trained_phases, width)
     settings = by_setting(foreign.slot_losses, batch, masker, e, advance, masked_lm.BATCH_ROWS)

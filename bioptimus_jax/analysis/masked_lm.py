@@ -14,7 +14,8 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row, white_space_starts, word_cuts
+from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row
+from bioptimus_jax.rows.words import starts_of, white_space_starts
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by
 
@@ -36,8 +37,11 @@ class ForeignModel:
         """What may be hidden and what may stand in its place: nothing special but the unknown token is left."""
         return masked_by(self.tokenizer)
 
-    def rows(self, documents: Sequence[Document], width: int) -> dict[str, np.ndarray]:
-        """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them."""
+    def rows(self, documents: Sequence[Document], width: int, words: str) -> dict[str, np.ndarray]:
+        """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them.
+
+        `words`: config.rows.words.
+        """
         ids = self.tokenizer.get_vocab()
         ends_V = np.zeros(len(self.tokenizer), bool)
         ends_V[[ids[mark] for mark in '.?!' if mark in ids]] = True
@@ -49,7 +53,7 @@ class ForeignModel:
             if not len(tokens):
                 continue
             spaced = white_space_starts(document.text, encoding.offsets)
-            cuts = word_cuts(encoding.word_ids)
+            cuts = starts_of(words, document.text, encoding)
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
                     PackedSegment(

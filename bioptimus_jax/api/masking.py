@@ -18,6 +18,7 @@ from bioptimus_jax.pretrain.config import Phase
 from bioptimus_jax.pretrain.unit_weights import LEAST as LEAST_WEIGHT
 from bioptimus_jax.pretrain.unit_weights import Weighing
 from bioptimus_jax.pretrain.units import apart, begins_of, limited_starts, limits, overshoot, strategy_of
+from bioptimus_jax.rows.words import WORD_RULES, starts_of
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
@@ -62,7 +63,8 @@ class Collator:
 
     `phase`: '0.1' to '0.4' of the paper: single pieces 15 %; whole words 15 %; 20 %; 20 %, all of them hidden. Keywords
     change it: `masking` ('tokens', 'words'), `rate`, `corruption` (shares of the mask, a random token, the token
-    itself), `corruption_unit` ('piece', 'word'), `max_word_pieces`.
+    itself), `corruption_unit` ('piece', 'word'), `max_word_pieces`. `words` is `config.rows.words`: 'unicode' finds
+    words where no blanks part them.
 
     It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
     cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
@@ -88,14 +90,16 @@ class Collator:
         seed: int = 0,
         max_pieces: int = 512,
         pad_to_multiple_of: int | None = 1,
+        words: str = 'tokenizer',
         **changes: Unpack[Masking],
     ):
         if getattr(tokenizer, 'mask_token_id', None) is None:
             raise ConfigError('tokenizer: has no mask token; give that of a masked language model')
         keys: dict[str, Any] = {f'phase.{phase}.{n}': v for n, v in changes.items() if n != 'max_word_pieces'}
         keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
-        settings = experiment({'phases': (phase,), 'seed': seed}, keys)
+        settings = experiment({'phases': (phase,), 'seed': seed, 'rows.words': words}, keys)
         self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
+        self.words = settings.rows.words
         self._calls, self._made, self._run = 0, Moment(), None
         self.max_pieces = min(whole_number('max_pieces', max_pieces, LEAST), tokenizer.model_max_length)
         # None is what the collators of transformers have where nothing is rounded.
@@ -187,7 +191,8 @@ class Collator:
                 if not isinstance(example.get('text'), str):
                     raise InputError(f'examples: number {number} has neither input_ids nor a text')
                 encoded = self._reader(example['text'], truncation=True, max_length=self.max_pieces)
-                example = {**encoded, 'word_ids': encoded.word_ids()}
+                numbers = np.cumsum(starts_of(self.words, example['text'], encoded.encodings[0]))
+                example = {**encoded, 'word_ids': numbers}
             row = {'input_ids': _numbers(example, 'input_ids', number)}
             pieces, known = row['input_ids'], len(self._vocabulary.special_V)
             if not len(pieces):
@@ -242,9 +247,9 @@ class Collator:
     @functools.cached_property
     def _begins_V(self) -> np.ndarray:
         known = self._subwords
-        if known.kind.words_in_rows:
+        if known.kind.words_in_rows or not WORD_RULES[self.words].by_tokenizer:
             raise InputError(
-                'examples: have no word_ids, and a piece of this tokenizer does not show whether it begins a word; '
+                'examples: have no word_ids, and a piece does not show by itself whether it begins a word; '
                 'give text instead of input_ids, or word_ids with them'
             )
         return known.begins_V
@@ -278,13 +283,14 @@ def mask(
     seed: int = 0,
     step: int = 0,
     max_pieces: int = 512,
+    words: str = 'tokenizer',
     **changes: Unpack[Masking],
 ) -> dict[str, np.ndarray]:
     """Mask a batch as a phase of the curriculum does; returns arrays, int64 [B, L], a function of seed and step.
 
     `examples`: texts, or dicts with `input_ids` or `text`; the rest as for `Collator`, which raises the same errors.
     """
-    collator = Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes)
+    collator = Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, words=words, **changes)
     return collator.masked(examples, whole_number('step', step, 0))
 
 

@@ -169,7 +169,13 @@ def check(run: Run[HasTraining]) -> None:
     check_objectives(experiment, architecture)
     check_rows(experiment.rows, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
-    check_kernel(runtime.attention, architecture.attention_dropout, here.platform, runtime.deterministic)
+    check_kernel(
+        runtime.attention,
+        architecture.attention_dropout,
+        here.platform,
+        runtime.deterministic,
+        architecture,
+    )
     check_disk(run, architecture)
     part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
     for encoder in planned_objective(experiment, architecture).encoders:

@@ -26,6 +26,7 @@ from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import fitting, layout_of, make_pairs
 from bioptimus_jax.rows.packing import best_fit
+from bioptimus_jax.rows.words import WORD_RULES, starts_of, white_space_starts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, read_json, write_json
 from bioptimus_jax.text.splitting import split_sentences
@@ -44,7 +45,7 @@ _subwords: Subwords
 
 
 class Tokenised(NamedTuple):
-    """A document in pieces: ids, where white-space words start and, where a token does not say so, the tokenizer's own.
+    """A document in pieces: ids, where white-space words start and, where a token does not say so, `rows.words`.
 
     `bounds`: 0, and where each sentence or line ends, for layouts that ask for them.
     """
@@ -216,7 +217,7 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
         parts, counted = apart_parts(batches, _subwords, settings)
         together = 2
     else:
-        parts, counted = document_parts(batches, _subwords, settings.max_document_pieces)
+        parts, counted = document_parts(batches, _subwords, settings.max_document_pieces, settings.words)
     width = settings.row_pieces if pack else settings.max_document_pieces
     units = [range(at, at + together) for at in range(0, len(parts), together)]
     lengths = [sum(len(parts[number].tokens) for number in unit) for unit in units]
@@ -224,13 +225,15 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, [[part for unit in row for part in units[unit]] for row in rows], width), counted
 
 
-def document_parts(batches: DocumentBatches, subwords: Subwords, longest: int) -> PartsAndCounts:
+def document_parts(
+    batches: DocumentBatches, subwords: Subwords, longest: int, words: str = 'tokenizer'
+) -> PartsAndCounts:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     texts = map(subwords.text, range(len(subwords.tokens)))
     sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
     parts: list[PackedSegment] = []
     counted = Counter[str]()
-    for document in _tokenised(batches, subwords, counted):
+    for document in _tokenised(batches, subwords, counted, words):
         pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
         counted['documents_cut'] += len(pieces) > 1
         counted['words'] += int(document.word_starts.sum())
@@ -249,7 +252,7 @@ def pair_parts(
     """
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
-    documents = list(_tokenised(batches, subwords, counted, split_sentences))
+    documents = list(_tokenised(batches, subwords, counted, settings.words, split_sentences))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((0, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
@@ -276,7 +279,7 @@ def apart_parts(batches: DocumentBatches, subwords: Subwords, settings: RowSetti
     """
     counted, parts, layout = Counter[str](), list[PackedSegment](), layout_of(settings.layout)
     assert layout.apart
-    for document in _tokenised(batches, subwords, counted, layout.cut or split_sentences):
+    for document in _tokenised(batches, subwords, counted, settings.words, layout.cut or split_sentences):
         used = np.zeros(len(document.tokens), bool)
         cut = False
         for pair in layout.apart(document.bounds):
@@ -298,9 +301,11 @@ def _tokenised(
     batches: DocumentBatches,
     subwords: Subwords,
     counted: Counter[str],
+    words: str,
     cut: Callable[[str], list[str]] | None = None,
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none; `cut`: what `bounds` are the ends of."""
+    tokens_show_words = WORD_RULES[words].by_tokenizer and not subwords.kind.words_in_rows
     for batch in batches:
         counted['documents'] += len(batch)
         counted[QUOTED] += subwords.quotations(d.text for d in batch)
@@ -311,7 +316,7 @@ def _tokenised(
                     document_key(document.id),
                     np.array(encoding.ids, np.uint32),
                     white_space_starts(document.text, encoding.offsets),
-                    word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None,
+                    None if tokens_show_words else starts_of(words, document.text, encoding),
                     part_bounds(document.text, encoding.offsets, cut) if cut else [],
                 )
 
@@ -347,27 +352,6 @@ def _part(
     cuts = None if document.tokenizer_word_starts is None else closed('tokenizer_word_starts', True, True)
     paired = {} if label is None else {'first': end - begin + 2, 'label': label}
     return PackedSegment(tokens, starts, document.key, cuts, **paired)
-
-
-def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
-    """True where a piece is the first of a white-space word."""
-    spans = np.array(offsets, np.int64).reshape(-1, 2)
-    is_space = np.array([character.isspace() for character in text], bool)
-    # A piece may hold the space before its word: its word begins at the next character that is none.
-    numbers = np.where(is_space, len(text), np.arange(len(text)))
-    next_letter = np.append(np.minimum.accumulate(numbers[::-1])[::-1], len(text))
-    # Spaces before each character; decomposed text can give a piece that begins before its neighbour ended.
-    spaces = np.concatenate([[0], np.cumsum(is_space)])
-    ended = np.maximum.accumulate(spans[:, 1])
-    starts = np.ones(len(spans), bool)
-    starts[1:] = spaces[np.maximum(next_letter[spans[1:, 0]], ended[:-1])] > spaces[ended[:-1]]
-    return starts
-
-
-def word_cuts(words: Sequence[int | None]) -> np.ndarray:
-    """True where a piece is the first of its word; `words`: the number of the word of each, by the tokenizer's cut."""
-    numbers = np.array(words)
-    return np.append(True, numbers[1:] != numbers[:-1])
 
 
 def cut_points(

@@ -7,6 +7,7 @@ from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
+from bioptimus_jax.rows.words import WORD_RULES
 from bioptimus_jax.vocab.config import HasVocab
 
 
@@ -26,6 +27,16 @@ class Rows:
             lambda: 'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items())
         ),
         one_of=LAYOUTS,
+    )
+    words: str = key(
+        'tokenizer',
+        LazyText(
+            lambda: (
+                'what a word is where whole words are masked, and pretrain.word is not whitespace; '
+                + '; '.join(f'{name}: {rule.meaning}' for name, rule in WORD_RULES.items())
+            )
+        ),
+        one_of=WORD_RULES,
     )
     short_pairs: float = key(
         0.1,

@@ -27,7 +27,8 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
         for key, names in {
             'decay': 'bert all',
             'fall': 'linear cosine constant sqrt',
-            'family': 'bert camembert distilbert electra eurobert modernbert roberta ultrabert xlm-roberta',
+            'family': 'bert camembert deberta-v2 distilbert electra eurobert modernbert mpnet roberta ultrabert '
+            'xlm-roberta',
             'features': 'family first mentions starts',
             'layout': 'documents first_line neighbours pairs pairs_exact_half twice two_segments',
             'map': 'none linear respelled spelled',
@@ -37,7 +38,8 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
             'task': 'classes entities retrieval similarity word_classes',
-            'tokenizer': 'bytelevel wordpiece',
+            'words': 'tokenizer unicode',
+            'tokenizer': 'bytelevel sentencepiece_bpe unigram wordpiece',
         }.items()
     }
 )

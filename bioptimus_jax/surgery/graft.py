@@ -17,7 +17,13 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check_folder as check_tokenizer
-from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
+from bioptimus_jax.model.tensors import (
+    check_padding,
+    has_head,
+    own_architecture,
+    read_architecture,
+    write_folder,
+)
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import Console
@@ -52,6 +58,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     run.computes('surgery', str(present()), **computing())
     known = subwords.load(run.folder('vocab'))
     vocabulary = known.tokens
+    check_padding(known, _shape(experiment, len(vocabulary)), run.folder('vocab'))
     untouched: dict[str, np.ndarray] = {}
     if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, known)
@@ -163,7 +170,7 @@ def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int)
 
 
 def check_rows(rows: Rows, architecture: Architecture) -> None:
-    """Raise ConfigError where documents may be longer than the table of positions, or pairs have no two token types."""
+    """Raise ConfigError where documents may be longer than the model's positions, or pairs have no two token types."""
     layout = rows.layout
     if layout_of(layout).is_random and architecture.segment_types < 2:
         raise ConfigError(
@@ -173,8 +180,8 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
     positions, wanted = architecture.positions, rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(
-            f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
-            f'has {positions}; set it to {positions} or less'
+            f'config.rows.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
+            f'positions; set it to {positions} or less'
         )
 
 

@@ -107,7 +107,7 @@ class Subwords(Vocabulary):
     def normalised(self, text: str) -> str:
         """The text as it is before it is cut."""
         normalizer = self.tokenizer.normalizer
-        return normalizer.normalize_str(text) if normalizer else text
+        return self.kind.with_spaces(normalizer.normalize_str(text)) if normalizer else text
 
     @property
     def reader(self) -> tokenizers.Tokenizer:
@@ -209,6 +209,8 @@ class Kind(abc.ABC):
 
     files: tuple[str, ...] = ()
     """The names of its files beside tokenizer.json and those in which transformers keeps settings."""
+    read_from: tuple[str, ...] = ()
+    """The names of other files that it is read from; they are not written."""
     carries_space = False
     """Whether a piece holds the space before it, so that text may be cut before a space, but not behind it."""
     words_in_rows = False
@@ -233,6 +235,10 @@ class Kind(abc.ABC):
     @abc.abstractmethod
     def text(self, token: str) -> str:
         """The characters that a token stands for, without what says where in a word it may be."""
+
+    def with_spaces(self, normal: str) -> str:
+        """A normalised text with spaces, where the normalizer writes them as a letter."""
+        return normal
 
     @abc.abstractmethod
     def begins(self, token: str) -> bool:
@@ -383,7 +389,8 @@ def kind_name(kind: Kind) -> str:
 
 def main_files() -> tuple[str, ...]:
     """The names of files each of which can hold a tokenizer."""
-    return (READY, *(name for kind in map(TOKENIZERS.load, TOKENIZERS) for name in kind.files))
+    kinds = list(map(TOKENIZERS.load, TOKENIZERS))
+    return (READY, *(name for kind in kinds for name in (*kind.files, *kind.read_from)))
 
 
 def file_names() -> tuple[str, ...]:

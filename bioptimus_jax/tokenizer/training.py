@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
@@ -38,3 +39,12 @@ def within_trainer(counts: dict[str, int], largest: int) -> dict[str, int]:
             pairs[pair] += count
     divisor = -(-max(pairs.values(), default=0) // largest)
     return counts if divisor <= 1 else {w: n // divisor for w, n in counts.items() if n >= divisor}
+
+
+def alphabet(counts: Mapping[str, int], limit: int) -> list[str]:
+    """The commonest characters of counted words, as many as `limit`, sorted."""
+    seen: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            seen[character] += count
+    return sorted(sorted(seen, key=lambda c: (-seen[c], c))[:limit])

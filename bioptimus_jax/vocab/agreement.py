@@ -15,19 +15,25 @@ from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import refuse_pointer, write_json
+from bioptimus_jax.storage.files import read_json, refuse_pointer, write_json
+from bioptimus_jax.tokenizer import spm
 from bioptimus_jax.tokenizer.probes import PROBES
 from bioptimus_jax.tokenizer.quoted import reader_of_texts
 from bioptimus_jax.tokenizer.subwords import (
     READY,
+    SETTINGS,
     Subwords,
     Vocabulary,
     check_added,
     deciding_file,
     file_names,
+    load,
 )
 from bioptimus_jax.tokenizer.tokenizer_files import ENDS, NAMES_OF_ROLES, SWITCHES, plain_steps, unsaid_type
 
+CONFIG = 'config.json'
+UNLIMITED = 10**30
+"""What transformers takes for the longest text where nothing says it."""
 UNKNOWN = ('unk_token', 'fuse_unk')
 """Settings of a model that decide what becomes of characters that it lacks."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
@@ -44,9 +50,11 @@ def load_for_words(folder: Path) -> Any:
         tokenizer = load_in_transformers(folder, add_prefix_space=True)
     if _spaces_tell(tokenizer):
         # A tokenizer that transformers takes from tokenizer.json as it stands (ModernBERT's) does not heed that.
-        backend = tokenizer.backend_tokenizer
-        before = [backend.normalizer] if backend.normalizer else []
-        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(' ')])
+        backend, space = tokenizer.backend_tokenizer, normalizers.Prepend(' ')
+        own = [backend.normalizer] if backend.normalizer else []
+        for steps in ([*own, space], [space, *own]):  # Gemma's normalizer writes spaces as a letter
+            if _spaces_tell(tokenizer):
+                backend.normalizer = normalizers.Sequence(steps)
     return for_texts(tokenizer)
 
 
@@ -115,15 +123,36 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
 
 @contextlib.contextmanager
 def _readable(folder: Path) -> Iterator[Path]:
-    """The folder; or a copy of its tokenizer with the type of its model, where tokenizer.json has null for that."""
-    if not (described := unsaid_type(folder)):
+    """The folder; or a copy of its tokenizer that transformers reads as the model was trained.
+
+    That is one where tokenizer.json has null for the type of its model, and one of SentencePiece's file alone
+    (tokenizer/spm.py).
+    """
+    described, own = unsaid_type(folder), _of_sentencepiece(folder)
+    if not described and own is None:
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix='bioptimus-') as name:
-        for file in filter(Path.is_file, (folder / name for name in (*file_names(), 'config.json'))):
+        for file in filter(Path.is_file, (folder / name for name in (*file_names(), CONFIG))):
             shutil.copyfile(file, Path(name) / file.name)
-        write_json(Path(name) / READY, described)
+        if own is None:
+            write_json(Path(name) / READY, described)
+        else:
+            lengths = (read_json(folder / CONFIG) or {}).get('max_position_embeddings'), _said_length(folder)
+            own.save(Path(name), min(filter(None, lengths), default=UNLIMITED))
         yield Path(name)
+
+
+def _of_sentencepiece(folder: Path) -> Subwords | None:
+    """The tokenizer of a folder that has SentencePiece's file alone, where we read it without transformers."""
+    with contextlib.suppress(InputError):
+        return load(folder) if spm.file_of(folder) and not (folder / READY).is_file() else None
+    return None
+
+
+def _said_length(folder: Path) -> int | None:
+    said = (read_json(folder / SETTINGS) or {}).get('model_max_length')
+    return said if isinstance(said, int) else None
 
 
 def said_by(error: Exception) -> str:
@@ -209,5 +238,9 @@ def _facts(tokenizer: tokenizers.Tokenizer) -> Iterator[tuple[str, Any]]:
     for entry in state['added_tokens']:
         flags = ', '.join(flag for flag in FLAGS if entry[flag]) or 'no flag'
         yield f'added token {entry["content"]!r}', f'id {entry["id"]} ({flags})'
-    for token, number in vocabulary.items() if isinstance(vocabulary, dict) else ():
-        yield f'the id of {token!r}', number
+    if isinstance(vocabulary, dict):
+        for token, number in vocabulary.items():
+            yield f'the id of {token!r}', number
+    else:  # the library reads the last digits of a number otherwise than it wrote them
+        for number, (token, score) in enumerate(vocabulary):
+            yield f'id and score of {token!r}', (number, f'{score:.9g}')

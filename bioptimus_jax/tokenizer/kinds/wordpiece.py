@@ -31,7 +31,7 @@ from bioptimus_jax.tokenizer.tokenizer_files import (
     special_tokens,
     write_settings,
 )
-from bioptimus_jax.tokenizer.training import train_model
+from bioptimus_jax.tokenizer.training import alphabet, train_model
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = Roles('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 TYPE = 'WordPiece'
@@ -224,10 +224,12 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """A trained vocabulary (`train_from_counts`); the special tokens of a source that have no role come last."""
+        """A trained vocabulary (`train_from_counts`); with a source its special tokens come in the source's order, and
+        those that have no role last."""
         extra = special_tokens(source) if source else []
         own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
-        return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
+        first = sorted(SPECIAL_TOKENS, key=source.tokens.index) if source else SPECIAL_TOKENS
+        return self.made([*dict.fromkeys((*first, *own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """The source with trained tokens, without those that no text has beside the source's added tokens."""
@@ -279,14 +281,14 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     `settings.size` where no more pairs are seen `settings.min_frequency` times, counted as `within_trainer` says.
     Raises InputError without any word, ConfigError where characters alone need more than `settings.size` entries.
     """
-    alphabet = _alphabet(counts, settings.limit_alphabet)
-    known = set(alphabet)
+    letters = alphabet(counts, settings.limit_alphabet)
+    known = set(letters)
     usable = {w: n for w, n in counts.items() if len(w) <= MAX_WORD_CHARACTERS and known.issuperset(w)}
     if not usable:
         raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
     inside = set().union(*(w[1:] for w in usable))
-    continued = [CONTINUATION + c for c in alphabet if c in inside]
-    first = [*SPECIAL_TOKENS, *alphabet, *continued]
+    continued = [CONTINUATION + c for c in letters if c in inside]
+    first = [*SPECIAL_TOKENS, *letters, *continued]
     if len(first) > settings.size:
         raise ConfigError(
             f'config.vocab.size: {settings.size} is less than the {len(first)} entries that single '
@@ -296,22 +298,14 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
         vocab_size=settings.size,
         min_frequency=settings.min_frequency,
         special_tokens=[*SPECIAL_TOKENS, *continued],
-        initial_alphabet=alphabet,
-        limit_alphabet=len(alphabet),
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
     ids = train_model(models.WordPiece(unk_token=UNK), trainer, usable).get_vocab()
     merged = sorted(ids.keys() - set(first), key=ids.__getitem__)
     return first + merged
-
-
-def _alphabet(counts: Mapping[str, int], limit: int) -> list[str]:
-    seen: Counter[str] = Counter()
-    for word, count in counts.items():
-        for character in word:
-            seen[character] += count
-    return sorted(sorted(seen, key=lambda c: (-seen[c], c))[:limit])
 
 
 def other_words(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> bool:
