@@ -26,6 +26,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build
+from bioptimus_jax.export.merge import merge
 from bioptimus_jax.ext import defaults
 from bioptimus_jax.ext import objective as objective_settings
 from bioptimus_jax.model.families.bert import Bert
@@ -366,6 +367,13 @@ def test_the_export_says_how_vectors_are_made_and_keeps_its_head(trained):
     (folder / '1_Pooling' / 'config.json').rename(folder / 'away')
     assert build._kept(folder, json.loads((folder / 'export.json').read_text())['checkpoint']) is None
     (folder / 'away').rename(folder / '1_Pooling' / 'config.json')
+
+
+def test_the_mean_of_models_makes_vectors_as_they_do(trained, tmp_path):
+    folder = trained.folder('export') / '0.1'
+    merge([folder, folder], (), tmp_path / 'mean')
+    np.testing.assert_allclose(bx.embed(tmp_path / 'mean', TEXTS), bx.embed(folder, TEXTS), atol=1e-6)
+    assert pooling_in(tmp_path / 'mean') == 'mean'
 
 
 @pytest.mark.parametrize('pooling', POOLINGS)
