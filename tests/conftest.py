@@ -28,6 +28,7 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
 os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what then begins would begin cold
 # The same step is compiled by many tests and by the processes that they start: once is enough.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
