@@ -16,6 +16,7 @@ __all__ = [  # noqa: RUF022, in the order of the data flow
     'finetune',
     'difficulty',
     'predict',
+    'embed',
     'score',
     'results',
     'ConfigError',
@@ -29,6 +30,7 @@ _HOMES = {
     'results': 'api.running',
     'finetune': 'api.finetuning',
     'predict': 'api.applying',
+    'embed': 'api.embedding',
     **dict.fromkeys(('difficulty', 'score'), 'api.measuring'),
     **dict.fromkeys(('ConfigError', 'InputError'), 'errors'),
 }

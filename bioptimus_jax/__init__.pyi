@@ -1,5 +1,6 @@
 from bioptimus_jax.api.adapting import adapt as adapt
 from bioptimus_jax.api.applying import predict as predict
+from bioptimus_jax.api.embedding import embed as embed
 from bioptimus_jax.api.finetuning import finetune as finetune
 from bioptimus_jax.api.masking import Collator as Collator
 from bioptimus_jax.api.masking import mask as mask

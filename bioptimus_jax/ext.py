@@ -24,7 +24,9 @@ _HOMES = {
     'tokenizer.subwords': 'Kind Subwords',
     'tokenizer.kinds.wordpiece': 'WordPiece',
     'tokenizer.kinds.bytelevel': 'ByteLevel',
-    # Pre-training: an objective, `OBJECTIVE`; `MASKINGS`, `OPTIMIZERS`, `FALLS`, `DECAYS`, `LAYOUTS`.
+    'tokenizer.kinds.sentencepiece_bpe': 'SentencePieceBPE',
+    'tokenizer.kinds.unigram': 'Unigram',
+    # Pre-training: an objective, `OBJECTIVE`; `MASKINGS`, `OPTIMIZERS`, `FALLS`, `DECAYS`, `LAYOUTS`, `WORD_RULES`.
     'pretrain.objective': 'Example Objective',
     'pretrain.objectives.mlm': 'MaskedLM',
     'pretrain.units': 'Strategy',
@@ -32,9 +34,11 @@ _HOMES = {
     'pretrain.rates': 'Fall',
     'pretrain.decay': 'Decay',
     'rows.layouts': 'Layout',
-    # Surgery: `INITIALISATIONS`.
+    'rows.words': 'WordRule',
+    # Surgery: `INITIALISATIONS`, `STRETCHES`.
     'surgery.initialisations': 'Initialisation Inputs averaged_input',
     'surgery.rows': 'unit',
+    'surgery.stretches': 'Stretch',
     # Fine-tuning: a task, `TASK`; `MEASURES`, `FEATURES`, `TEXT_SETS`, `ENTITY_SETS`.
     'finetuning.task': 'DEFAULT Encoded Look Task',
     'records.finetune': 'Details Scores',

@@ -67,6 +67,7 @@ from bioptimus_jax.report.layout import words as words
 from bioptimus_jax.report.measures import Measures as Measures
 from bioptimus_jax.report.section import Section as Section
 from bioptimus_jax.rows.layouts import Layout as Layout
+from bioptimus_jax.rows.words import WordRule as WordRule
 from bioptimus_jax.scoring.metrics import Answers as Answers
 from bioptimus_jax.scoring.metrics import Metric as Metric
 from bioptimus_jax.scoring.metrics import divided as divided
@@ -77,7 +78,10 @@ from bioptimus_jax.surgery.initialisations import Initialisation as Initialisati
 from bioptimus_jax.surgery.initialisations import Inputs as Inputs
 from bioptimus_jax.surgery.initialisations import averaged_input as averaged_input
 from bioptimus_jax.surgery.rows import unit as unit
+from bioptimus_jax.surgery.stretches import Stretch as Stretch
 from bioptimus_jax.tokenizer.kinds.bytelevel import ByteLevel as ByteLevel
+from bioptimus_jax.tokenizer.kinds.sentencepiece_bpe import SentencePieceBPE as SentencePieceBPE
+from bioptimus_jax.tokenizer.kinds.unigram import Unigram as Unigram
 from bioptimus_jax.tokenizer.kinds.wordpiece import WordPiece as WordPiece
 from bioptimus_jax.tokenizer.subwords import Kind as Kind
 from bioptimus_jax.tokenizer.subwords import Subwords as Subwords

@@ -14,7 +14,7 @@ import pytest
 from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens, sentence_vectors
 from bioptimus_jax.analysis.sentence_vectors import text_vectors
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
-from bioptimus_jax.errors import InputError, Stopped
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.config import Finetune
@@ -597,6 +597,16 @@ def test_a_missing_export_is_named(run):
     more = dataclasses.replace(run.config, phases=('0.1', '0.2', '0.3'))
     with pytest.raises(InputError, match=r'export/0\.3'):
         build.build(Run(run.workdir, more, quiet=True), run.workdir / 'analyze')
+
+
+def test_documents_longer_than_the_positions_of_a_model_are_refused(run):
+    """A base run may have made the models with other rows; its hidden words would have a loss that is no number."""
+    longer = dataclasses.replace(
+        run.config, rows=dataclasses.replace(run.config.rows, max_document_pieces=65)
+    )
+    refused = r'^config\.rows\.max_document_pieces: 65 pieces, but this BERT has 64 positions; set it to 64 or less$'
+    with pytest.raises(ConfigError, match=refused):
+        build.build(Run(run.workdir, longer, quiet=True), run.workdir / 'analyze')
 
 
 def test_a_reference_vocabulary_is_an_input(tmp_path):

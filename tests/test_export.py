@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from huggingface_hub import ModelCard
-from toy_families import SMALL, noisy
+from toy_families import SMALL, noisy, with_padding
 from transformers import pipeline
 
 from bioptimus_jax.cli.push import parcel
@@ -56,6 +56,8 @@ VOCABULARY = [
     '-',
 ]
 ARCHITECTURE = Bert(len(VOCABULARY), 32, 2, 4, 64, 48)
+WITHOUT_OTHERS = ('distilbert', 'deberta-v2', 'modernbert', 'eurobert', 'ultrabert')
+"""Families of which transformers loads no head or pooler beside that of masked language models."""
 TEXTS = ['dose-response of [PAD] an oral drug', 'A dose.']  # the padding that a text quotes is no padding
 
 
@@ -65,10 +67,12 @@ def params():
     return jax.tree.map(np.asarray, drawn)
 
 
-@pytest.fixture(scope='module')
-def tokenizer_folder(tmp_path_factory):
+@pytest.fixture
+def tokenizer_folder(tmp_path_factory, request):
+    """The tokenizer of a folder, which pads as the test's model wants it."""
+    shape = request.getfixturevalue('model').architecture if 'model' in request.fixturenames else ARCHITECTURE
     folder = tmp_path_factory.mktemp('tokenizer')
-    make(VOCABULARY, True).save(folder, ARCHITECTURE.max_positions)
+    make(with_padding(VOCABULARY, shape), True).save(folder, ARCHITECTURE.max_positions)
     return folder
 
 
@@ -146,7 +150,7 @@ def test_what_the_source_has_beside_goes_by_name_into_the_export_and_every_class
     assert all(f'`{name}`' in card_of for name in shapes)
     assert load_weights(tmp_path / '0.2', 'AutoModelForMaskedLM')[1]['missing_keys'] == set()
     if not drawn:
-        assert architecture.model_type in ('distilbert', 'modernbert', 'eurobert', 'ultrabert')
+        assert model.architecture.model_type in WITHOUT_OTHERS
         return
     found = set()
     for name in ('AutoModel', 'AutoModelForPreTraining', 'AutoModelForSequenceClassification'):

@@ -24,6 +24,7 @@ from toy_programs import environment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model import kernels
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.kernels import parts_of_rows
 from bioptimus_jax.pretrain import backends
 from bioptimus_jax.pretrain.fastest import Candidate, Measured, fastest
@@ -339,13 +340,20 @@ SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
 def choose(
-    wanted, dtype='float32', attention_dropout=0.0, windows=(None,), measured=None, repeatable=False, **axes
+    wanted,
+    dtype='float32',
+    attention_dropout=0.0,
+    windows=(None,),
+    measured=None,
+    repeatable=False,
+    architecture=None,
+    **axes,
 ):
     """The chosen attention and the warnings."""
     warnings = []
     mesh = mesh_of(**(axes or {'data': 2}))
     spec = backends.AttentionSpec(mesh, **SHAPE, dtype=dtype, windows=windows, repeatable=repeatable)
-    chosen = backends.choose(wanted, spec, attention_dropout, warnings.append, measured)
+    chosen = backends.choose(wanted, spec, attention_dropout, warnings.append, measured, architecture)
     return chosen, warnings
 
 
@@ -452,6 +460,26 @@ def test_attention_dropout_means_plain_attention(monkeypatch):
         ConfigError, match=r'config\.runtime\.attention: splash .* config\.model\.attention_dropout'
     ):
         choose('splash', attention_dropout=0.1)
+
+
+@pytest.mark.parametrize('family', ['mpnet', 'deberta-v2'])
+def test_scores_with_a_term_of_their_own_mean_plain_attention(family, monkeypatch):
+    """Kernels take none: by name they are refused before the first stage, and `auto` does not try them."""
+    monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', ('splash',))
+    monkeypatch.setitem(backends.KERNELS, 'splash', raising)
+    a = FAMILIES.load(family)(128, 32, 1, 2, 16, 64)
+    assert choose('auto', architecture=a) == choose('xla', architecture=a) == (attend, [])
+    refused = rf'^config\.runtime\.attention: splash cannot be .* \(scores of {a.title} have .*\); choose xla or auto$'
+    with pytest.raises(ConfigError, match=refused):
+        choose('splash', architecture=a)
+    with pytest.raises(ConfigError, match=refused):
+        backends.check_kernel('splash', 0.0, 'tpu', architecture=a)
+    # A kernel that is given the term all the same ends with an error.
+    heads = jnp.zeros((2, 16, 2, 16))
+    with pytest.raises(TypeError, match='bias_BxHxLxL'):
+        INTERPRETED['splash'](
+            *[heads] * 3, Ranges.of(jnp.ones((2, 16), int)), bias_BxHxLxL=jnp.zeros((1, 2, 16, 16))
+        )
 
 
 def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):

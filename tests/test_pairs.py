@@ -37,7 +37,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.corpus import documents as documents_table
-from bioptimus_jax.rows.build import FOLLOWS, RANDOM, RowPairs, Rows, pair_parts, sentence_bounds
+from bioptimus_jax.rows.build import FOLLOWS, RANDOM, RowPairs, Rows, pair_parts, part_bounds
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED, make_pairs
 from bioptimus_jax.run.execute import execute
@@ -159,7 +159,7 @@ def test_sentences_together_are_the_pieces_of_the_text(carries_space):
         letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
         known = make([*SPECIAL_TOKENS, *letters, *'.()?', *(f'##{letter}' for letter in letters)], True)
     encoding = known.encode([text])[0]
-    bounds = sentence_bounds(text, encoding.offsets)
+    bounds = part_bounds(text, encoding.offsets)
     assert (bounds[0], bounds[-1]) == (0, len(encoding.ids))
     assert bounds == sorted(set(bounds))
     ends = [text[: encoding.offsets[at - 1][1]].rstrip(' \0') for at in bounds[1:]]

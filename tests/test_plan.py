@@ -23,6 +23,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.devices import DEVICES
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
@@ -175,6 +176,7 @@ def test_durations_become_the_steps_of_the_run(unit, duration):
     assert planned.pieces == pytest.approx(pieces, rel=2e-3)
 
 
+DebertaV2 = FAMILIES.load('deberta-v2')
 MOST_TOKENS = 8192
 """Tokens of a vocabulary: none of the step's shapes is of it, but that of the model."""
 FEW = Bert(8192, 128, 1, 2, 512, 64)
@@ -211,6 +213,7 @@ SHAPES = {
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),
+    'disentangled attention': (DebertaV2(512, 64, 2, 4, 256, 256, buckets=64), 8, 256, {}, {}),
     'two encoders': (Electra(2048, 128, 1, 4, 512, 256), 8, 256, {}, {'objective': 'rtd'}),
     'vocabulary': (FEW, 8, 64, {}, {'micro_batches': 2}),
     'two passes': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'adversarial'}),

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from toy_families import with_padding
 from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
-from toy_sentencepiece import save_like_gemma, trained
+from toy_sentencepiece import save_like_deberta, save_like_gemma, trained
 
+from bioptimus_jax import predict
 from bioptimus_jax.config.extensions import VARIABLE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -87,7 +89,13 @@ class Case(NamedTuple):
 CASES = {
     'ernie': Case('ernie'),
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
-    'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
+    'mpnet': Case('mpnet', {'pad': 1}),
+    'deberta-v2': Case('deberta-v2', {'buckets': 6}, tokenizers=('deberta', 'unigram')),
+    'roberta, byte-level pairs, longer': Case(
+        'roberta',
+        surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
+        tokenizers=('bytelevel', 'bytelevel'),
+    ),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
         'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
@@ -107,10 +115,10 @@ CASES = {
         },
         tokenizers=('llama', 'bytelevel'),
     ),
-    'ultrabert': Case(
+    'ultrabert, longer': Case(
         'ultrabert',
         {'sliding_window': 3, 'pattern': ('sliding_attention', 'full_attention'), 'prediction_head': 12},
-        {'strategy': 'contextualized', 'map': 'linear'},
+        {'strategy': 'contextualized', 'map': 'linear', 'longer': {'positions': 70, 'rope_theta': 5e5}},
     ),
 }
 
@@ -126,7 +134,7 @@ def source(case, ernie, tmp_path_factory):
     import transformers
 
     folder = tmp_path_factory.mktemp('source')
-    known = made_tokenizer(case.tokenizers[0], folder)
+    known = made_tokenizer(case.tokenizers[0], folder, case.fields.get('pad', 0))
     layers = 2 if case.family in ('modernbert', 'ultrabert') else 1  # one of each of their two kinds
     shape = FAMILIES.load(case.family)(len(known.tokens), 16, layers, 2, 24, 36, **case.fields)
     made = shape.discriminator() if case.discriminator else shape
@@ -138,17 +146,19 @@ def source(case, ernie, tmp_path_factory):
     return folder
 
 
-def made_tokenizer(name, folder):
+def made_tokenizer(name, folder, pad):
     """The source's tokenizer of that name; of those that are saved in another form than ours, what that is made of."""
     if name == 'wordpiece':
-        return make(TOKENS, True)
+        return make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
     if name in ('bytelevel', 'llama'):
         counts = {f' {word}': 9 for word in WORDS}
         return TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)
-    known = trained({'gemma': 'sentencepiece_bpe'}.get(name, name), WORDS, 60, lowercase=True)
-    if name == 'gemma':
-        return load_subwords(save_like_gemma(known, folder, 36))
-    scores = scores_of(known)  # padding is third here
+    known = trained('sentencepiece_bpe' if name == 'gemma' else 'unigram', WORDS, 60, lowercase=True)
+    if name != 'unigram':
+        save = save_like_gemma if name == 'gemma' else save_like_deberta
+        return load_subwords(save(known, folder, 36))
+    assert pad == 3
+    scores = scores_of(known)
     first = dict.fromkeys((known.roles.cls, known.roles.sep, known.roles.unknown, known.roles.pad), 0.0)
     return known.kind.of(like_scored(known.tokenizer, known.roles, first | scores), known.roles)
 
@@ -162,7 +172,7 @@ def run(case, source, tmp_path_factory):
             text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
     sizes = {'wordpiece': 100, 'unigram': 100, 'bytelevel': 330, 'sentencepiece_bpe': 350}
-    cased = case.tokenizers[0] == 'gemma'
+    cased = case.tokenizers[0] in ('gemma', 'deberta')
     vocab = {'tokenizer': case.tokenizers[1], 'size': sizes[case.tokenizers[1]], 'lowercase': not cased}
     places = {'corpus': str(folder / 'corpus.jsonl'), 'source': str(source)}
     (folder / 'tiny.py').write_text(CONFIG.format(**places, surgery=case.surgery, vocab=vocab))
@@ -208,7 +218,14 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     of_source, of_initial, of_export = (flatten(m.parameters) for m in models.values())
     for path, value in of_source.items():
         if path not in (*initial.architecture.padded, *before.fresh):
-            np.testing.assert_array_equal(of_initial[path], value, err_msg=path)
+            grown = path.endswith('position_embeddings/embedding')
+            own = of_initial[path][: len(value)] if grown else of_initial[path]
+            np.testing.assert_array_equal(own, value, err_msg=path)
+    longer = case.surgery.get('longer', {})
+    assert models['0.1'].architecture.positions == longer.get('positions', before.architecture.positions)
+    if 'rope_theta' in longer:
+        settings = read_json(folders['0.1'] / 'config.json')['rope_parameters']
+        assert settings['full_attention']['rope_theta'] == longer['rope_theta']
     # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []
@@ -225,6 +242,9 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     np.testing.assert_allclose(scores, np.sort(shares)[: -len(found) - 1 : -1], rtol=1e-3)
     np.testing.assert_allclose(scores, shares[[one['token'] for one in found]], rtol=1e-3)
     assert len({one['token'] for one in found}) == 5
+    # `predict` says the same, in the words that are in a text.
+    [answer] = predict(folders['0.1'], [text])
+    assert [sure for _, sure in answer['masks'][0]['words']] == pytest.approx(scores, rel=1e-3)
     card = (folders['0.1'] / 'README.md').read_text()
     assert f'# {family.title} after phase 0.1' in card
     assert f'- {case.family}\n' in card
@@ -275,7 +295,7 @@ def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(nam
     assert decays == {path: path.endswith(('/kernel', '/embedding')) for path in shapes}
     assert set(architecture.padded) <= shapes.keys()
     params = architecture.initial_parameters(jax.random.key(0))
-    make(TOKENS, True).save(tmp_path, 32)
+    make(with_padding(TOKENS, architecture), True).save(tmp_path, 32)
     write_folder(tmp_path, architecture, params, tmp_path)
     again, read, fresh = load_folder(tmp_path)
     assert (again, fresh) == (architecture.padded_with(0), [])
@@ -295,6 +315,12 @@ def test_flops_are_twice_the_matrices_and_attention(shape):
         layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
         head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
         assert forward_flops_per_token(a, attended, 0.15) == a.layers * layer + 0.15 * head
+
+
+def test_flops_of_disentangled_attention_have_three_products_in_a_score():
+    a = FAMILIES.load('deberta-v2')(1000, 24, 3, 4, 40, 64)
+    layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 8 * 37.25 * a.hidden
+    assert forward_flops_per_token(a, 37.25, 0.0) == a.layers * layer
 
 
 @pytest.mark.parametrize('name', ['eurobert', 'ultrabert', 'modernbert'])

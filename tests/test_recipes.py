@@ -111,6 +111,7 @@ OTHERS = {
     'bioptimus',
     'blurb',
     'demo',
+    'embed',
     'finetune',
     'objectives',
     'real',

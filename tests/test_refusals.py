@@ -207,7 +207,7 @@ def test_what_cannot_be_is_one_line(verb, given, code, expected, world, tmp_path
 
 # Of stages that come hours later; `run` says it before the first one begins.
 BEFORE_THE_FIRST = [
-    (['rows.max_document_pieces=64'], 2, 'position table has 32; set it to 32'),
+    (['rows.max_document_pieces=64'], 2, 'but this BERT has 32 positions; set it to 32 or less'),
     (['source.path={tmp}/gpt'], 3, r'gpt/config\.json: model_type is \'gpt2\'; only "bert", '),
     (['source.path={tmp}/bart'], 3, "bart/config.json: model_type 'bart' is an encoder-decoder"),
     (['source.path={tmp}/roberta'], 3, "roberta: holds bert.*, a tensor of BERT, but .* is 'roberta'"),
@@ -230,6 +230,16 @@ BEFORE_THE_FIRST = [
     (['runtime.tensor=8'], 2, 'does not divide 4 attention heads'),
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
+    (
+        ['source.path=', 'surgery.strategy=scratch', 'model.family=deberta-v2', 'runtime.attention=cudnn'],
+        2,
+        r'config\.runtime\.attention: cudnn cannot be used here \(scores of DeBERTa .*\); choose xla or auto',
+    ),
+    (
+        ['source.path=', 'surgery.strategy=scratch', 'model.family=mpnet', 'model.max_positions=34'],
+        2,
+        r'config\.vocab\.tokenizer: the tokenizer pads with \[PAD\], id 0, but transformers counts .* from id 1',
+    ),
     (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ PiB, and 8 cpu devices has'),
     (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),
     (
@@ -257,7 +267,11 @@ BEFORE_THE_FIRST = [
         2,
         r'config\.finetune\.max_pieces: 64, but .* 32 positions',
     ),
-    (['finetune.max_pieces=64'], 2, r'config\.finetune\.max_pieces: 64, but 0\.1 has 32 positions'),
+    (
+        ['finetune.max_pieces=64'],
+        2,
+        r'config\.finetune\.max_pieces: 64, but 0\.1 has 32 positions; set it to 32 or less',
+    ),
     (['finetune.models=x={tmp}/weightless'], 3, r'weightless: holds no weights \(model\.safetensors'),
     (['finetune.models=x={tmp}/torn'], 3, r'torn/model\.safetensors: is damaged'),
     *(

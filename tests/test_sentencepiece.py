@@ -186,7 +186,7 @@ def test_words_become_one_piece_and_all_else_stays(known: Subwords) -> None:
 
 
 def test_an_added_token_scores_a_little_more_than_the_pieces_that_it_replaces() -> None:
-    """By hand: abc is spelled a + bc (-1 - 3), which is below the lowest; ad is spelled a + d (-1 - 2)."""
+    """The numbers are by hand: a + bc (-1 - 3) is below the lowest, and a + d (-1 - 2) is not."""
     scores = {'<s>': 0.0, '<pad>': 0.0, '</s>': 0.0, '<unk>': 0.0, '▁': -2.5, 'a': -1.0, 'b': -2.5, 'c': -2.5}
     scores |= {'d': -2.0, 'bc': -3.0, '<mask>': 0.0}
     kind = unigram.KIND
@@ -266,7 +266,7 @@ WHERE = {
 
 @pytest.mark.parametrize('rule', WORD_RULES)
 def test_whole_words_begin_where_the_rule_says(tmp_path: Path, rule: str) -> None:
-    """In single characters, and in the bytes of those that the vocabulary lacks."""
+    """Texts are in single characters, and in the bytes of those that the vocabulary lacks."""
     texts = [text for text in WHERE['unicode']]
     characters = trained('unigram', texts, 100)
     single = characters.without(characters.kind.respellable(characters))
@@ -353,7 +353,7 @@ def test_a_file_of_sentencepiece_that_does_not_say_all_is_refused(
 
 
 def test_rows_by_unicode_words_say_where_these_begin() -> None:
-    """For a kind whose tokens show the words of the tokenizer, too; and in bx.mask."""
+    """The tokens of WordPiece show where its own words begin, so only other words need an array."""
     known = wordpiece.make([*DEBERTA, *'白血病の治療', '##x', 'x'], False)
     documents = [[Document('d', '白血病の治療 x')]]
     plain, marked = (document_parts(documents, known, 64, rule)[0][0] for rule in WORD_RULES)

@@ -16,12 +16,14 @@ from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
+from bioptimus_jax.model.families.mpnet import MPNet
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten, unflatten
 
+DebertaV2: Any = FAMILIES.load('deberta-v2')  # its file's name is none that Python imports
 ORIGINAL = 'original_max_position_embeddings'
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)
@@ -31,6 +33,8 @@ SMALL: dict[str, Architecture] = {
     'bert': Bert(*SIZES),
     'roberta': Roberta(*SIZES),
     'distilbert': DistilBert(*SIZES),
+    'mpnet': MPNet(*SIZES),
+    'deberta-v2': DebertaV2(*SIZES, buckets=6),
     'electra': Electra(*SIZES),
     'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
@@ -60,13 +64,30 @@ SHAPES: dict[str, Architecture] = {
     'electra, narrow table': Electra(
         131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
     ),
+    'deberta-v2, one layer, a row for every distance, untied': DebertaV2(
+        131, 21, 1, 3, 37, 29, activation='relu', untied=True
+    ),
+    'deberta-v2, more buckets than positions': DebertaV2(131, 16, 1, 2, 20, 29, buckets=64),
+    'mpnet, one layer, uneven, untied': MPNet(131, 21, 1, 3, 37, 29, activation='relu', untied=True),
     'modernbert, one layer, uneven, untied': ModernBert(
         131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3, untied=True
     ),
     'modernbert, no global layer but the first': ModernBert(
-        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
+        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, rope=Rope(500.0), local_rope=Rope(20.0)
     ),
     'modernbert, windows beyond the text': ModernBert(131, 24, 4, 2, 20, 29, local_attention=100),
+    'modernbert, a longer context': ModernBert(
+        131,
+        24,
+        3,
+        2,
+        20,
+        160,
+        global_every=2,
+        local_attention=9,
+        rope=Rope(500.0, 'yarn', (('factor', 8.0), (ORIGINAL, 20))),
+        local_rope=Rope(20.0, 'linear', (('factor', 3.0),)),
+    ),
     'ultrabert, one layer, grouped, tied': UltraBert(
         131,
         24,
@@ -110,7 +131,7 @@ TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
 PLACES, TYPES = (f'roberta.embeddings.{name}_embeddings.weight' for name in ('position', 'token_type'))
 ELSEWHERE = {name: {TYPES: PLACES} for name in ('roberta', *RENAMED)}
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
-OWN_LAYERS = ('bert', 'modernbert', 'eurobert')
+OWN_LAYERS = ('bert', 'mpnet', 'deberta-v2', 'modernbert', 'eurobert')
 """Families with a layer of their own; the others have that of one of these."""
 
 
@@ -158,6 +179,14 @@ def last_states(model: Model, batch: dict[str, np.ndarray]) -> np.ndarray:
 def pad_of(architecture: Architecture) -> int:
     """The id that transformers takes for padding."""
     return architecture.to_config().get('pad_token_id', 0)
+
+
+def with_padding(tokens: list[str], architecture: Architecture) -> list[str]:
+    """The tokens, with [PAD] where the family must have it."""
+    if architecture.only_pad is None:
+        return tokens
+    others = [token for token in tokens if token != '[PAD]']
+    return [*others[: architecture.only_pad], '[PAD]', *others[architecture.only_pad :]]
 
 
 def padded_batch(architecture: Architecture, lengths=(17, 9, 24), width=24) -> dict[str, np.ndarray]:

@@ -87,6 +87,34 @@ def prepare_pairs(folder):
     return folder
 
 
+APART = {
+    'rows.layout': 'first_line',
+    'rows.block_documents': 40,
+    'pretrain.objective': 'contrastive',
+    'phases': '0.1,',
+    'corpus.min_words': 2,
+    'corpus.near.threshold': 0.0,
+    'pretrain.micro_batches': 2,
+}
+"""What a run of titles and abstracts has other than the tiny one."""
+
+
+def prepare_apart(folder):
+    """A run as `prepare` makes it, of abstracts that begin with the words of their title; some titles are equal."""
+    rng = np.random.default_rng(0)
+    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(60)]
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(160):
+            title = ' '.join(rng.choice(words, 2)) if number % 20 else 'reply'
+            text = f'{title} {" ".join(rng.choice(words, rng.integers(1, 4)))}.'
+            file.write(json.dumps({'id': str(number), 'title': title, 'abstract': text}) + '\n')
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl'), layers=1))
+    run = Run(folder / 'run', experiment(folder, **APART), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return folder
+
+
 def write_vowels(folder):
     """The set `vowels`, in a folder of sets: its entities are the words that begin with a vowel."""
     rng = np.random.default_rng(1)

@@ -53,8 +53,13 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
             shape |= {'num_key_value_heads': 1}
             shape |= {'prediction_head_size': 16, 'sliding_window': 4} if kind == 'ultrabert' else {}
     else:
-        shape['vocab_size'] = save_wordpiece(folder)
-    if kind == 'distilbert':
+        shape['vocab_size'] = save_wordpiece(folder, pad=int(kind == 'mpnet'))
+    if kind == 'deberta-v2':
+        shape |= {'relative_attention': True, 'share_att_key': True, 'position_biased_input': False}
+        shape |= {'norm_rel_ebd': 'layer_norm', 'pos_att_type': 'p2c|c2p', 'position_buckets': 16}
+    elif kind == 'mpnet':
+        shape['max_position_embeddings'] = 130
+    elif kind == 'distilbert':
         names = {'hidden_size': 'dim', 'num_attention_heads': 'n_heads', 'num_hidden_layers': 'n_layers'}
         names['intermediate_size'] = 'hidden_dim'
         shape = {names.get(name, name): value for name, value in shape.items()}
@@ -66,9 +71,9 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
     return folder
 
 
-def save_wordpiece(folder):
-
-    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+def save_wordpiece(folder, pad=0):
+    specials = ['[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    specials.insert(pad, '[PAD]')
     vocabulary = [*specials, *OTHER, *SPELLING, *LETTERS, *('##' + c for c in LETTERS), '.', '-']
     make(vocabulary, True).save(folder, 128)
     return len(vocabulary)

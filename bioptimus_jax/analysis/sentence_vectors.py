@@ -25,6 +25,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.texts.task import TextTask
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.pooling import POOLINGS
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.sets.corpora import NamedSet, chosen_sets, set_files
 from bioptimus_jax.sets.sentences import SPLITS
@@ -120,9 +121,16 @@ def text_vectors(
     architecture: Architecture,
     params: Mapping[str, Any],
     on_texts: Callable[[int], None] = lambda texts: None,
+    pooling: str = 'mean',
+    window: int = WINDOW,
+    dimensions: int | None = None,
 ) -> np.ndarray:
-    """The mean state of every text over its pieces, special ones too, of length 1: float64 NxD."""
-    window = min(WINDOW, architecture.positions)
+    """The vector of every text, of length 1: float64 NxD.
+
+    `pooling`: a name of POOLINGS, by default the mean over all pieces, special ones too. `window`: how many are read,
+    of longer texts the beginning. `dimensions`: how many numbers of a vector are taken, from the first; None: all.
+    """
+    window = min(window, architecture.positions)
     rows = [[subwords.cls, *e.ids[: window - 2], subwords.sep] for e in subwords.encode(texts)]
     by_width: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
@@ -140,18 +148,20 @@ def text_vectors(
                 batch['tokens'][at, :length] = rows[number]
                 batch['segments'][at, :length] = 1
                 batch['positions'][at, :length] = np.arange(length)
-            vectors_NxD[part] = np.asarray(_means(architecture, on_device, batch))[: len(part)]
+            found_BxD = _pooled(architecture, pooling, on_device, batch)
+            vectors_NxD[part] = np.asarray(found_BxD)[: len(part)]
             on_texts(len(part))
+    vectors_NxD = vectors_NxD[:, :dimensions]
     return vectors_NxD / np.linalg.norm(vectors_NxD, axis=1, keepdims=True)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _means(
-    architecture: Architecture, params: Mapping[str, Any], batch: Mapping[str, jax.Array]
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _pooled(
+    architecture: Architecture, pooling: str, params: Mapping[str, Any], batch: Mapping[str, jax.Array]
 ) -> jax.Array:
     states_BxLxD = jnp.asarray(architecture.encode(params, batch))
     used_BxL = (batch['segments'] > 0).astype(jnp.float32)
-    return jnp.einsum('bld,bl->bd', states_BxLxD, used_BxL) / used_BxL.sum(axis=1, keepdims=True)
+    return jnp.einsum('bld,bl->bd', states_BxLxD, POOLINGS[pooling].weights(used_BxL))
 
 
 def _correlation(cosines: np.ndarray, numbers: Sequence[float]) -> float | None:

@@ -25,7 +25,7 @@ from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import finished_phases
-from bioptimus_jax.pretrain.objective import planned_objective
+from bioptimus_jax.pretrain.objective import Objective, planned_objective
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
@@ -63,8 +63,10 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             run.console.say(f'export: {phase} is there already')
             gates |= kept
         else:
-            models = planned_objective(run.config, architecture).exports(load_phase(pretrain, phase))
-            gates |= _exported(run, folder, phase, checkpoint, models, initial, texts)
+            objective = planned_objective(run.config, architecture)
+            gates |= _exported(
+                run, folder, phase, checkpoint, objective, load_phase(pretrain, phase), initial, texts
+            )
         run.saved()
     missing = [phase for phase in run.config.phases if phase not in finished]
     if missing:
@@ -82,12 +84,13 @@ def _exported(
     folder: Path,
     phase: str,
     checkpoint: str,
-    models: Mapping[str, tuple[Architecture, Mapping[str, Any]]],
+    objective: Objective,
+    params: Mapping[str, Any],
     initial: Path,
     texts: Sequence[str],
 ) -> dict[str, Any]:
     """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
-    setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
+    setting, models = dataclasses.asdict(run.config.phase[phase_of(phase)]), objective.exports(params)
     about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
     if beside := [suffix for suffix in models if suffix]:
         about['beside'] = beside
@@ -95,8 +98,17 @@ def _exported(
     untouched, _ = untouched_in(initial, models[''][0])
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
         name, own = f'{phase}{suffix}', {} if suffix else untouched
+        files = {} if suffix else objective.beside()
         found = export(
-            folder / name, *models[suffix], initial, texts, about, own, threads=threads, history=history
+            folder / name,
+            *models[suffix],
+            initial,
+            texts,
+            about,
+            own,
+            threads=threads,
+            history=history,
+            files=files,
         )
         run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
         measured[name] = found
@@ -114,19 +126,25 @@ def export(
     *,
     threads: int = 1,
     history: card.History | None = None,
+    files: Mapping[str, Any] = NOTHING,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
-    `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card.
+    `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card. `files`: what other
+    programs read beside the model, values of JSON by their paths.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
+        for path, value in files.items():
+            (hidden / path).parent.mkdir(exist_ok=True)
+            write_json(hidden / path, value)
         measured = check_export(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / CARD) as file:
             file.write(card.model_card(history, about.get('phase', ''), architecture, told, folder=hidden))
-        sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
+        sums = {p.name: sha256(p) for p in sorted(hidden.iterdir()) if p.is_file()}
+        sums |= {path: sha256(hidden / path) for path in files}
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())
     return measured

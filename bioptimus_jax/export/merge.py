@@ -10,6 +10,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export.build import export
 from bioptimus_jax.model.folder import deciding_files
+from bioptimus_jax.model.pooling import files_for_sentence_transformers, pooling_in
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.model.untouched import enumerated, untouched_in
 from bioptimus_jax.progress.console import complain
@@ -53,7 +54,11 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         str(folder): {'weight': share, 'sha256': {p.name: sha256(p) for p in deciding_files(folder)}}
         for folder, share in zip(folders, shares, strict=True)
     }
-    return export(to, architecture, mean, first, (), {'phase': to.name, 'merged': made_of}, untouched)
+    pooled = [pooling_in(folder) for folder in folders]
+    same = pooled[0] if len({*pooled}) == 1 else None
+    files = files_for_sentence_transformers(same, architecture.hidden) if same else {}
+    about = {'phase': to.name, 'merged': made_of}
+    return export(to, architecture, mean, first, (), about, untouched, files=files)
 
 
 def _of_all(several: Sequence[Mapping[str, np.ndarray]], shares: Sequence[float]) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from huggingface_hub import ModelCardData
 from bioptimus_jax.export.card import card_facts, scored
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.task import DEFAULT, Task, score_of
+from bioptimus_jax.progress.console import plural
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.sets import published
 from bioptimus_jax.storage.files import atomic
@@ -24,7 +25,7 @@ CARD = """---
 
 # {model} on {dataset}
 
-{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {unit}s, setting `{setting}`, seed {seed}: {settings}).
+{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {units}, setting `{setting}`, seed {seed}: {settings}).
 {epoch} Labels, as in `config.json`: {labels}.
 
 | measure | devel | test |
@@ -80,7 +81,7 @@ def write_card(
         of_set=getattr(published.record_of(name), 'licence', '') or 'not on record',
         of_base=known.get('license', 'not on record'),
         title=task.title,
-        unit=task.unit,
+        units=plural(task.unit),
         train=record.train_sentences,
         labels=', '.join(f'`{label}`' for label in labels),
         settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),

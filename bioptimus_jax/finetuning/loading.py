@@ -121,10 +121,11 @@ def save_model(tokenizer: Any, head: Head, reads: Reads, folder: Path) -> None:
 
 
 def check_positions(settings: Finetune, limit: int, folder: Path) -> None:
-    """Raise ConfigError where a window is longer than the model's table of positions."""
+    """Raise ConfigError where a window is longer than the model's positions."""
     if settings.max_pieces > limit:
         raise ConfigError(
-            f'config.finetune.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions'
+            f'config.finetune.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions; set it to '
+            f'{limit} or less'
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, plural
 from bioptimus_jax.sets.foreign.flat import OF_MODELS, OF_NOBODY
 from bioptimus_jax.sets.foreign.items import Items
 
@@ -50,7 +50,9 @@ class Submission:
         for at, (item, example) in enumerate(zip(items, self.gold, strict=False)):
             if item.words is not None and item.words != example.words:
                 raise InputError(f'{self.file}:{item.line}: {self._difference(at, item.words)}')
-        more = f'; {len(self.gold):,} {self.unit}s are to be predicted, in the order of {self.gold_file}'
+        more = (
+            f'; {len(self.gold):,} {plural(self.unit)} are to be predicted, in the order of {self.gold_file}'
+        )
         if len(items) < len(self.gold):
             raise InputError(f'{self.file}: ends before {self.place(len(items))}{more}')
         if len(items) > len(self.gold):

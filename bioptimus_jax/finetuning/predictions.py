@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.progress.console import plural
 from bioptimus_jax.scoring.metrics import Metric
 
 
@@ -36,7 +37,7 @@ def units(examples: Sequence[Predicted], unit: str) -> tuple[str, np.ndarray]:
     different, unit_N = np.unique(documents_N, return_inverse=True)
     if len(different) > 1:
         return 'documents', unit_N
-    return f'{unit}s', np.arange(len(examples))
+    return plural(unit), np.arange(len(examples))
 
 
 def majority(given: Iterable[Iterable[Any]]) -> list[Any]:

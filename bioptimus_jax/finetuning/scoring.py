@@ -11,7 +11,7 @@ from bioptimus_jax.finetuning.finished import SCORES, read_cell
 from bioptimus_jax.finetuning.outside import Submission
 from bioptimus_jax.finetuning.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetuning.task import Task, task_for
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import numbered, plural
 from bioptimus_jax.records.finetune import Details, OutsideCell
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.scoring.student import bracketed
@@ -81,7 +81,7 @@ class ScoredPredictions:
             measures.append({'measure': name, **{n: 100 * value for n, value in shown.items()}})
         return {
             'set': self.gold.chosen.name,
-            f'{task.unit}s': len(self.examples),
+            plural(task.unit): len(self.examples),
             'measures': measures,
             'drawn': drawn,
             'unit': unit,

@@ -133,7 +133,7 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
     stack = (*layers, *head.above) if layers else ()
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     inside = {id(p) for p in head.encoder.parameters()}
-    table = {id(p) for p in head.encoder.get_input_embeddings().parameters()}
+    table = {id(p) for p in head.encoder.get_input_embeddings().parameters()} | _of_distances(head.encoder)
     for name, parameter in head.named_parameters():
         if id(parameter) in number:
             yield name, parameter, number[id(parameter)]
@@ -144,6 +144,17 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
         else:
             # The norm after the last layer goes with the top layer.
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
+
+
+def _of_distances(encoder: Any) -> set[int]:
+    """Ids of the parameters that lie beside the layers and hold no words: tables of distances, and their norms."""
+    words, found = encoder.get_input_embeddings(), set()
+    for module in encoder.modules():
+        parts = [*module.children()]
+        if any(isinstance(part, torch.nn.Embedding) and part is not words for part in parts):
+            of_tables = (part for part in parts if isinstance(part, torch.nn.Embedding | torch.nn.LayerNorm))
+            found |= {id(p) for part in of_tables for p in part.parameters()}
+    return found
 
 
 def _is_bias(name: str) -> bool:

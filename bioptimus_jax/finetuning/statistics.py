@@ -27,6 +27,8 @@ def failure(record: FineTuning, peers: Sequence[float]) -> str:
     everything gets on devel, which of entities is 0, and of numbers no correlation. Two rules: this one, and that the
     devel score is below half of its peers' median. Losses have no say: one that hardly falls may have begun low.
     """
+    if not record.history:  # nothing was trained
+        return ''
     score, same = score_of(record, 'devel'), record.devel_alike
     said = f'devel {task_of(record).metric.label} {100 * score:.2f} is'
     if score <= same + TIE:

@@ -81,6 +81,8 @@ class Task(abc.ABC):
     """What an example is called, in the singular; where a set has no documents it is what is resampled."""
     metrics: Mapping[str, Metric]
     """Metrics by their keys in records; DEFAULT is one of them."""
+    learns: bool = True
+    """Whether anything is trained; else a model is scored as it is."""
     files: tuple[str, ...] = ('predictions.jsonl',)
     """What `write` leaves in a cell."""
     heads: tuple[str, ...] = ('linear',)

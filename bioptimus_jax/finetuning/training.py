@@ -93,6 +93,8 @@ def finetune(
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
     settings = completed(settings, width_of(model_folder), len(dataset.train))
+    if not task.learns:
+        return _as_it_is(task, tokenizer, head, dataset, settings, check, save)
     splits = _encoded(task, tokenizer, dataset, settings, SPLITS[:-1] if until else SPLITS, check)
     learned = [task.learned(example, settings) for example in dataset.train]
     targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]
@@ -125,6 +127,43 @@ def finetune(
     )
 
 
+def _as_it_is(
+    task: Task,
+    tokenizer: Any,
+    head: Any,
+    dataset: Any,
+    settings: Finetune,
+    check: Callable[[], None],
+    save: Callable[[Any, Any], None] | None,
+) -> Outcome:
+    """What a model gives that nothing is trained of."""
+    splits = _encoded(task, tokenizer, dataset, settings, ('devel', 'test'), check)
+    started = time.monotonic()
+    found = {name: outputs(head, split.windows, settings, check) for name, split in splits.items()}
+    seconds = time.monotonic() - started
+    answers = {
+        name: task.decode(getattr(dataset, name), split.windows, found[name], head, settings)
+        for name, split in splits.items()
+    }
+    if save:
+        save(tokenizer, head)
+    return Outcome(
+        devel=answers['devel'],
+        test=answers['test'],
+        found=found['test'],
+        best_epoch=0,
+        history=(),
+        train_sentences_per_second=0.0,
+        predict_sentences_per_second=_rate(sum(len(split.windows) for split in splits.values()), seconds),
+        alignment=splits['test'].counts,
+        train_sentences=0,
+        updates=0,
+        trained_parameters=0,
+        first_loss=0.0,
+        chance_loss=0.0,
+    )
+
+
 def remedy(settings: Finetune) -> str:
     """What to do where a model answers everything alike."""
     return (
@@ -144,7 +183,7 @@ def _encoded(
         except InputError as error:
             raise InputError(f'{dataset.name}, {name}: {error}') from error
         check()
-    if not found['train'].windows:
+    if 'train' in found and not found['train'].windows:
         raise InputError(f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?')
     return found
 

@@ -14,6 +14,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetuning.task import Task
+from bioptimus_jax.progress.console import plural
 from bioptimus_jax.records.finetune import KeptUnits
 from bioptimus_jax.scoring.comparison import Pairing
 from bioptimus_jax.storage.files import digest
@@ -79,7 +80,7 @@ def same_text(
                 f'{second}: {unit} {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
             )
     if len(ours) != len(theirs):
-        raise InputError(f'{second}: has {len(theirs)} {unit}s, but {first} {len(ours)}; {remedy}')
+        raise InputError(f'{second}: has {len(theirs)} {plural(unit)}, but {first} {len(ours)}; {remedy}')
 
 
 def read_units(file: Path, task: Task) -> Units:

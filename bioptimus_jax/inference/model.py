@@ -51,7 +51,9 @@ class LoadedModel:
     def pieces(self, wanted: int, usual: int) -> int:
         """How long a window is. Raises ConfigError for one that is longer than the model can number."""
         if wanted > self.limit:
-            raise ConfigError(f'--max_pieces: {wanted}, but {self.folder} has {self.limit} positions')
+            raise ConfigError(
+                f'--max_pieces: {wanted}, but {self.folder} has {self.limit} positions; give {self.limit} or less'
+            )
         return wanted or min(self.reads.max_pieces or usual, self.limit)
 
 

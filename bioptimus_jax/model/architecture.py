@@ -67,7 +67,7 @@ def logits_of(states_BxMxD: jax.Array, table_VxD: jax.Array, bias_V: jax.Array) 
 class Architecture(abc.ABC):
     """Everything that decides the parameters and the function of an encoder; hashable, so static under jit.
 
-    A family is a subclass that names three modules, or four; their parameters are under `embeddings/`,
+    A family is a subclass that names three modules, or up to five; their parameters are under `embeddings/`,
     `encoder/layer/N/`, `cls/predictions/` and `encoder/`, in leaves called kernel, bias, embedding and scale. A source
     may lack all of `cls/`.
     """
@@ -120,6 +120,12 @@ class Architecture(abc.ABC):
     own_output_table: ClassVar[str] = ''
     # Path of the output layer's bias, an entry for every token, where there is one.
     output_bias: ClassVar[str | None]
+    # The id that padding must have, where transformers counts positions by that one whatever config.json says.
+    only_pad: ClassVar[int | None] = None
+    # Whether scores have another term than the product of query and key: plain attention computes it, and no kernel.
+    biased_scores: ClassVar[bool] = False
+    # Products as wide as a head that a score is the sum of.
+    score_products: ClassVar[int] = 1
     # What the head is for: a name in `export.card.PURPOSES`.
     purpose: ClassVar[str] = 'masked_lm'
     # The first that fits decides; every parameter must be covered.
@@ -291,6 +297,11 @@ class Architecture(abc.ABC):
         del compute
         return None
 
+    def of_all_layers(self, compute: Compute) -> nn.Module | None:
+        """`(batch) -> arrays`: what every layer reads as `batch['of_all_layers']`, with parameters in `encoder/`."""
+        del compute
+        return None
+
     @abc.abstractmethod
     def predictions(self, compute: Compute) -> nn.Module:
         """`hidden_BxMxD -> (states_BxMxD, bias_V)` of the output layer, the bias lowest in columns that are padding."""
@@ -378,6 +389,9 @@ class Architecture(abc.ABC):
                 params, batch, compute=compute, dropout_key=dropout_key, embedding_delta=embedding_delta
             )
 
+        if common := self.of_all_layers(compute):
+            context['of_all_layers'] = common.apply({'params': params['encoder']}, context)
+
         @functools.cache
         def layer(kind: Hashable) -> Callable[..., jax.Array]:
             @REMAT[compute.remat]
@@ -441,14 +455,18 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
         embeddings = architecture.embeddings(PLAIN_COMPUTE).init(key, batch, None, None)['params']
         module, closing = architecture.layer(PLAIN_COMPUTE), architecture.final_norm(PLAIN_COMPUTE)
+        beside: dict[str, Any] = {}
+        if common := architecture.of_all_layers(PLAIN_COMPUTE):
+            batch['of_all_layers'], made = common.init_with_output(key, batch)
+            beside = made['params']
         of_kind = {
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
             for kind in architecture.kinds
         }
         layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
-        last = closing.init(key, hidden_1x1xD)['params'] if closing else {}
+        beside |= closing.init(key, hidden_1x1xD)['params'] if closing else {}
         head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD).get('params', {})
-        return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
+        return {'embeddings': embeddings, 'encoder': {'layer': layers, **beside}, HEAD: {'predictions': head}}
 
     shapes = {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
     return {**shapes, architecture.output_table: shapes[architecture.table]}

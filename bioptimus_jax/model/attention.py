@@ -98,9 +98,10 @@ class Causal:
         value_BxLxHxK: jax.Array,
         ranges: Ranges,
         dropped: Dropped | None = None,
+        **terms: jax.Array,
     ) -> jax.Array:
         ranges = dataclasses.replace(ranges, one_sided=True)
-        return self.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped)
+        return self.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped, **terms)
 
 
 Attend: TypeAlias = Callable[..., jax.Array]
@@ -114,16 +115,19 @@ def attend(
     value_BxLxHxK: jax.Array,
     ranges: Ranges,
     dropped: Dropped | None = None,
+    bias_BxHxLxL: jax.Array | None = None,
 ) -> jax.Array:
     """Softmax attention in `ranges`, as BxLxHxK in the type of the values. Scores and softmax are in float32.
 
+    `bias_BxHxLxL`: a term that is added to the scaled scores, which no kernel has; B is 1 where it is that of all rows.
+
     Where rows are much longer than the window, a query's scores are computed with the keys of three blocks alone, and
-    of two where nothing behind it is seen.
+    of two where nothing behind it is seen; not with a bias.
     """
     rows, length, heads, head_size = query_BxLxHxK.shape
-    if attended_keys(length, ranges.window) == length:
+    if bias_BxHxLxL is not None or attended_keys(length, ranges.window) == length:
         query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query_BxLxHxK, key_BxLxHxK, value_BxLxHxK))
-        mixed_BxHxLxK = _weighted(query, key, value, ranges.mask_Bx1xLxL, dropped)
+        mixed_BxHxLxK = _weighted(query, key, value, ranges.mask_Bx1xLxL, dropped, bias_BxHxLxL)
         return jnp.swapaxes(mixed_BxHxLxK, 1, 2).astype(value_BxLxHxK.dtype)
 
     size = _block(ranges.window or 0)
@@ -169,12 +173,20 @@ def _block(window: int) -> int:
 
 
 def _weighted(
-    query: jax.Array, key: jax.Array, value: jax.Array, sees: jax.Array, dropped: Dropped | None
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    sees: jax.Array,
+    dropped: Dropped | None,
+    bias: jax.Array | None = None,
 ) -> jax.Array:
     """What each query makes of the values whose keys it sees, in float32; the last two axes are places and K."""
     scores = jnp.einsum('...qk,...sk->...qs', query, key, preferred_element_type=jnp.float32)
+    scores = scores * query.shape[-1] ** -0.5
+    if bias is not None:
+        scores = scores + bias
     # Not -inf: queries that only fill up a block see no key, and would turn into NaN.
-    scores = jnp.where(sees, scores * query.shape[-1] ** -0.5, jnp.finfo(jnp.float32).min)
+    scores = jnp.where(sees, scores, jnp.finfo(jnp.float32).min)
     # It cancels out in the quotient below, so it needs no gradient.
     highest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
     weights = jnp.exp(scores - highest)
@@ -201,18 +213,18 @@ def dropout(values: jax.Array, rate: float, seed_2: jax.Array, site: int) -> jax
     steps = [jnp.uint32(math.prod(values.shape[axis + 1 :])) for axis in axes]
     within = (1, *values.shape[1:])
     places = sum(jax.lax.broadcasted_iota(jnp.uint32, within, axis) * step for axis, step in zip(axes, steps))
-    first, second = (_mix(seed_2[n] ^ _mix(jnp.uint32(site + n))) for n in (0, 1))
-    draws = _mix(_mix(places + _mix(rows + first)) + _mix(rows ^ second))
+    first, second = (mix_words(seed_2[n] ^ mix_words(jnp.uint32(site + n))) for n in (0, 1))
+    draws = mix_words(mix_words(places + mix_words(rows + first)) + mix_words(rows ^ second))
     kept = draws >= jnp.uint32(round(rate * 2**32))
     return jnp.where(kept, values / (1.0 - rate), 0).astype(values.dtype)
 
 
 def layer_seed(seed_2: jax.Array, number: jax.Array | int) -> jax.Array:
     """The seed of one layer: another two words for every layer, which may be traced."""
-    return _mix(seed_2 ^ _mix(jnp.uint32(number) + jnp.uint32(1)))
+    return mix_words(seed_2 ^ mix_words(jnp.uint32(number) + jnp.uint32(1)))
 
 
-def _mix(words: jax.Array) -> jax.Array:
+def mix_words(words: jax.Array) -> jax.Array:
     """A bijection of 32-bit words in which every bit in changes every bit out with probability 1/2.
 
     Two rounds of multiply and shift (C. Wellons's constants 7feb352d, 846ca68b). It fuses into what reads it:

@@ -15,8 +15,9 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
-SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')
 """File of an exported model: where it comes from."""
+SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')
+"""What sentence-transformers writes beside a model."""
 
 
 def config_values(folder: Path) -> dict[str, Any]:

@@ -5,14 +5,14 @@ B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocab
 
 import zlib
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
-from bioptimus_jax.model.attention import Dropped, Ranges, dropout
+from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
 
 # Rules of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
@@ -109,18 +109,42 @@ class SelfAttention(ModelPart):
     """Queries, keys and values of one layer, and what they attend to."""
 
     @nn.compact
-    def __call__(self, hidden_BxLxD: jax.Array, ranges: Ranges, seed_2: jax.Array | None) -> jax.Array:
-        a = self.architecture
-        heads = (*hidden_BxLxD.shape[:2], a.heads, a.head_size)
+    def __call__(
+        self, hidden_BxLxD: jax.Array, batch: Mapping[str, Any], seed_2: jax.Array | None
+    ) -> jax.Array:
         query, key, value = (
-            self.compute.place(
-                self.dense(a.hidden, hidden_BxLxD, name).reshape(heads), 'rows', None, 'heads', None
-            )
+            self.heads_of(self.dense(self.architecture.hidden, hidden_BxLxD, name))
             for name in ('query', 'key', 'value')
         )
+        return self.mixed(query, key, value, batch, seed_2, **self.terms(batch))
+
+    def terms(self, batch: Mapping[str, Any]) -> dict[str, jax.Array]:
+        """What the family's scores have beside products of queries and keys, by the names of `attend`'s arguments."""
+        del batch
+        return {}
+
+    def heads_of(self, columns_BxLxD: jax.Array) -> jax.Array:
+        """The columns of each head, BxLxHxK."""
+        a = self.architecture
+        heads_BxLxHxK = columns_BxLxD.reshape(*columns_BxLxD.shape[:2], a.heads, a.head_size)
+        return cast(jax.Array, self.compute.place(heads_BxLxHxK, 'rows', None, 'heads', None))
+
+    def mixed(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        batch: Mapping[str, Any],
+        seed_2: jax.Array | None,
+        **terms: jax.Array,
+    ) -> jax.Array:
+        """The values that each piece attends to in its document, BxLxD."""
+        a, ranges = self.architecture, batch['ranges']
         dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        mixed_BxLxHxK = self.compute.attend(query, key, value, ranges, dropped)
-        return mixed_BxLxHxK.reshape(hidden_BxLxD.shape)
+        mixed_BxLxHxK = self.compute.attend(
+            query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped, **terms
+        )
+        return mixed_BxLxHxK.reshape(*mixed_BxLxHxK.shape[:2], a.hidden)
 
 
 class Residual(ModelPart):
@@ -139,12 +163,13 @@ class Attention(ModelPart):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        ranges: Ranges,
+        batch: Mapping[str, Any],
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
         options = (self.architecture, self.compute)
-        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, ranges, seed_2)
+        self_attention = getattr(self.architecture, 'self_attention', SelfAttention)
+        mixed_BxLxD = self_attention(*options, name='self')(hidden_BxLxD, batch, seed_2)
         if slots_K is not None:
             mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
         return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
@@ -175,7 +200,7 @@ class Layer(ModelPart):
         del kind  # all layers are alike
         a, options = self.architecture, (self.architecture, self.compute)
         attention = Attention(*options, name='attention')
-        hidden_BxLxD = attention(hidden_BxLxD, batch['ranges'], seed_2, slots_K)
+        hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots_K)
         wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
@@ -222,6 +247,8 @@ class LikeBert(Architecture):
     own_output_table: ClassVar = 'cls/predictions/decoder/embedding'
     output_bias: ClassVar[str | None] = 'cls/predictions/bias'
     rules: ClassVar[Sequence[Rule]] = RULES
+    # The attention in a layer of these parts.
+    self_attention: ClassVar[type[SelfAttention]] = SelfAttention
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return Embeddings(self, compute, getattr(self, 'token_types', 0))

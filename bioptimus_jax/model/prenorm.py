@@ -4,18 +4,21 @@ B rows, L positions, H heads, K size of a head (of slots their number), D hidden
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.attention import Dropped
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
-from bioptimus_jax.model.rotary import Rope, rotation
+from bioptimus_jax.model.rotary import TRUNCATE, Rope, read, rotation
 
+ROPE = 'rope_parameters'
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 """Types of layers in layer_types and rope_parameters of config.json."""
 
@@ -26,6 +29,35 @@ class LayerKind(NamedTuple):
     window: int | None
     rope: Rope
     norm: bool = True
+
+
+def ropes_of_types(
+    described: Any,
+    thetas: Mapping[str, Any],
+    types: Collection[str],
+    usual: Mapping[str, Rope],
+    positions: int,
+    file: Path,
+) -> dict[str, Rope]:
+    """How each type of layers turns positions, by rope_parameters of config.json, which has an object for each.
+
+    `thetas`: bases for objects without one; `usual`: ropes of types that are neither described nor among `types`.
+    Raises InputError, which names the file and the key.
+    """
+    if not isinstance(described, Mapping) or described.keys() - usual.keys():
+        raise InputError(
+            f'{file}: {ROPE} must have an object for {FULL} and one for {SLIDING}, and nothing else'
+        )
+    found = dict(usual)
+    for kind in usual:
+        if kind in described or kind in types:
+            name = f'{ROPE}.{kind}'
+            found[kind] = read(described.get(kind, {}), thetas.get(kind), positions, file, name)
+            if (
+                dict(found[kind].settings).get(TRUNCATE) is False
+            ):  # transformers looks for it in another place
+                raise InputError(f'{file}: {TRUNCATE} of {name} is false, which transformers does not read')
+    return found
 
 
 class PreNorm(LikeBert):

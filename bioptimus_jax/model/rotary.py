@@ -105,8 +105,7 @@ def read(given: Any, theta: Any, positions: Any, file: Path, name: str) -> Rope:
     base = values.pop('rope_theta', theta)
     if base is None:
         raise InputError(f'{file}: {name} has no rope_theta; give the one that the model was trained with')
-    if not _is_number(base) or base <= 1:
-        raise InputError(f'{file}: rope_theta of {name} is {str(base)[:40]!r}; a number above 1 is expected')
+    check_base(base, file, f'rope_theta of {name}')
     if values.pop('partial_rotary_factor', 1.0) != 1.0:
         raise InputError(
             f'{file}: partial_rotary_factor of {name} is not 1; only heads that are turned whole are read'
@@ -125,6 +124,12 @@ def read(given: Any, theta: Any, positions: Any, file: Path, name: str) -> Rope:
             expected = 'true or false' if key == TRUNCATE else 'a number above 0'
             raise InputError(f'{file}: {key} of {name} is {str(value)[:40]!r}; {expected} is expected')
     return Rope(float(base), kind, tuple((key, values[key]) for key in KEYS[kind] if key in values))
+
+
+def check_base(base: Any, file: Path, name: str) -> None:
+    """Raise InputError where a base is none."""
+    if not _is_number(base) or base <= 1:
+        raise InputError(f'{file}: {name} is {str(base)[:40]!r}; a number above 1 is expected')
 
 
 def rotation(positions_BxL: jax.Array, rope: Rope, head_size: int, count: int) -> tuple[jax.Array, jax.Array]:

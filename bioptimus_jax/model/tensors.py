@@ -228,7 +228,15 @@ def _plain_tensors(
     state: Mapping[str, np.ndarray], architecture: Architecture, where: str
 ) -> dict[str, np.ndarray]:
     """Tensors by their plain names, one for every tied pair; those that the model does not have are left out."""
-    plain = {architecture.plain_name(name): tensor for name, tensor in state.items()}
+    plain: dict[str, np.ndarray] = {}
+    names: dict[str, str] = {}
+    for name, tensor in state.items():
+        if other := names.get(short := architecture.plain_name(name)):
+            raise InputError(
+                f'{where}: {other} and {name} are one tensor of the model; leave out the one that it was not trained '
+                'with'
+            )
+        plain[short], names[short] = tensor, name
     for second, first in architecture.second_names().items():
         if second not in plain:
             continue
@@ -247,12 +255,25 @@ def _plain_tensors(
 
 
 def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folder: Path) -> None:
-    """Raise InputError where a folder's tokenizer has more tokens than the model has rows."""
+    """Raise InputError where a folder's tokenizer has more tokens than the model has rows, or other padding."""
+    if flaw := padding_flaw(known, architecture):
+        raise InputError(f'{folder}: {flaw}')
     if len(known.tokens) > architecture.vocab_size:
         raise InputError(
             f'{folder}: the vocabulary has {len(known.tokens)} tokens, but the model has {architecture.vocab_size} '
             'rows; these are not the weights of this tokenizer'
         )
+
+
+def padding_flaw(known: subwords.Subwords, architecture: Architecture) -> str | None:
+    """What is wrong with the id that a tokenizer pads with, in words, where transformers takes another for padding."""
+    if architecture.only_pad in (None, known.pad):
+        return None
+    return (
+        f'the tokenizer pads with {known.tokens[known.pad]}, id {known.pad}, but transformers counts the positions of '
+        f'{architecture.title} from id {architecture.only_pad}, whatever config.json says; take one that has its '
+        'padding there'
+    )
 
 
 def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:

@@ -116,7 +116,7 @@ def make_compute(
     widths = tuple(sorted({row_pieces, min(row_pieces, config.rows.max_document_pieces)}))
     repeatable = config.runtime.deterministic
     spec = AttentionSpec(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal, repeatable)
-    attention = choose(config.runtime.attention, spec, a.attention_dropout, warn, measured)
+    attention = choose(config.runtime.attention, spec, a.attention_dropout, warn, measured, a)
     return Compute(
         dtype=jnp.dtype(dtype),
         attend=Causal(attention) if causal else attention,
@@ -278,22 +278,25 @@ def choose(
     attention_dropout: float,
     warn: Callable[[str], None],
     measured: MeasuredAttention | None = None,
+    architecture: Architecture | None = None,
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
-    A kernel must do for all widths and windows of `spec`.
-    `auto` is plain where attention probabilities are dropped, else the one that `measured` has from before, else the
-    fastest, which it measures; without `measured` the platform's first kernel that passes. It says in one line each
-    which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
+    A kernel must do for all widths and windows of `spec`, and for the scores of the `architecture`.
+    `auto` is plain where attention probabilities are dropped or scores have a bias, else the one that `measured` has
+    from before, else the fastest, which it measures; without `measured` the platform's first kernel that passes. It
+    says in one line each which do not. A kernel that was asked for by name and cannot be used is a ConfigError with
+    the reason.
     """
     known = ('auto', PLAIN_ATTENTION, *KERNELS)
     if wanted not in known:
         raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(known)}')
-    if wanted == PLAIN_ATTENTION or (wanted == 'auto' and attention_dropout > 0):
+    biased = architecture is not None and architecture.biased_scores
+    if wanted == PLAIN_ATTENTION or (wanted == 'auto' and (attention_dropout > 0 or biased)):
         return attend
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
-        check_kernel(name, attention_dropout)
+        check_kernel(name, attention_dropout, architecture=architecture)
         if flaw := spec.flaw(name):
             raise ConfigError(
                 f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
@@ -353,8 +356,19 @@ def _fastest(
     return found.chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN_ATTENTION}
 
 
-def check_kernel(name: str, attention_dropout: float, platform: str = '', repeatable: bool = False) -> None:
+def check_kernel(
+    name: str,
+    attention_dropout: float,
+    platform: str = '',
+    repeatable: bool = False,
+    architecture: Architecture | None = None,
+) -> None:
     """Raise ConfigError where a kernel cannot do what is wanted, or is of another platform (gpu, tpu)."""
+    if name in KERNELS and architecture is not None and architecture.biased_scores:
+        raise ConfigError(
+            f'config.runtime.attention: {name} cannot be used here (scores of {architecture.title} have a term for the '
+            'distance of two pieces, which no kernel takes); choose xla or auto'
+        )
     of_kernel = PLATFORM_OF_KERNEL.get(name)
     if of_kernel and platform and platform != of_kernel:
         raise ConfigError(

@@ -32,6 +32,8 @@ KEPT_SCANNED = 4
 KEPT_DOTS = 5
 # What a layer that is computed anew has at once: less, but more of attention.
 RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
+# What each further product of scores has at once, in scores of a layer: those of distances, before and after `spread`.
+PRODUCTS_BESIDE = 3
 STATES_BESIDE = 6  # embeddings, last states and their gradients, while a layer's backward pass works
 LOGITS = 3.5  # arrays of a chunk's logits: themselves, the softmax, its change, that in the products' type
 BEYOND_DOUBT = 1.5  # times the memory: of an estimate that is an extrapolation
@@ -175,24 +177,27 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
         + RECOMPUTED_WIDE * wide * low
         + largest * (RECOMPUTED_SHARES * FLOAT + low)
     )
+    beside = (a.score_products - 1) * PRODUCTS_BESIDE * largest * FLOAT
     remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
         kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
         if not scanned:
-            return a.layers * kept
+            return a.layers * kept + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
         kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     # Layers that one turn of the loop has.
     at_once = repetition(a.kinds)[1] if scanned else 1
-    return a.layers * kept + at_once * anew
+    return a.layers * kept + at_once * (anew + beside)
 
 
 def _fused(experiment: HasTraining, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
     name = experiment.runtime.attention
-    if name == PLAIN_ATTENTION or (name == 'auto' and (platform == 'cpu' or a.attention_dropout)):
+    if name == PLAIN_ATTENTION or a.biased_scores:
+        return False
+    if name == 'auto' and (platform == 'cpu' or a.attention_dropout):
         return False
     float32 = dtype_of(experiment.pretrain, platform) == 'float32'
     if name == 'auto' and (float32 or experiment.runtime.deterministic):  # neither is for cuDNN

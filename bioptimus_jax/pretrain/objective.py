@@ -35,6 +35,8 @@ Key: TypeAlias = jax.Array | None
 """A random key; None: nothing is dropped."""
 Params: TypeAlias = Mapping[str, Any]
 """Nested arrays."""
+OfPart: TypeAlias = Callable[[Any, Key], Any]
+"""Arrays from the rows of a micro-batch and a dropout key."""
 Records: TypeAlias = Sequence[Mapping[str, Any]]
 """The metrics of several steps, on the host."""
 Advance: TypeAlias = Callable[[float], None]
@@ -201,6 +203,10 @@ class Objective(abc.ABC):
         """The parameters of the model proper: trained ones without what `start` added."""
         return params
 
+    def beside(self) -> Mapping[str, Any]:
+        """What other programs read beside the exported model: values of JSON by the path of their file."""
+        return {}
+
     @property
     def encoders(self) -> tuple[Architecture, ...]:
         """Encoders whose states a step keeps for the backward pass, each of which the mesh has to divide."""
@@ -238,6 +244,14 @@ class Objective(abc.ABC):
     @abc.abstractmethod
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
+
+    def informed(self, params: Any, frozen: Any, parts: Any, each: Callable[[OfPart], Any]) -> Any:
+        """The rows of all micro-batches, PxBx..., with what the loss of each has to know of the others.
+
+        `each(function)`: what `function(rows, dropout_key)` gives of every one, PxBx..., with the key that `loss` gets.
+        By default nothing, as most losses are sums over rows.
+        """
+        return parts
 
     @abc.abstractmethod
     def loss(self, params: Any, frozen: Any, rows: Any, dropout_key: Key) -> tuple[Tensors, Tensors]:

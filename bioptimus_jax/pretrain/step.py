@@ -18,7 +18,7 @@ from bioptimus_jax.pretrain.backends import options_here
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
-from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.objective import Example, Objective, OfPart
 from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where, scored
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
@@ -148,15 +148,25 @@ def mean_gradients(
             raise ValueError(f'terms {sorted(terms)} of the loss have weights {sorted(example.weights)}')
         return sum((terms[name] * (divisor / weight) for name, weight in others), terms[first]), sums
 
+    def key_of(number: jax.Array) -> jax.Array:
+        # Otherwise every micro-batch would drop the same units.
+        return jax.random.fold_in(dropout_key, number)
+
     def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
         number, part = numbered
-        # Otherwise every micro-batch would drop the same units.
-        key = jax.random.fold_in(dropout_key, number)
+        key = key_of(number)
         (loss, sums), gradients = jax.value_and_grad(loss_of, has_aux=True)(params, part, key)
         return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None
 
     # Interleaved: consecutive rows lie on one device, and every device keeps its own rows in every micro-batch.
     cut = jax.tree.map(lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), example.rows)
+
+    def each(function: OfPart) -> Any:
+        return jax.lax.map(
+            lambda numbered: function(numbered[1], key_of(numbered[0])), (jnp.arange(parts), cut)
+        )
+
+    cut = objective.informed(params, frozen, cut, each)
     # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     # A scan wants totals of the right shapes to begin with: `eval_shape` tells them, and computes nothing.

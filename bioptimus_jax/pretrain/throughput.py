@@ -29,11 +29,11 @@ def forward_flops_per_token(
     a, shapes = architecture, architecture.shapes()
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
     in_head = sum(size for path, size in matrices.items() if path.startswith(HEAD))
-    # Two operations for a weight; scores, and what they mix: four for a piece attended to and a column.
+    # Two operations for a weight; scores, and what they mix: two each for a piece attended to and a column.
     of_layer, encoder = 2 * (sum(matrices.values()) - in_head) / a.layers, 0.0
     for window, layers in collections.Counter(a.windows).items():
         seen = attended if window is None else min(attended, sides * window + 1)
-        encoder += layers * (of_layer + 4 * seen * a.hidden)
+        encoder += layers * (of_layer + 2 * (a.score_products + 1) * seen * a.hidden)
     head = 2 * (in_head + math.prod(shapes[a.output_table]))
     return encoder + rate * head
 

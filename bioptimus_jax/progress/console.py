@@ -151,11 +151,14 @@ def some_labels(labels: Iterable[Any]) -> str:
 
 def numbered(number: int, noun: str) -> str:
     """A number and its noun: 1 cell, 2,000 cells, 3 entries."""
-    if number == 1:
-        return f'{number} {noun}'
+    return f'{number} {noun}' if number == 1 else f'{number:,} {plural(noun)}'
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun: cells, entries, epochs, boxes."""
     if re.search('(s|x|z|(?<!epo)ch|sh)$', noun):
-        return f'{number:,} {noun}es'
-    return f'{number:,} {re.sub("(?<![aeiou])y$", "ie", noun)}s'
+        return f'{noun}es'
+    return f'{re.sub("(?<![aeiou])y$", "ie", noun)}s'
 
 
 def in_units(number: float, base: int = 1000) -> str:

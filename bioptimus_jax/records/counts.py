@@ -92,8 +92,8 @@ class SplitRows(Record):
     """Rows of a split and what is in them.
 
     `documents_cut`: longer than a row may be; `tokens_dropped`: too short ends of them. `fill`: share of the places
-    that hold tokens; `share_at_384_and_more`: of the tokens, by place. `pairs`: of texts;
-    `share_random` of their second texts is from another document.
+    that hold tokens; `share_at_384_and_more`: of the tokens, by place. `pairs`: of texts; `share_random` of their
+    second texts is from another document, None where none may be.
     """
 
     rows: int

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 from bioptimus_jax.records.record import Record, left_out, others
 
-BASELINES = ('majority', 'prior')
-"""Keys of the scores of answers that read nothing."""
+BASELINES = ('majority', 'prior', 'bm25')
+"""Keys of the scores of answers that read nothing, and of one that compares words."""
 Scores = Mapping[str, Mapping[str, float]]
 """Metric -> its numbers by their names; the metric `default` is the one that models are compared by."""
 
@@ -33,7 +33,8 @@ class Details(Record):
     `test_untyped`, `test_by_type`: entities of any type; of each type. `gold_in_file`, `gold_left_out`, `gold_scored`:
     how many are in the test file, are left out, are scored; `recall_in_file`: recall over all in the file.
     `gold_not_strict`: those that are none in strict mode. `merged_types`: read as one. `unseen_labels`: labels that
-    training lacks. `majority`, `prior`: scores of answers that read nothing. `applied`: scores of the bare text, where
+    training lacks. `majority`, `prior`: scores of answers that read nothing; `bm25`: of documents by the words that
+    they share with a query. `applied`: scores of the bare text, where
     a kept model cuts it into other words. `own`: what a task of a plug-in adds, by its names.
     """
 
@@ -48,12 +49,13 @@ class Details(Record):
     unseen_labels: Mapping[str, int] | None = left_out()
     majority: float | None = left_out()
     prior: float | None = left_out()
+    bm25: float | None = left_out()
     applied: Scores | None = left_out()
     own: Mapping[str, Any] = others()
 
     @property
     def baselines(self) -> dict[str, float]:
-        """The scores of answers that read nothing, by their names, where the task has them."""
+        """The scores of BASELINES, by their names, where the task has them."""
         return {name: value for name in BASELINES if (value := getattr(self, name)) is not None}
 
     @property

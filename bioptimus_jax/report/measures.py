@@ -52,7 +52,7 @@ NO_PHASES = 'this run trains no phases; it fine-tunes models that were made befo
 NOT_SCORED = 'stage finetune has not been run.'
 OF_BASELINES = (
     'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as training'
-    ' gives them.'
+    ' gives them; bm25: documents by the words that they share with a query.'
 )
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 NAMED = 3

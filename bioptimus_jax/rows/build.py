@@ -3,14 +3,15 @@
 Legend: R rows, L pieces a row, G segments a row.
 
 A row holds documents (or parts of long ones, or pairs of texts: layouts.py), each between two special tokens, best-fit
-within fixed blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one each.
+within fixed blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one each,
+or the two of texts apart, which lie side by side in any row.
 """
 
 import copy
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,7 +24,7 @@ from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import RowCountsOfSplits, RowsFile, SplitRows
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.rows.config import Rows as RowSettings
-from bioptimus_jax.rows.layouts import layout_of, make_pairs
+from bioptimus_jax.rows.layouts import fitting, layout_of, make_pairs
 from bioptimus_jax.rows.packing import best_fit
 from bioptimus_jax.rows.words import WORD_RULES, starts_of, white_space_starts
 from bioptimus_jax.run.folder import Run
@@ -46,7 +47,7 @@ _subwords: Subwords
 class Tokenised(NamedTuple):
     """A document in pieces: ids, where white-space words start and, where a token does not say so, `rows.words`.
 
-    `bounds`: 0, and where each sentence ends, for layouts that ask for sentences.
+    `bounds`: 0, and where each sentence or line ends, for layouts that ask for them.
     """
 
     key: int
@@ -161,21 +162,24 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
             writer.add(block, counted)
             progress.update(counted['documents'])
         counts[split] = writer.close()
-    train = counts['train']
+    train, layout = counts['train'], layout_of(settings.layout)
+    if layout.apart and not train.rows:
+        raise InputError(
+            f'{run.folder("corpus")}: no training document has two texts, and config.rows.layout={settings.layout} '
+            f'needs them ({layout.meaning}); name the fields of both in config.corpus.text_fields, or take another '
+            'layout'
+        )
     if not train.rows:
         raise InputError(
             f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts'
         )
-    if layout_of(settings.layout).labelled and train.share_random == 1:
+    if layout.labelled and train.share_random == 1:
         raise InputError(
             f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
-    paired = (
-        f', {numbered(train.pairs, "pair")}, {train.share_random:.1%} of them random'
-        if train.pairs is not None
-        else ''
-    )
+    paired = f', {numbered(train.pairs, "pair")}' if train.pairs is not None else ''
+    paired += f', {train.share_random:.1%} of them random' if train.share_random is not None else ''
     quoted = f', {quotation_note(train.special_tokens_quoted)}' if train.special_tokens_quoted else ''
     run.console.say(
         f'rows: {train.rows:,} of {settings.row_pieces} pieces, fill {train.fill:.3f}, '
@@ -206,13 +210,19 @@ def _prepare(corpus: Path, vocab: Path, split: str) -> None:
 def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, Counter[str]]:
     starts = range(*span, ENCODE_DOCUMENTS)
     batches = (_documents.read(at, min(at + ENCODE_DOCUMENTS, span[1])) for at in starts)
-    if layout_of(settings.layout).is_random:
+    layout, together = layout_of(settings.layout), 1
+    if layout.is_random:
         parts, counted = pair_parts(batches, _subwords, settings, span[0])
+    elif layout.apart:
+        parts, counted = apart_parts(batches, _subwords, settings)
+        together = 2
     else:
         parts, counted = document_parts(batches, _subwords, settings.max_document_pieces, settings.words)
     width = settings.row_pieces if pack else settings.max_document_pieces
-    rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
-    return lay_out(parts, rows, width), counted
+    units = [range(at, at + together) for at in range(0, len(parts), together)]
+    lengths = [sum(len(parts[number].tokens) for number in unit) for unit in units]
+    rows = best_fit(lengths, width) if pack else [[number] for number in range(len(units))]
+    return lay_out(parts, [[part for unit in row for part in units[unit]] for row in rows], width), counted
 
 
 def document_parts(
@@ -242,7 +252,7 @@ def pair_parts(
     """
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
-    documents = list(_tokenised(batches, subwords, counted, settings.words, sentences=True))
+    documents = list(_tokenised(batches, subwords, counted, settings.words, split_sentences))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((0, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
@@ -262,14 +272,39 @@ def pair_parts(
     return parts, counted
 
 
+def apart_parts(batches: DocumentBatches, subwords: Subwords, settings: RowSettings) -> PartsAndCounts:
+    """Texts of documents, each pair one behind the other, and what was counted.
+
+    Dropped are pieces of a document that no text has; cut are documents with such pieces in a pair of theirs.
+    """
+    counted, parts, layout = Counter[str](), list[PackedSegment](), layout_of(settings.layout)
+    assert layout.apart
+    for document in _tokenised(batches, subwords, counted, settings.words, layout.cut or split_sentences):
+        used = np.zeros(len(document.tokens), bool)
+        cut = False
+        for pair in layout.apart(document.bounds):
+            texts = fitting(settings.max_document_pieces, layout.share, *pair)
+            cut |= texts != pair
+            counted[PAIRS] += 1
+            for begin, end in texts:
+                used[begin:end] = True
+                counted['words'] += int(document.word_starts[begin:end].sum())
+                parts.append(_part([(document, begin, end)], subwords))
+        counted['documents_cut'] += cut
+        counted['tokens_dropped'] += int((~used).sum())
+    counted[PAIRS] += 0  # counted even where there are none
+    counted['tokens'] = sum(len(p.tokens) for p in parts)
+    return parts, counted
+
+
 def _tokenised(
     batches: DocumentBatches,
     subwords: Subwords,
     counted: Counter[str],
     words: str,
-    sentences: bool = False,
+    cut: Callable[[str], list[str]] | None = None,
 ) -> Iterator[Tokenised]:
-    """Documents that have any pieces, `counted` with those that have none."""
+    """Documents that have any pieces, `counted` with those that have none; `cut`: what `bounds` are the ends of."""
     tokens_show_words = WORD_RULES[words].by_tokenizer and not subwords.kind.words_in_rows
     for batch in batches:
         counted['documents'] += len(batch)
@@ -282,20 +317,22 @@ def _tokenised(
                     np.array(encoding.ids, np.uint32),
                     white_space_starts(document.text, encoding.offsets),
                     None if tokens_show_words else starts_of(words, document.text, encoding),
-                    sentence_bounds(document.text, encoding.offsets) if sentences else [],
+                    part_bounds(document.text, encoding.offsets, cut) if cut else [],
                 )
 
 
-def sentence_bounds(text: str, offsets: list[tuple[int, int]]) -> list[int]:
-    """0, and where each sentence of a text ends, in pieces: sentences in a row are the pieces of the whole text.
+def part_bounds(
+    text: str, offsets: list[tuple[int, int]], cut: Callable[[str], list[str]] = split_sentences
+) -> list[int]:
+    """0, and where each part of a text ends, in pieces: parts in a row are the pieces of the whole text.
 
-    A sentence begins with the first piece that ends behind its first character, which may hold the space before it.
+    A part begins with the first piece that ends behind its first character, which may hold the space before it.
     """
     begins, at, plain = [], 0, text.replace('\0', ' ')  # as the splitter reads it
-    for sentence in split_sentences(text):
-        at = max(plain.find(sentence, at), at)
+    for part in cut(plain):
+        at = max(plain.find(part, at), at)
         begins.append(at)
-        at += len(sentence)
+        at += len(part)
     ended = np.maximum.accumulate(np.array(offsets, np.int64).reshape(-1, 2)[:, 1])
     return sorted({0, len(offsets), *np.searchsorted(ended, begins, side='right').tolist()})
 
@@ -416,7 +453,9 @@ class _ShardWriter:
             fill=round(tokens / max(self.rows * self.width, 1), 4),
             share_at_384_and_more=round(self.beyond_384 / max(tokens, 1), 4),
             pairs=pairs if paired else None,
-            share_random=round(self.counted[RANDOM_PAIRS] / max(pairs, 1), 4) if paired else None,
+            share_random=round(self.counted[RANDOM_PAIRS] / max(pairs, 1), 4)
+            if RANDOM_PAIRS in self.counted
+            else None,
         )
         facts = RowsFile(
             row_pieces=self.width,

@@ -1,13 +1,15 @@
-"""What a row is packed of: documents, or pairs of texts with two token types. One record each.
+"""What a row is packed of: documents, pairs of texts with two token types, or texts in pairs. One record each.
 
-The pairs are those of next sentence prediction (Devlin et al. 2019, section 3.1, and the code published with it).
+The pairs are those of next sentence prediction (Devlin et al. 2019, section 3.1, and the code published with it). Texts
+apart are two documents of a row that do not see each other, one behind the other: what is embedded and compared.
 This file does without jax, so that the schema can list the names. A document is its *bounds*: 0, and where each of its
 sentences ends, counted in pieces.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from bioptimus_jax.config.plugins import Table
 
 TRIES = 10  # to draw another document than the one that the first text is from
 SPECIAL = 3  # of a pair: [CLS] A [SEP] B [SEP]
+SPECIAL_APART = 4  # of two texts: [CLS] A [SEP] and [CLS] B [SEP]
+Span: TypeAlias = tuple[int, int]
+"""A text: its first piece in a document, and the one behind its last."""
 
 
 class Pair(NamedTuple):
@@ -33,12 +38,39 @@ class Layout:
 
     `is_random(sentences, surplus, draw)`: whether the second text is drawn at random, for a chunk of so many sentences;
     `surplus`: random pairs so far less true ones, `draw`: uniform in [0, 1). Without it documents are not paired.
-    `labelled`: whether there is a choice, so that it can be learned.
+    `labelled`: whether there is a choice, so that it can be learned. `apart(bounds)`: the texts of a document that go
+    together, two by two, each of which becomes a document of its own; `same`: both are one text; `share`: of the room
+    that the first may fill. `cut`: the parts of a text that bounds are the ends of; without it, its sentences.
     """
 
     meaning: str
     is_random: Callable[[int, int, float], bool] | None = None
     labelled: bool = False
+    apart: Callable[[Sequence[int]], Iterable[tuple[Span, Span]]] | None = None
+    same: bool = False
+    share: float = 0.5
+    cut: Callable[[str], list[str]] | None = None
+
+
+def first_and_rest(bounds: Sequence[int]) -> list[tuple[Span, Span]]:
+    """The first part of a document and all that follows it; nothing of a document with one part."""
+    return [((bounds[0], bounds[1]), (bounds[1], bounds[-1]))] if len(bounds) > 2 else []
+
+
+def two_by_two(bounds: Sequence[int]) -> list[tuple[Span, Span]]:
+    """The first part of a document and the second, the third and the fourth; an odd last one is left out."""
+    parts = list(itertools.pairwise(bounds))
+    return list(zip(parts[::2], parts[1::2], strict=False))
+
+
+def twice(bounds: Sequence[int]) -> list[tuple[Span, Span]]:
+    """The whole document, and once more."""
+    return [((bounds[0], bounds[-1]),) * 2]
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a document that are not blank."""
+    return [line for line in text.split('\n') if line.strip()]
 
 
 LAYOUTS: Table[Layout] = Table(
@@ -57,11 +89,26 @@ LAYOUTS: Table[Layout] = Table(
             labelled=True,
         ),
         'two_segments': Layout('the same, but the second always follows', lambda *_: False),
+        'first_line': Layout(
+            'texts in pairs, to be embedded: the first line of a document and the rest (title and abstract, or the two '
+            'fields that corpus.text_fields names)',
+            apart=first_and_rest,
+            share=0.25,
+            cut=lines,
+        ),
+        'neighbours': Layout('the same, of sentences that follow one another', apart=two_by_two),
+        'twice': Layout(
+            'the same, of each document and itself, which dropout tells apart', apart=twice, same=True
+        ),
     },
 )
 """What `config.rows.layout` may be."""
 PAIRED = LAYOUTS.those(lambda one: one.is_random)
 """Layouts of pairs."""
+
+
+APART = LAYOUTS.those(lambda one: one.apart)
+"""Layouts of texts in pairs."""
 
 
 def layout_of(name: str) -> Layout:
@@ -102,6 +149,20 @@ def make_pairs(
             first, second = _cut_to(room, first, second, generator)
             yield Pair(document, first, other, second, random)
             at = stop
+
+
+def fitting(longest: int, share: float, first: Span, second: Span) -> tuple[Span, Span]:
+    """The beginnings of two texts that have room in `longest` pieces with the special ones of both.
+
+    The first has that `share` of the room and the second the rest, whatever the other needs: if one was cut by the
+    other, the length of each would say what the other's is, and texts would be told by their lengths alone.
+    """
+    room = longest - SPECIAL_APART
+    most = max(round(share * room), 1)
+    return (
+        (first[0], min(first[1], first[0] + most)),
+        (second[0], min(second[1], second[0] + room - most)),
+    )
 
 
 def _reaching(bounds: Sequence[int], start: int, wanted: int) -> int:

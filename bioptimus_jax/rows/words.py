@@ -16,7 +16,7 @@ LATER = 0x10000
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class WordRule:
     """What a word is when whole words are masked. `starts(text, encoding)`: True where a piece begins one, bool [L]."""
 
     meaning: str
@@ -87,11 +87,11 @@ def _spans(text: str, offsets: list[tuple[int, int]]) -> tuple[np.ndarray, np.nd
     return letters[spans[:, 0]], np.maximum.accumulate(spans[:, 1]), is_space
 
 
-WORD_RULES: Table[Rule] = Table(
+WORD_RULES: Table[WordRule] = Table(
     'WORD_RULES',
     {
-        'tokenizer': Rule('as the tokenizer cuts a text', tokenizer_starts, by_tokenizer=True),
-        'unicode': Rule("by Unicode's rules, for scripts without blanks between words", unicode_starts),
+        'tokenizer': WordRule('as the tokenizer cuts a text', tokenizer_starts, by_tokenizer=True),
+        'unicode': WordRule("by Unicode's rules, for scripts without blanks between words", unicode_starts),
     },
 )
 """What `config.rows.words` may be."""

@@ -27,16 +27,18 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
         for key, names in {
             'decay': 'bert all',
             'fall': 'linear cosine constant sqrt',
-            'family': 'bert camembert distilbert electra eurobert modernbert roberta ultrabert xlm-roberta',
+            'family': 'bert camembert deberta-v2 distilbert electra eurobert modernbert mpnet roberta ultrabert '
+            'xlm-roberta',
             'features': 'family first mentions starts',
-            'layout': 'documents pairs pairs_exact_half two_segments',
+            'layout': 'documents first_line neighbours pairs pairs_exact_half twice two_segments',
             'map': 'none linear respelled spelled',
             'masking': 'tokens words',
-            'objective': 'adversarial causal distil mlm nsp rtd',
+            'objective': 'adversarial causal contrastive distil mlm nsp rtd',
             'optimizer': 'adamw lamb stable_adamw muon',
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
-            'task': 'classes entities similarity word_classes',
+            'table': 'copied interpolated',
+            'task': 'classes entities retrieval similarity word_classes',
             'words': 'tokenizer unicode',
             'tokenizer': 'bytelevel sentencepiece_bpe unigram wordpiece',
         }.items()

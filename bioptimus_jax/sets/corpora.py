@@ -8,7 +8,7 @@ BRAT's .txt and .ann, of BioNLP's .txt, .a1 and .a2, or of files of columns (fol
 splits (prepared.py); or JSON, CSV, BioC and tables (foreign/). Text files may be compressed with gzip. Notes of i2b2
 are in the folders of their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1
 for gad-1. Types stay apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise:
-NAME-typed, NAME-merged.
+NAME-typed, NAME-merged. Sets for retrieval have another layout (beir.py).
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import numbered, shortened
-from bioptimus_jax.sets import blurb, described, labelled, published, texts
+from bioptimus_jax.sets import beir, blurb, described, labelled, published, texts
 from bioptimus_jax.sets.advice import no_set_in, no_split, rebuilt
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.config import ENTITIES, ChoosesSets
@@ -101,6 +101,7 @@ FORMS = {
     ),
     NOTES: Form(lambda folder, split, _: read_notes(folder, split), note_files),
     'TFDS': Form(lambda folder, split, _: read_prepared(folder, split), prepared_files),
+    beir.FORM: Form(lambda folder, *_: _of_documents(folder), lambda folder, _: beir.files(folder)),
 }
 RECORDS = (JSON, XML, CSV, TABLE)
 """Forms whose records say what they hold by their keys."""
@@ -191,6 +192,8 @@ def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> Name
     """
     name = name_of(folder)
     known = published.record_of(name)
+    if beir.is_one(folder):
+        return NamedSet(name, folder, task=beir.RETRIEVAL)
     if known and described.file_in(folder):
         raise InputError(
             f'{folder / described.FILE}: {name} is a public set, which is read as its authors have it; rename the '
@@ -281,6 +284,12 @@ def _read(form: str, source: Path, split: str, columns: Columns) -> SplitReading
             f'{what}; for texts with labels, as these may be, set config.finetune.task (of lint and score --task) to '
             f'{texts.CLASSES}, with numbers to {texts.SIMILARITY}'
         ) from error
+
+
+def _of_documents(folder: Path) -> SplitReading:
+    raise InputError(
+        f'{folder}: is a set for retrieval ({beir.CORPUS}), which has no entities; leave it out here'
+    )
 
 
 def _said(reading: SplitReading) -> str:
@@ -477,6 +486,8 @@ def set_files(folder: Path) -> list[Path]:
 
 def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     """Everything in a folder that may be a split of a set, with its form."""
+    if beir.is_one(folder):
+        return [(beir.FORM, folder)]
     found: dict[Path, str] = {}
     known = published.texts_of(name_of(folder))
     # What has a record, or is described, is read as that says.

@@ -85,8 +85,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     mode = stat.S_IMODE(hidden.stat().st_mode) & 0o666
     try:
         yield hidden
-        for file in hidden.iterdir():
-            _settle(file, mode)
+        for file in hidden.rglob('*'):
+            if file.is_file():
+                _settle(file, mode)
         # A folder that holds files cannot be replaced in one step; a kill between the two leaves no folder, never half.
         if folder.exists():
             os.replace(folder, before)

@@ -26,7 +26,7 @@ class Vocab:
     )
     file: str = key(
         '',
-        'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs, a '
+        'the vocabulary for kind=file: a tokenizer.json, a vocab.txt of WordPiece, a vocab.json of byte-level pairs, a '
         'folder with one, or a hub id',
         path=True,
     )

@@ -18,8 +18,8 @@ from bioptimus_jax.tokenizer.subwords import SETTINGS, Roles
 from bioptimus_jax.tokenizer.tokenizer_files import NAMES_OF_ROLES, said_roles
 
 FILES = ('spm.model', 'spiece.model', 'sentencepiece.bpe.model', 'tokenizer.model')
-UNIGRAM, NORMAL = 1, 1
-"""Of a model's types, and of a piece's."""
+UNIGRAM = 1
+"""The number of that type of model in the file."""
 USUAL = Roles(pad='[PAD]', unknown='[UNK]', cls='[CLS]', sep='[SEP]', mask='[MASK]')
 """The special tokens of DeBERTa."""
 
@@ -36,13 +36,14 @@ def read(file: Path) -> tuple[tokenizers.Tokenizer, Roles]:
     as XLM-R's and CamemBERT's: transformers can write the tokenizer.json of all these.
     """
     refuse_pointer(file)
-    model = sentencepiece_model_pb2.ModelProto()
+    model: Any = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # made when it is imported
     try:
         model.ParseFromString(file.read_bytes())
     except DecodeError as error:
         raise InputError(f'{file}: is not a model of SentencePiece ({error}); fetch it again') from error
     said = {key: token for key, (token, _) in said_roles(file.parent).items()}
-    roles = Roles(*(said.get(NAMES_OF_ROLES[role], token) for role, token in USUAL._asdict().items()))
+    usual: dict[str, str] = USUAL._asdict()
+    roles = Roles(*(said.get(NAMES_OF_ROLES[role], token) for role, token in usual.items()))
     entries = [(piece.piece, piece.score) for piece in model.pieces]
     known = {token for token, _ in entries}
     others = [token for token in roles if token not in known and token != roles.mask]

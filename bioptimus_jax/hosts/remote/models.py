@@ -23,6 +23,7 @@ ID = re.compile(r'(\w[\w.-]*(?:/\w[\w.-]*)?)(?:@(\w[\w./-]*))?')
 COMMIT = re.compile(r'[0-9a-f]{40}')
 SAFE = re.compile(r'model(-\d+-of-\d+)?\.safetensors(\.index\.json)?')
 PICKLED = re.compile(r'pytorch_model(-\d+-of-\d+)?\.bin(\.index\.json)?')
+POOLING = re.compile(r'\d+_Pooling/config\.json')
 BESIDE = ('.json', '.txt', '.model', '.md')
 """Endings of the files beside the weights: configuration, tokenizer, card; all of them in the first folder."""
 TOKENIZER = re.compile(r'(tokenizer|vocab|merges).*|.*\.model')
@@ -150,13 +151,15 @@ def in_cache(wanted: HubModel, weights: bool = True) -> Path | None:
 def needed_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """What is downloaded of a model's files: those beside the weights, and the weights in one form.
 
-    Other forms of the same weights (ONNX, TensorFlow, Flax, OpenVINO) are in other files or folders.
+    Other forms of the same weights (ONNX, TensorFlow, Flax, OpenVINO) are in other files or folders, and how vectors
+    of sentences are pooled in one of its own.
     """
+    names = list(names)
     top = [name for name in names if '/' not in name]
     weights = [n for n in top if SAFE.fullmatch(n)] or [n for n in top if PICKLED.fullmatch(n)]
     forms = (SAFE, PICKLED)
     beside = [n for n in top if n.endswith(BESIDE) and not any(form.fullmatch(n) for form in forms)]
-    return beside, weights
+    return beside + [n for n in names if POOLING.fullmatch(n)], weights
 
 
 def _fetched(wanted: HubModel, with_weights: bool) -> Path:

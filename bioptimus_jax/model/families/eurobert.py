@@ -20,10 +20,10 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
-from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
+from bioptimus_jax.model.prenorm import ROPE, Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
 from bioptimus_jax.model.rotary import Rope, read, turned
 
-HEAD_SIZE, ROPE, SCALING = 'head_dim', 'rope_parameters', 'rope_scaling'
+HEAD_SIZE, SCALING = 'head_dim', 'rope_scaling'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,14 +23,16 @@ from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
 from bioptimus_jax.model.prenorm import (
     FULL,
+    ROPE,
     SLIDING,
     Layer,
     LayerKind,
     PreNorm,
     RotaryAttention,
     WordEmbeddings,
+    ropes_of_types,
 )
-from bioptimus_jax.model.rotary import Rope, turned
+from bioptimus_jax.model.rotary import Rope, check_base, turned
 from bioptimus_jax.model.trees import flatten, unflatten
 
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
@@ -42,14 +44,15 @@ class ModernBert(PreNorm):
     """A ModernBERT with its masked-language-model head, whose output matrix is the table of word embeddings.
 
     Every `global_every`-th layer from the first attends to the whole document, the others to `local_attention // 2`
-    places on either side. `dropout` is that of embeddings and feed-forward blocks, which config.json has apart.
+    places on either side; the two kinds turn positions by `rope` and by `local_rope`. `dropout` is that of embeddings
+    and feed-forward blocks, which config.json has apart.
     """
 
     layer_norm_epsilon: float = 1e-5
     global_every: int = 3
     local_attention: int = 128
-    global_base: int = 160_000
-    local_base: int = 10_000
+    rope: Rope = Rope(160_000.0)
+    local_rope: Rope = Rope(10_000.0)
 
     model_type: ClassVar = 'modernbert'
     title: ClassVar = 'ModernBERT'
@@ -63,8 +66,6 @@ class ModernBert(PreNorm):
         'activation': 'hidden_activation',
         'global_every': EVERY,
         'local_attention': 'local_attention',
-        'global_base': BASES[FULL],
-        'local_base': BASES[SLIDING],
     }
     supported: ClassVar = {
         'classifier_activation': 'gelu',
@@ -108,13 +109,6 @@ class ModernBert(PreNorm):
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
         """The architecture; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
         given = dict(values)
-        for kind, name in BASES.items():
-            rope = (given.get('rope_parameters') or {}).get(kind) or {}
-            if (of_kind := rope.get('rope_type', 'default')) != 'default':
-                raise InputError(f"{file}: rope_type of {kind} is {of_kind!r}; only 'default' is supported")
-            base = rope.get('rope_theta', given.get(name))
-            if base is not None:  # transformers writes 10000.0, but the field is a whole number
-                given[name] = int(base) if isinstance(base, float) and base.is_integer() else base
         if types := given.get('layer_types'):
             usual = given.get(EVERY, cls.global_every)
             found = (n for n in (usual, *range(1, len(types) + 1)) if types == _layer_types(len(types), n))
@@ -124,25 +118,36 @@ class ModernBert(PreNorm):
                     f'{file}: layer_types must be {FULL} in every n-th of its layers from the first, and {SLIDING} in '
                     'all others'
                 )
-        return super().from_config(given, file)
+        made = super().from_config(given, file)
+        described, own = given.get(ROPE) or {}, {FULL: cls.rope, SLIDING: cls.local_rope}
+        if isinstance(described, Mapping):  # as null is what transformers makes of a key that is missing
+            described = {kind: one for kind, one in described.items() if one is not None}
+        # A base that is missing in both spellings is transformers' own, but for an object that should have one.
+        thetas = {kind: None if kind in described else rope.base for kind, rope in own.items()}
+        for kind, name in BASES.items():
+            if given.get(name) is not None:
+                check_base(given[name], file, name)
+                thetas[kind] = given[name]
+        ropes = ropes_of_types(described, thetas, (*BASES,), own, made.max_positions, file)
+        return dataclasses.replace(made, rope=ropes[FULL], local_rope=ropes[SLIDING])
 
     def to_config(self) -> dict[str, Any]:
         """The values of config.json, for old versions of transformers and for new ones."""
-        bases = {FULL: self.global_base, SLIDING: self.local_base}
+        ropes = {FULL: self.rope, SLIDING: self.local_rope}
+        bases = {name: ropes[kind].base for kind, name in BASES.items()}
         return {
             **super().to_config(),
+            **{name: int(base) if base == int(base) else base for name, base in bases.items()},
             'mlp_dropout': self.dropout,
             'layer_types': _layer_types(self.layers, self.global_every),
-            'rope_parameters': {
-                kind: {'rope_type': 'default', 'rope_theta': float(base)} for kind, base in bases.items()
-            },
+            ROPE: {kind: rope.to_config() for kind, rope in ropes.items()},
         }
 
     @property
     def kinds(self) -> tuple[LayerKind, ...]:
         of_all, near = (
-            LayerKind(None, Rope(self.global_base)),
-            LayerKind(self.local_attention // 2, Rope(self.local_base)),
+            LayerKind(None, self.rope),
+            LayerKind(self.local_attention // 2, self.local_rope),
         )
         types = _layer_types(self.layers, self.global_every)
         first, *others = (of_all if name == FULL else near for name in types)

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.families.eurobert import ROPE, EuroBert
+from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.layers import ModelPart
-from bioptimus_jax.model.prenorm import FULL, SLIDING, LayerKind
-from bioptimus_jax.model.rotary import DEFAULT, TRUNCATE, Rope, read
+from bioptimus_jax.model.prenorm import FULL, ROPE, SLIDING, LayerKind, ropes_of_types
+from bioptimus_jax.model.rotary import DEFAULT, Rope
 
 TYPES, WINDOW, WINDOWS, THETAS = 'layer_types', 'sliding_window', 'attention_windows', 'rope_theta'
 USUAL = (SLIDING, SLIDING, FULL)
@@ -81,19 +81,8 @@ class UltraBert(EuroBert):
                 f'{file}: {TYPES} must name {FULL} or {SLIDING} for each of the {made.layers} layers'
             )
         described = given.get(ROPE) or _of_layers(given.get(THETAS), types, file)
-        if not isinstance(described, Mapping):
-            raise InputError(f'{file}: {ROPE} must have an object for {FULL} and one for {SLIDING}')
-        ropes = {}
-        for kind, usual in ((FULL, cls.rope), (SLIDING, cls.local_rope)):
-            if kind in described or kind in types:
-                ropes[kind] = read(described.get(kind, {}), None, made.max_positions, file, f'{ROPE}.{kind}')
-                if (
-                    dict(ropes[kind].settings).get(TRUNCATE) is False
-                ):  # transformers looks for it in another place
-                    raise InputError(
-                        f'{file}: {TRUNCATE} of {ROPE}.{kind} is false, which transformers does not read'
-                    )
-            ropes.setdefault(kind, usual)
+        usual = {FULL: cls.rope, SLIDING: cls.local_rope}
+        ropes = ropes_of_types(described, {}, types, usual, made.max_positions, file)
         return {'rope': ropes[FULL], 'local_rope': ropes[SLIDING], 'pattern': _shortest(types)}
 
     @classmethod

@@ -210,7 +210,8 @@ class Distillation(MaskedLM):
     def teacher_compute(self) -> Compute:
         """How the teacher is computed: as the student, but for what follows from its own shape."""
         shape = self.teacher.architecture
-        fits = shape.head_size == self.architecture.head_size  # the kernel was checked for these heads
+        # The kernel was checked for heads of this size, and none has a bias.
+        fits = shape.head_size == self.architecture.head_size and not shape.biased_scores
         return dataclasses.replace(
             self.compute,
             attend=self.compute.attend if fits else attend,

@@ -42,7 +42,10 @@ def documents(m: Measures) -> Table:
         Column('words', lambda name, n, words: count(words)),
     ]
     if (rows := m.rows_of()) and rows.pairs is not None:
-        note += f' Rows hold {rows.pairs:,} pairs, the second text of {rows.share_random:.1%} is random.'
+        note += f' Rows hold {rows.pairs:,} pairs'
+        note += (
+            '.' if rows.share_random is None else f', the second text of {rows.share_random:.1%} is random.'
+        )
     return Table.of('Documents', columns, records, note=note.strip(), absent=NOT_RUN)
 
 

@@ -26,9 +26,9 @@ LONGEST_PIECE = 64
 DIGITS = 6
 """Digits of a score behind the point; SentencePiece computes with about as many."""
 UNKNOWN_PENALTY = 10.0
-"""By how much an unknown character scores below the lowest token: the library's own number."""
+"""The distance at which an unknown character scores below the lowest token: the library's own number."""
 MARGIN = 0.001
-"""By how much a token that is added scores above the pieces that it replaces."""
+"""The distance at which a token that is added scores above the pieces that it replaces."""
 
 
 class Unigram(Metaspace):

@@ -224,10 +224,12 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """A trained vocabulary (`train_from_counts`); the special tokens of a source that have no role come last."""
+        """A trained vocabulary (`train_from_counts`); with a source its special tokens come in the source's order, and
+        those that have no role last."""
         extra = special_tokens(source) if source else []
         own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
-        return self.made([*dict.fromkeys((*own, *extra))], settings.lowercase, source)
+        first = sorted(SPECIAL_TOKENS, key=source.tokens.index) if source else SPECIAL_TOKENS
+        return self.made([*dict.fromkeys((*first, *own, *extra))], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """The source with trained tokens, without those that no text has beside the source's added tokens."""

@@ -1,0 +1,111 @@
+"""Documents for a query, by the cosine of vectors: nDCG@10, recall and MAP, as BEIR has them. Nothing is learned."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.task import Encoded, Look, Task
+from bioptimus_jax.records.finetune import BASELINES, Details
+from bioptimus_jax.scoring.ranking import METRICS, Bm25, ranked
+from bioptimus_jax.sets import beir
+from bioptimus_jax.sets.beir import Query, Retrieval
+from bioptimus_jax.sets.corpora import NamedSet
+
+AT_ONCE = 1000
+"""Texts that are encoded together."""
+CUT = 'texts that were cut'
+
+
+class RetrievalTask(Task):
+    """Sets in BEIR's layout. The model is judged as it is, so several seeds say the same."""
+
+    title = 'Retrieval'
+    hub = 'sentence-similarity'
+    hf_class = 'AutoModel'
+    unit = 'query'
+    learns = False
+    metrics = METRICS
+    reported = BASELINES
+
+    def read(self, chosen: NamedSet) -> Retrieval:
+        if not beir.is_one(chosen.folder):
+            raise InputError(
+                f'{chosen.folder}: is no set for retrieval; it needs {beir.CORPUS}, {beir.QUERIES} and {beir.JUDGED}, '
+                "as BEIR's sets have them"
+            )
+        return beir.read(chosen.name, chosen.folder)
+
+    def labels(self, dataset: Retrieval, settings: Finetune) -> Sequence[str]:
+        return ['vector']
+
+    def windows(self, tokenizer: Any, examples: Sequence[Query], settings: Finetune) -> Encoded:
+        """The queries and, behind them, all documents; of long texts the beginning."""
+        from bioptimus_jax.finetuning.texts.vectors import VectorWindow
+        from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
+
+        if not examples:
+            return Encoded((), {CUT: 0})
+        # The one for words may put a space before a text.
+        reader, most = for_texts(load_in_transformers(Path(tokenizer.name_or_path))), settings.max_pieces
+        texts = [*(query.words[0] for query in examples), *examples[0].documents.texts]
+        made, cut = list[VectorWindow](), 0
+        for begin in range(0, len(texts), AT_ONCE):
+            found = reader(texts[begin : begin + AT_ONCE], truncation=True, max_length=most)
+            cut += sum(bool(encoding.overflowing) for encoding in found.encodings)
+            made += (
+                VectorWindow(begin + at, tuple(encoding.ids)) for at, encoding in enumerate(found.encodings)
+            )
+        return Encoded(made, {CUT: cut})
+
+    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
+        from bioptimus_jax.finetuning.texts.vectors import Vectors
+
+        return Vectors(pretrained, labels, dtype)
+
+    def target(self, window: Any, learned: Sequence[Any], head: Any) -> Any:
+        raise NotImplementedError
+
+    def decode(
+        self, examples: Sequence[Query], windows: Sequence, found: Sequence, head: Any, settings: Finetune
+    ) -> list[tuple[str, ...]]:
+        """The ids of the nearest documents of each query."""
+        if not examples:
+            return []
+        vectors = np.array(found, np.float32)
+        queries_QxD, documents_NxD = vectors[: len(examples)], vectors[len(examples) :]
+        return ranked(
+            lambda begin, end: queries_QxD[begin:end] @ documents_NxD.T,
+            [query.id for query in examples],
+            examples[0].documents.ids,
+        )
+
+    def look(self, dataset: Retrieval, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
+        return Look(lines=[f'{dataset.name}: {note}' for note in dataset.notes])
+
+    def detail(self, dataset: Retrieval, predicted: Sequence[Any]) -> Details:
+        """The score of BM25, which reads words alone."""
+        answers = by_words(dataset)
+        score = self.metric.scores([query.answers for query in dataset.test], answers)[self.metric.name]
+        return Details(bm25=float(score))
+
+    def sameness(self, gold: Sequence[Sequence[Any]], answers: Sequence[Sequence[Any]]) -> str:
+        return ''
+
+    def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        """The ranking of the first: all are alike."""
+        return given[0]
+
+
+TASK = RetrievalTask()
+
+
+def by_words(dataset: Retrieval) -> list[tuple[str, ...]]:
+    """The rankings of BM25: documents that have a word of the query."""
+    bm25 = Bm25(dataset.documents.texts)
+    texts = [query.words[0] for query in dataset.test]
+    ids = [query.id for query in dataset.test]
+    return ranked(lambda begin, end: bm25.scores(texts[begin:end]), ids, dataset.documents.ids, least=0)
