@@ -2,8 +2,10 @@
 
 import atexit
 import dataclasses
+import fcntl
 import functools
 import gc
+import importlib.util
 import multiprocessing.util
 import os
 import shutil
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import warm
 from toy_compiler import EIGHT_DEVICES
 
 # Set before anybody imports jax, transformers or torch; workers started by tests inherit it.
@@ -44,6 +47,15 @@ import sitecustomize  # noqa: E402, F401
 
 sys.path.remove(_offline)
 
+# After an installation nothing is compiled, and one worker compiles the libraries for all: a dozen seconds of a core.
+if 'PYTEST_XDIST_WORKER' in os.environ and not os.path.exists(
+    importlib.util.find_spec('transformers').cached
+):
+    with open(__file__) as _lock:
+        fcntl.flock(_lock, fcntl.LOCK_EX)
+        for _name in warm.IMPORTED:
+            importlib.import_module(_name)
+
 # The same examples every time, and no test that fails because the machine is busy.
 hypothesis.settings.register_profile(
     'steady', derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -66,9 +78,15 @@ LONGEST_FIRST = """
 """.split()
 
 
+def pytest_configure(config):
+    """Of two workers the second collects from the end: what one has rewritten and compiled the other reads."""
+    if config.args == config.getini('testpaths') and os.environ.get('PYTEST_XDIST_WORKER') == 'gw1':
+        config.args = sorted(map(str, Path(__file__).parent.glob('test_*.py')), reverse=True)
+
+
 def pytest_collection_modifyitems(items):
     order = {f'test_{name}': place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    items.sort(key=lambda item: (order.get(item.path.stem, len(order)), item.path))
 
 
 def pytest_collection_finish():
