@@ -2,12 +2,15 @@
 
 import atexit
 import dataclasses
+import functools
 import gc
+import multiprocessing.util
 import os
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -25,6 +28,7 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
 os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what then begins would begin cold
 # The same step is compiled by many tests and by the processes that they start: once is enough.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
@@ -91,13 +95,34 @@ def data() -> Path:
 
 
 @pytest.fixture(scope='session')
-def programs(tmp_path_factory, pytestconfig) -> Path:
-    """A folder with `bioptimus` and `python`, which start warm: one server for all workers."""
+def served(tmp_path_factory, pytestconfig) -> Callable[[], Path]:
+    """Gives the folder of `programs`; the server begins when it is first asked for."""
     from toy_programs import serve
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if 'PYTEST_XDIST_WORKER' in os.environ else own
-    return serve(shared / 'programs', pytestconfig.add_cleanup)
+    return functools.cache(lambda: serve(shared / 'programs', pytestconfig.add_cleanup))
+
+
+@pytest.fixture(scope='session')
+def programs(served) -> Path:
+    """A folder with `bioptimus` and `python`, which start warm: one server for all workers."""
+    return served()
+
+
+@pytest.fixture(scope='session', autouse=True)
+def pools(served):
+    """The processes of a pool start warm, too."""
+    start = multiprocessing.util.spawnv_passfds
+
+    def warm(program, words, streams):
+        if words[-1] == '--multiprocessing-fork':
+            program = os.fsencode(served() / 'python')
+        return start(program, words, streams)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(multiprocessing.util, 'spawnv_passfds', warm)
+        yield
 
 
 @pytest.fixture(scope='session')

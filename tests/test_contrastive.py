@@ -26,6 +26,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build
+from bioptimus_jax.export.merge import merge
 from bioptimus_jax.ext import defaults
 from bioptimus_jax.ext import objective as objective_settings
 from bioptimus_jax.model.families.bert import Bert
@@ -38,7 +39,7 @@ from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import mean_gradients
 from bioptimus_jax.rows.build import Rows, apart_parts, lay_out
 from bioptimus_jax.rows.config import Rows as RowSettings
-from bioptimus_jax.rows.layouts import first_and_rest, fitting, twice, two_by_two
+from bioptimus_jax.rows.layouts import LAYOUTS, first_and_rest, fitting, twice, two_by_two
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -90,10 +91,21 @@ def test_which_texts_go_together_by_hand():
     assert first_and_rest([0, 3]) == []
     assert two_by_two([0, 3, 5, 9, 12, 13]) == [((0, 3), (3, 5)), ((5, 9), (9, 12))]
     assert twice([0, 3, 9]) == [((0, 9), (0, 9))]
-    assert fitting(14, (0, 3), (3, 9)) == ((0, 3), (3, 9))
-    assert fitting(14, (0, 3), (3, 20)) == ((0, 3), (3, 10))
-    assert fitting(14, (5, 20), (20, 22)) == ((5, 13), (20, 22))
-    assert fitting(14, (0, 30), (30, 60)) == ((0, 5), (30, 35))
+    assert fitting(14, 0.5, (0, 3), (3, 7)) == ((0, 3), (3, 7))
+    assert fitting(14, 0.5, (0, 30), (30, 60)) == ((0, 5), (30, 35))
+
+
+def test_the_length_of_a_text_says_nothing_of_the_other():
+    """A text that is cut would tell how long the other is, if it had what the other leaves of the room."""
+    for share in (0.25, 0.5):
+        lengths = {
+            tuple(end - begin for begin, end in fitting(44, share, (0, first), (first, first + second)))
+            for first in (3, 9, 50)
+            for second in (50, 90)
+        }
+        assert {second for _, second in lengths} == {40 - round(40 * share)}
+        assert {first for first, _ in lengths} == {3, 9, round(40 * share)}
+    assert LAYOUTS['first_line'].share < LAYOUTS['neighbours'].share == LAYOUTS['twice'].share
 
 
 def test_rows_hold_two_texts_side_by_side_each_between_special_tokens():
@@ -114,12 +126,12 @@ def test_rows_hold_two_texts_side_by_side_each_between_special_tokens():
         return [text[6:-6] for text in found], counted, parts
 
     found, counted, parts = texts('first_line')
-    assert found == ['a b . c', 'd e f . g h . i', 'm', 'n o p a b c d e f g h']
-    assert (counted['documents_cut'], counted['tokens_dropped'], counted['documents']) == (1, 8 + 3, 3)
-    assert counted['words'] == 3 + 6 + 1 + 11
-    assert counted['tokens'] == sum(len(part.tokens) for part in parts) == 24 + 8
+    assert found == ['a b .', 'd e f . g h . i', 'm', 'n o p a b c d e f']
+    assert (counted['documents_cut'], counted['tokens_dropped'], counted['documents']) == (2, 1 + 10 + 3, 3)
+    assert counted['words'] == 2 + 6 + 1 + 9
+    assert counted['tokens'] == sum(len(part.tokens) for part in parts) == 21 + 8
     block = lay_out(parts, [[2, 3], [0, 1]], 16)
-    assert block['segment_lengths'].tolist() == [[3, 13], [6, 10]]
+    assert block['segment_lengths'].tolist() == [[3, 11], [5, 10]]
     assert (block['documents'][:, 0] == block['documents'][:, 1]).all()
     sentences = [Document('4', 'It fell. It rose.\nIt ended. It fell. It rose.')]
     assert texts('neighbours', sentences)[0] == ['it fell .', 'it rose .', 'it ended .', 'it fell .']
@@ -355,6 +367,13 @@ def test_the_export_says_how_vectors_are_made_and_keeps_its_head(trained):
     (folder / '1_Pooling' / 'config.json').rename(folder / 'away')
     assert build._kept(folder, json.loads((folder / 'export.json').read_text())['checkpoint']) is None
     (folder / 'away').rename(folder / '1_Pooling' / 'config.json')
+
+
+def test_the_mean_of_models_makes_vectors_as_they_do(trained, tmp_path):
+    folder = trained.folder('export') / '0.1'
+    merge([folder, folder], (), tmp_path / 'mean')
+    np.testing.assert_allclose(bx.embed(tmp_path / 'mean', TEXTS), bx.embed(folder, TEXTS), atol=1e-6)
+    assert pooling_in(tmp_path / 'mean') == 'mean'
 
 
 @pytest.mark.parametrize('pooling', POOLINGS)

@@ -193,7 +193,7 @@ def scored(tmp_path_factory):
 
 
 def test_a_stage_scores_the_model_as_it_is(scored):
-    """By the vectors of `embed`; with an interval over queries, and BM25 beside it."""
+    """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
     run, model = scored
     folder = run.folder('finetune')
     [record] = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]

@@ -54,8 +54,9 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         str(folder): {'weight': share, 'sha256': {p.name: sha256(p) for p in deciding_files(folder)}}
         for folder, share in zip(folders, shares, strict=True)
     }
-    pooled = {pooling_in(folder) for folder in folders} - {None}
-    files = files_for_sentence_transformers(*pooled, architecture.hidden) if len(pooled) == 1 else {}
+    pooled = [pooling_in(folder) for folder in folders]
+    same = pooled[0] if len({*pooled}) == 1 else None
+    files = files_for_sentence_transformers(same, architecture.hidden) if same else {}
     about = {'phase': to.name, 'merged': made_of}
     return export(to, architecture, mean, first, (), about, untouched, files=files)
 

@@ -283,7 +283,7 @@ def apart_parts(batches: DocumentBatches, subwords: Subwords, settings: RowSetti
         used = np.zeros(len(document.tokens), bool)
         cut = False
         for pair in layout.apart(document.bounds):
-            texts = fitting(settings.max_document_pieces, *pair)
+            texts = fitting(settings.max_document_pieces, layout.share, *pair)
             cut |= texts != pair
             counted[PAIRS] += 1
             for begin, end in texts:

@@ -39,8 +39,8 @@ class Layout:
     `is_random(sentences, surplus, draw)`: whether the second text is drawn at random, for a chunk of so many sentences;
     `surplus`: random pairs so far less true ones, `draw`: uniform in [0, 1). Without it documents are not paired.
     `labelled`: whether there is a choice, so that it can be learned. `apart(bounds)`: the texts of a document that go
-    together, two by two, each of which becomes a document of its own; `same`: both are one text. `cut`: the parts of a
-    text that bounds are the ends of; without it, its sentences.
+    together, two by two, each of which becomes a document of its own; `same`: both are one text; `share`: of the room
+    that the first may fill. `cut`: the parts of a text that bounds are the ends of; without it, its sentences.
     """
 
     meaning: str
@@ -48,6 +48,7 @@ class Layout:
     labelled: bool = False
     apart: Callable[[Sequence[int]], Iterable[tuple[Span, Span]]] | None = None
     same: bool = False
+    share: float = 0.5
     cut: Callable[[str], list[str]] | None = None
 
 
@@ -92,6 +93,7 @@ LAYOUTS: Table[Layout] = Table(
             'texts in pairs, to be embedded: the first line of a document and the rest (title and abstract, or the two '
             'fields that corpus.text_fields names)',
             apart=first_and_rest,
+            share=0.25,
             cut=lines,
         ),
         'neighbours': Layout('the same, of sentences that follow one another', apart=two_by_two),
@@ -149,15 +151,17 @@ def make_pairs(
             at = stop
 
 
-def fitting(longest: int, first: Span, second: Span) -> tuple[Span, Span]:
-    """Two texts that have room in `longest` pieces with the special ones of both: the longer loses its end."""
+def fitting(longest: int, share: float, first: Span, second: Span) -> tuple[Span, Span]:
+    """The beginnings of two texts that have room in `longest` pieces with the special ones of both.
+
+    The first has that `share` of the room and the second the rest, whatever the other needs: if one was cut by the
+    other, the length of each would say what the other's is, and texts would be told by their lengths alone.
+    """
     room = longest - SPECIAL_APART
-    lengths = [end - begin for begin, end in (first, second)]
-    half = room // 2
-    most = [max(half, room - min(other, room - half)) for other in reversed(lengths)]
-    return tuple(  # type: ignore[return-value]
-        (begin, begin + min(length, bound))
-        for (begin, _), length, bound in zip((first, second), lengths, most, strict=True)
+    most = max(round(share * room), 1)
+    return (
+        (first[0], min(first[1], first[0] + most)),
+        (second[0], min(second[1], second[0] + room - most)),
     )
 
 

@@ -36,6 +36,7 @@ from bioptimus_jax.storage.files import read_json, whole_folder, write_json, wri
 from bioptimus_jax.surgery import account, bias, donor, fit, rows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import Inputs, Spellings, averaged_input
+from bioptimus_jax.surgery.longer import lengthened, stretched
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import with_borders
@@ -79,6 +80,8 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
             parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, known, architecture)
+        parameters, longer = stretched(experiment.surgery.longer, architecture.positions, parameters)
+        ledger.parameters.update(dict.fromkeys(longer, account.SYNTHESISED))
         untouched = _untouched(run.console, source)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
@@ -173,11 +176,12 @@ def _shape(experiment: HasSurgery, entries: int) -> Architecture:
 
 
 def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int) -> Architecture:
-    """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
-    check_rows(experiment.rows, architecture)
+    """The source's architecture with the run's vocabulary, positions and dropout. ConfigError if positions lack."""
+    made = lengthened(experiment.surgery.longer, architecture)
+    check_rows(experiment.rows, made)
     model = experiment.model
     return dataclasses.replace(
-        architecture.masked_lm(),
+        made.masked_lm(),
         vocab_size=vocab_size,
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,
@@ -196,7 +200,7 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
     if wanted > positions:
         raise ConfigError(
             f'config.rows.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
-            f'positions; set it to {positions} or less'
+            f'positions; set it to {positions} or less, or config.surgery.longer.positions={wanted}'
         )
 
 

@@ -177,13 +177,14 @@ class Contrastive(Objective):
             vectors_BxGxD[:, side::2].reshape(-1, vectors_BxGxD.shape[-1]) for side in (0, 1)
         )
         sizes = (vectors_BxGxD.shape[-1], *self.settings.dimensions)
-        losses_N, right_N = jnp.zeros(len(first_NxD)), None
-        for size in sizes:
+
+        def logits(size: int) -> jax.Array:
             cosines_NxN = _unit(first_NxD[:, :size]) @ _unit(second_NxD[:, :size]).T
-            logits_NxN = jnp.where(allowed_NxN, cosines_NxN / self.settings.temperature, NEVER)
-            losses_N += self._losses(logits_NxN) / len(sizes)
-            if right_N is None:  # of the whole vector
-                right_N = logits_NxN.argmax(axis=1) == jnp.arange(len(logits_NxN))
+            return jnp.where(allowed_NxN, cosines_NxN / self.settings.temperature, NEVER)
+
+        of_sizes = [logits(size) for size in sizes]
+        losses_N = jnp.stack([self._losses(logits_NxN) for logits_NxN in of_sizes]).mean(axis=0)
+        right_N = of_sizes[0].argmax(axis=1) == jnp.arange(len(first_NxD))
         shape = there_BxP.shape
         return losses_N.reshape(shape) * there_BxP, right_N.reshape(shape) & there_BxP
 
