@@ -49,7 +49,7 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
-from bioptimus_jax.model.loaded import load_model
+from bioptimus_jax.model.loaded import check_folder, load_model
 from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten
@@ -1304,6 +1304,7 @@ def test_real_weights_give_the_states_of_transformers(find, tmp_path):
     from transformers import AutoModel
 
     folder = find(*[tmp_path] * (find is mpnet_folder))
+    check_folder(folder)  # the tokenizer that goes with them can be kept
     architecture, params, fresh = tensors.load_folder(folder)
     assert all(path.startswith('cls/') for path in fresh)
     assert 'cls/predictions/bias' in fresh
