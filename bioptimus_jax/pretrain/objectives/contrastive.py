@@ -35,6 +35,7 @@ from bioptimus_jax.storage.files import atomic
 ROOM = 'config.objective.contrastive'
 SHORTEST = 1e-12  # a vector with a smaller sum of squares has no direction
 NEVER = -1e9  # the logit of what is no candidate
+EXACT = jax.lax.Precision.HIGHEST  # accelerators would round to bfloat16 or TF32, and logits are 20 cosines
 SEEDS = (0x9E3779B9, 0x85EBCA6B)
 """The seeds of the two halves of a text's mark."""
 
@@ -164,7 +165,8 @@ class Contrastive(Objective):
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
         of_text_BxGxL = _of_texts(rows.segments_BxL, rows.lengths_BxG.shape[1]).astype(jnp.float32)
         weights_BxGxL = POOLINGS[self.settings.pooling].weights(of_text_BxGxL)
-        return jnp.einsum('bgl,bld->bgd', weights_BxGxL, states_BxLxD.astype(jnp.float32))
+        states_BxLxD = states_BxLxD.astype(jnp.float32)
+        return jnp.einsum('bgl,bld->bgd', weights_BxGxL, states_BxLxD, precision=EXACT)
 
     def of_pairs(self, vectors_BxGxD: jax.Array, rows: TextRows) -> tuple[jax.Array, jax.Array]:
         """Loss of every pair, BxP and 0 where there is none, and whether the second text is nearest to the first.
@@ -179,7 +181,8 @@ class Contrastive(Objective):
         sizes = (vectors_BxGxD.shape[-1], *self.settings.dimensions)
 
         def logits(size: int) -> jax.Array:
-            cosines_NxN = _unit(first_NxD[:, :size]) @ _unit(second_NxD[:, :size]).T
+            first, second = (_unit(side_NxD[:, :size]) for side_NxD in (first_NxD, second_NxD))
+            cosines_NxN = jnp.matmul(first, second.T, precision=EXACT)
             return jnp.where(allowed_NxN, cosines_NxN / self.settings.temperature, NEVER)
 
         of_sizes = [logits(size) for size in sizes]
