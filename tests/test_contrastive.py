@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 import shutil
 
 import jax
@@ -26,6 +27,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build
+from bioptimus_jax.export.card import VECTORS
 from bioptimus_jax.export.merge import merge
 from bioptimus_jax.ext import defaults
 from bioptimus_jax.ext import objective as objective_settings
@@ -349,7 +351,11 @@ def test_the_export_says_how_vectors_are_made_and_keeps_its_head(trained):
     assert '1_Pooling/config.json' in {name[4:] for name in trained.manifest('export').files}
     assert transformers.AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True)
     told = 'contrastive: contrastive learning of texts in pairs (InfoNCE); temperature 0.05'
-    assert told in (folder / 'README.md').read_text()
+    card = (folder / 'README.md').read_text()
+    assert told in card
+    assert 'library_name: sentence-transformers\npipeline_tag: sentence-similarity' in card
+    assert 'SentenceTransformer(folder).encode(' in card
+    assert 'widget' not in card
     model = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     found = bx.embed(folder, TEXTS)
@@ -377,13 +383,17 @@ def test_the_mean_of_models_makes_vectors_as_they_do(trained, tmp_path):
 
 
 @pytest.mark.parametrize('pooling', POOLINGS)
-def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path):
+def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path, monkeypatch, capsys):
     library = pytest.importorskip('sentence_transformers')
     folder = shutil.copytree(trained.folder('export') / '0.1', tmp_path / 'model')
     for path, value in files_for_sentence_transformers(pooling, 16).items():
         (folder / path).write_text(json.dumps(value))
     theirs = library.SentenceTransformer(str(folder), device='cpu', local_files_only=True).encode(TEXTS)
     np.testing.assert_allclose(bx.embed(folder, TEXTS), theirs, atol=1e-5)
+    monkeypatch.chdir(folder)
+    exec(VECTORS, {})  # the code on the card
+    one, other = bx.embed(folder, re.findall(r"'([a-zA-Z .]{5,})'", VECTORS))
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(float(one @ other), abs=1e-4)
 
 
 def ways(*changes):
