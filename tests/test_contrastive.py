@@ -80,7 +80,7 @@ def batch_of(equal=()):
 
 
 def rows_of(objective, batch):
-    return objective.example(batch, {}, jnp.zeros(0))
+    return jax.jit(lambda batch: objective.example(batch, {}, jnp.zeros(0)))(batch)
 
 
 @pytest.fixture(scope='module')
@@ -227,7 +227,7 @@ def test_no_text_is_its_own_negative(initial):
     def mean(vectors):
         return objective.of_pairs(vectors, rows)[0].sum() / PAIRS
 
-    ours, gradient = jax.value_and_grad(mean)(jnp.asarray(vectors))
+    ours, gradient = jax.jit(jax.value_and_grad(mean))(vectors)
     assert float(ours) == pytest.approx(float(wanted.detach()), rel=1e-5)
     np.testing.assert_allclose(gradient.reshape(16, 16)[: 2 * PAIRS], given.grad.numpy(), atol=1e-5)
     assert not np.asarray(gradient).reshape(16, 16)[2 * PAIRS :].any()  # there are no such texts
@@ -235,11 +235,11 @@ def test_no_text_is_its_own_negative(initial):
     def of_pair(vectors, pair):
         return objective.of_pairs(vectors, rows)[0].reshape(-1)[pair]
 
-    pushed = np.asarray(jax.grad(of_pair)(jnp.asarray(vectors), 0)).reshape(8, 2, 16).any(axis=(1, 2))
+    pushed = np.asarray(jax.jit(jax.grad(of_pair))(vectors, 0)).reshape(8, 2, 16).any(axis=(1, 2))
     assert pushed.tolist() == [True, True, False, True, True, True, True, False]
     # What would be lost without the rule: the pair that repeats a text is pushed away from it.
     apart = rows_of(objective, batch_of()).rows
-    assert float(objective.of_pairs(vectors, apart)[0].sum()) > float(ours) * PAIRS
+    assert float(jax.jit(objective.of_pairs)(vectors, apart)[0].sum()) > float(ours) * PAIRS
 
 
 def test_marks_tell_texts_apart_and_know_equal_ones():

@@ -260,15 +260,17 @@ class Contrastive(Objective):
         return HeldOutPairs(self, batches_of(arrays, batch_rows, self.compute.row_shards), names)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def text_vectors(self, params: Any, batch: Tensors) -> jax.Array:
-        """The vectors of a batch, jitted, without dropout."""
-        return self.vectors(params, self.example(batch, {}, jnp.zeros(0)).rows)
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def sums(self, vectors_BxGxD: jax.Array, batch: Tensors) -> Tensors:
-        """Sums over the pairs of a batch with these vectors."""
-        losses_BxP, right_BxP = self.of_pairs(vectors_BxGxD, self.example(batch, {}, jnp.zeros(0)).rows)
-        pairs = (batch['segment_lengths'][:, 1::2] > 0).sum()
+    def sums(self, params: Any, batches: Tensors) -> Tensors:
+        """Sums over all pairs of some batches, which are candidates of one another; jitted, without dropout."""
+        nothing = jnp.zeros(0)
+        vectors_NxBxGxD = jax.lax.map(
+            lambda batch: self.vectors(params, self.example(batch, {}, nothing).rows), batches
+        )
+        vectors_BxGxD, whole = jax.tree.map(
+            lambda array: array.reshape(-1, *array.shape[2:]), (vectors_NxBxGxD, batches)
+        )
+        losses_BxP, right_BxP = self.of_pairs(vectors_BxGxD, self.example(whole, {}, nothing).rows)
+        pairs = (whole['segment_lengths'][:, 1::2] > 0).sum()
         return {'loss': losses_BxP.sum(), 'right': right_BxP.sum(), 'pairs': pairs}
 
 
@@ -290,10 +292,7 @@ class HeldOutPairs:
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
         """`frozen_loss` in nats a pair and `frozen_accuracy`, among all of them."""
-        batches = (dict(zip(self.arrays, arrays)) for arrays in zip(*self.arrays.values(), strict=True))
-        vectors = [np.asarray(self.objective.text_vectors(params, batch)) for batch in batches]
-        whole = {name: array.reshape(-1, *array.shape[2:]) for name, array in self.arrays.items()}
-        sums = {n: float(v) for n, v in self.objective.sums(np.concatenate(vectors), whole).items()}
+        sums = {n: float(v) for n, v in self.objective.sums(params, dict(self.arrays)).items()}
         loss, accuracy = (sums[name] / max(sums['pairs'], 1) for name in ('loss', 'right'))
         yield 'frozen_loss', loss
         yield 'frozen_accuracy', accuracy
