@@ -154,16 +154,13 @@ def run(part: Part, place: Place, seconds: float) -> dict[str, Any]:
 
 
 def environment(work: Path, quick: bool) -> dict[str, str]:
-    """The environment of a part: one card, a cache of compiled programs, no network; with `quick` the CPU and one
-    device of it."""
+    """The environment of a part: one card, a cache of compiled programs, no network; with `quick` the CPU."""
     cache = {
         'JAX_COMPILATION_CACHE_DIR': str(work / 'compiled'),
         'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '1',
     }
     first = os.environ.get('CUDA_VISIBLE_DEVICES', '0').split(',')[0]
-    card = (
-        {**ON_CPU, 'CUDA_VISIBLE_DEVICES': '', 'XLA_FLAGS': ''} if quick else {'CUDA_VISIBLE_DEVICES': first}
-    )
+    card = {**ON_CPU, 'CUDA_VISIBLE_DEVICES': ''} if quick else {'CUDA_VISIBLE_DEVICES': first}
     offline = {'HF_HUB_OFFLINE': '1', 'TOKENIZERS_PARALLELISM': 'false', 'PYTHONUNBUFFERED': '1'}
     root = Path(__file__).resolve().parents[1]
     paths = {'PYTHONPATH': os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH', '')]))}

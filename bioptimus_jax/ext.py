@@ -35,9 +35,10 @@ _HOMES = {
     'pretrain.decay': 'Decay',
     'rows.layouts': 'Layout',
     'rows.words': 'WordRule',
-    # Surgery: `INITIALISATIONS`.
+    # Surgery: `INITIALISATIONS`, `STRETCHES`.
     'surgery.initialisations': 'Initialisation Inputs averaged_input',
     'surgery.rows': 'unit',
+    'surgery.stretches': 'Stretch',
     # Fine-tuning: a task, `TASK`; `MEASURES`, `FEATURES`, `TEXT_SETS`, `ENTITY_SETS`.
     'finetuning.task': 'DEFAULT Encoded Look Task',
     'records.finetune': 'Details Scores',

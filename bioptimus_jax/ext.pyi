@@ -78,6 +78,7 @@ from bioptimus_jax.surgery.initialisations import Initialisation as Initialisati
 from bioptimus_jax.surgery.initialisations import Inputs as Inputs
 from bioptimus_jax.surgery.initialisations import averaged_input as averaged_input
 from bioptimus_jax.surgery.rows import unit as unit
+from bioptimus_jax.surgery.stretches import Stretch as Stretch
 from bioptimus_jax.tokenizer.kinds.bytelevel import ByteLevel as ByteLevel
 from bioptimus_jax.tokenizer.kinds.sentencepiece_bpe import SentencePieceBPE as SentencePieceBPE
 from bioptimus_jax.tokenizer.kinds.unigram import Unigram as Unigram

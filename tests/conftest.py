@@ -2,16 +2,22 @@
 
 import atexit
 import dataclasses
+import fcntl
+import functools
 import gc
+import importlib.util
+import multiprocessing.util
 import os
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
 import pytest
+import warm
 from toy_compiler import EIGHT_DEVICES
 
 # Set before anybody imports jax, transformers or torch; workers started by tests inherit it.
@@ -25,6 +31,7 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
 os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what then begins would begin cold
 # The same step is compiled by many tests and by the processes that they start: once is enough.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
@@ -39,6 +46,15 @@ sys.modules.pop('sitecustomize', None)  # the system may have one of its own
 import sitecustomize  # noqa: E402, F401
 
 sys.path.remove(_offline)
+
+# After an installation nothing is compiled, and one worker compiles the libraries for all: a dozen seconds of a core.
+if 'PYTEST_XDIST_WORKER' in os.environ and not os.path.exists(
+    importlib.util.find_spec('transformers').cached
+):
+    with open(__file__) as _lock:
+        fcntl.flock(_lock, fcntl.LOCK_EX)
+        for _name in warm.IMPORTED:
+            importlib.import_module(_name)
 
 # The same examples every time, and no test that fails because the machine is busy.
 hypothesis.settings.register_profile(
@@ -62,9 +78,15 @@ LONGEST_FIRST = """
 """.split()
 
 
+def pytest_configure(config):
+    """Of two workers the second collects from the end: what one has rewritten and compiled the other reads."""
+    if config.args == config.getini('testpaths') and os.environ.get('PYTEST_XDIST_WORKER') == 'gw1':
+        config.args = sorted(map(str, Path(__file__).parent.glob('test_*.py')), reverse=True)
+
+
 def pytest_collection_modifyitems(items):
     order = {f'test_{name}': place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    items.sort(key=lambda item: (order.get(item.path.stem, len(order)), item.path))
 
 
 def pytest_collection_finish():
@@ -91,13 +113,34 @@ def data() -> Path:
 
 
 @pytest.fixture(scope='session')
-def programs(tmp_path_factory, pytestconfig) -> Path:
-    """A folder with `bioptimus` and `python`, which start warm: one server for all workers."""
+def served(tmp_path_factory, pytestconfig) -> Callable[[], Path]:
+    """Gives the folder of `programs`; the server begins when it is first asked for."""
     from toy_programs import serve
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if 'PYTEST_XDIST_WORKER' in os.environ else own
-    return serve(shared / 'programs', pytestconfig.add_cleanup)
+    return functools.cache(lambda: serve(shared / 'programs', pytestconfig.add_cleanup))
+
+
+@pytest.fixture(scope='session')
+def programs(served) -> Path:
+    """A folder with `bioptimus` and `python`, which start warm: one server for all workers."""
+    return served()
+
+
+@pytest.fixture(scope='session', autouse=True)
+def pools(served):
+    """The processes of a pool start warm, too."""
+    start = multiprocessing.util.spawnv_passfds
+
+    def warm(program, words, streams):
+        if words[-1] == '--multiprocessing-fork':
+            program = os.fsencode(served() / 'python')
+        return start(program, words, streams)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(multiprocessing.util, 'spawnv_passfds', warm)
+        yield
 
 
 @pytest.fixture(scope='session')

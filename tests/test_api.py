@@ -88,13 +88,15 @@ def read(bert):
 
 
 @pytest.fixture(scope='module')
-def notebook(tmp_path_factory):
-    """Executed: the notebook with its outputs, what it leaves in memory, and its folder."""
+def notebook(tmp_path_factory, programs):
+    """Executed: the notebook with its outputs, what it leaves in memory, and its folder; its programs start warm."""
     folder, temporary = tmp_path_factory.mktemp('notebook'), tmp_path_factory.mktemp('temporary')
     jax.devices()  # of this process, which has eight
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv('XLA_FLAGS', ONE_DEVICE)
         patched.setenv('TMPDIR', str(temporary))
+        warm = types.SimpleNamespace(executable=str(programs / 'python'))
+        patched.setattr('bioptimus_jax.api.program.sys', warm)
         patched.setattr(tempfile, 'tempdir', str(temporary))
         made, namespace = execute(NOTEBOOK, folder)
     assert not list(temporary.glob('bioptimus-*'))

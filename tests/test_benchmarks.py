@@ -90,7 +90,8 @@ def gpu(monkeypatch):
 
 def said(*flags, code=0):
     """What the command prints, by lines."""
-    done = subprocess.run([*COMMAND, *map(str, flags)], capture_output=True, text=True)
+    own = os.environ | {'XLA_FLAGS': ONE_DEVICE}
+    done = subprocess.run([*COMMAND, *map(str, flags)], capture_output=True, text=True, env=own)
     assert done.returncode == code, done.stderr[-3000:]
     return done.stdout.splitlines()
 

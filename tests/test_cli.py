@@ -501,7 +501,7 @@ def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
     a pipe."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'plan', '--config=bioptimus']
+    command = [sys.executable, '-m', 'bioptimus_jax.cli.main', 'plan', '--config=bioptimus', '--device=h100']
     done = subprocess.run(command, stdout=writing, cwd=Path(cli.__file__).parents[1])
     os.close(writing)
     assert done.returncode == 128 + signal.SIGPIPE

@@ -39,9 +39,11 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import mean_gradients
-from bioptimus_jax.rows.build import Rows, apart_parts, lay_out
+from bioptimus_jax.rows.blocks import lay_out
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, first_and_rest, fitting, twice, two_by_two
+from bioptimus_jax.rows.parts import apart_parts
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make

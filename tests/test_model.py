@@ -294,6 +294,8 @@ def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
     }
     (tmp_path / 'config.json').write_text(json.dumps({**HUB, 'rope_parameters': ROPES}))
     assert tensors.read_architecture(tmp_path).rope == Rope(7)
+    longer = SHAPES['modernbert, a longer context']
+    assert architecture_of(tmp_path, {'model_type': 'modernbert', **longer.to_config()}) == longer
 
 
 @pytest.mark.parametrize('name', WRONG)
@@ -439,7 +441,7 @@ def test_distances_have_the_rows_that_transformers_gives_them():
 def test_padding_where_transformers_does_not_look_for_it_is_refused(tmp_path, tokenizer_folder):
     refused = (
         r'the tokenizer pads with \[PAD\], id 4, but transformers counts the positions of MPNet from id 1, whatever '
-        'config.json says; take a tokenizer that has its padding there'
+        'config.json says; take one that has its padding there'
     )
     with pytest.raises(InputError, match=f'^{tokenizer_folder}: {refused}$'):
         tensors.write_folder(tmp_path / 'model', *noisy(SMALL['mpnet']), tokenizer_folder)

@@ -17,6 +17,7 @@ from toy_llama import save_like_llama
 from toy_plugins import plugged, shown
 from toy_sentencepiece import save_like_deberta, save_like_gemma, trained
 
+from bioptimus_jax import predict
 from bioptimus_jax.config.extensions import VARIABLE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -90,7 +91,11 @@ CASES = {
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
     'mpnet': Case('mpnet', {'pad': 1}),
     'deberta-v2': Case('deberta-v2', {'buckets': 6}, tokenizers=('deberta', 'unigram')),
-    'roberta, byte-level pairs': Case('roberta', tokenizers=('bytelevel', 'bytelevel')),
+    'roberta, byte-level pairs, longer': Case(
+        'roberta',
+        surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
+        tokenizers=('bytelevel', 'bytelevel'),
+    ),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'electra, narrow table': Case(
         'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
@@ -110,10 +115,10 @@ CASES = {
         },
         tokenizers=('llama', 'bytelevel'),
     ),
-    'ultrabert': Case(
+    'ultrabert, longer': Case(
         'ultrabert',
         {'sliding_window': 3, 'pattern': ('sliding_attention', 'full_attention'), 'prediction_head': 12},
-        {'strategy': 'contextualized', 'map': 'linear'},
+        {'strategy': 'contextualized', 'map': 'linear', 'longer': {'positions': 70, 'rope_theta': 5e5}},
     ),
 }
 
@@ -213,7 +218,14 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     of_source, of_initial, of_export = (flatten(m.parameters) for m in models.values())
     for path, value in of_source.items():
         if path not in (*initial.architecture.padded, *before.fresh):
-            np.testing.assert_array_equal(of_initial[path], value, err_msg=path)
+            grown = path.endswith('position_embeddings/embedding')
+            own = of_initial[path][: len(value)] if grown else of_initial[path]
+            np.testing.assert_array_equal(own, value, err_msg=path)
+    longer = case.surgery.get('longer', {})
+    assert models['0.1'].architecture.positions == longer.get('positions', before.architecture.positions)
+    if 'rope_theta' in longer:
+        settings = read_json(folders['0.1'] / 'config.json')['rope_parameters']
+        assert settings['full_attention']['rope_theta'] == longer['rope_theta']
     # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []
@@ -230,6 +242,9 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     np.testing.assert_allclose(scores, np.sort(shares)[: -len(found) - 1 : -1], rtol=1e-3)
     np.testing.assert_allclose(scores, shares[[one['token'] for one in found]], rtol=1e-3)
     assert len({one['token'] for one in found}) == 5
+    # `predict` says the same, in the words that are in a text.
+    [answer] = predict(folders['0.1'], [text])
+    assert [sure for _, sure in answer['masks'][0]['words']] == pytest.approx(scores, rel=1e-3)
     card = (folders['0.1'] / 'README.md').read_text()
     assert f'# {family.title} after phase 0.1' in card
     assert f'- {case.family}\n' in card

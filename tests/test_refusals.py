@@ -231,15 +231,14 @@ BEFORE_THE_FIRST = [
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
     (
-        [
-            'source.path=',
-            'surgery.strategy=scratch',
-            'model.family=mpnet',
-            'model.max_positions=34',
-            'runtime.attention=cudnn',
-        ],
+        ['source.path=', 'surgery.strategy=scratch', 'model.family=deberta-v2', 'runtime.attention=cudnn'],
         2,
-        r'config\.runtime\.attention: cudnn cannot be used here \(scores of MPNet .*\); choose xla or auto',
+        r'config\.runtime\.attention: cudnn cannot be used here \(scores of DeBERTa .*\); choose xla or auto',
+    ),
+    (
+        ['source.path=', 'surgery.strategy=scratch', 'model.family=mpnet', 'model.max_positions=34'],
+        2,
+        r'config\.vocab\.tokenizer: the tokenizer pads with \[PAD\], id 0, but transformers counts .* from id 1',
     ),
     (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.]+ PiB, and 8 cpu devices has'),
     (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),

@@ -197,7 +197,7 @@ def scored(tmp_path_factory):
 
 
 def test_a_stage_scores_the_model_as_it_is(scored):
-    """The rankings are those of `embed`; there is an interval over queries, and BM25 beside it."""
+    """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
     run, model, said = scored
     assert 'epochs' not in said
     assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +1$', said, re.M)  # no score on devel

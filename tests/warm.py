@@ -2,7 +2,7 @@
 
 A program takes seconds to import what it needs, and tests start hundreds. What a program sees is what it would see
 anyhow: its words, folder, environment, parent, standard streams, signals and exit code, and the package that PYTHONPATH
-names. Programs that it starts as `sys.executable` begin warm as well.
+names. Programs that it starts as `sys.executable` begin warm as well, and so do the processes of its pools.
 A program begins cold where a variable differs that libraries read while they are imported, and so does pytest.
 
     warm.py SOCKET WORDS...     a program: `-m MODULE ...`, `-c CODE ...`, `FILE ...`, as Python takes them
@@ -16,7 +16,12 @@ import socket
 import sys
 
 READ_AT_IMPORT = ('JAX_', 'HF_', 'TRANSFORMERS_', 'OMP_', 'MKL_', 'KMP_', 'TF_', 'MPL')
+APPLIED = 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'
+"""The only one of them that a program may have otherwise and yet begin warm."""
+OPTIONS = ('-B', '-W')
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FREE = 200
+"""Streams with smaller numbers are not taken by the libraries: those of a process of a pool keep their numbers."""
 COLD = b'cold\n'
 IMPORTED = """
     bioptimus_jax.cli.main bioptimus_jax.pretrain.loop bioptimus_jax.finetuning.training bioptimus_jax.export.build
@@ -26,7 +31,7 @@ IMPORTED = """
 
 
 def read_at_import(environment):
-    return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
+    return {n: value for n, value in environment.items() if n.startswith(READ_AT_IMPORT) and n != APPLIED}
 
 
 def python_path(environment):
@@ -35,23 +40,29 @@ def python_path(environment):
     ]
 
 
-BEGAN_WITH = read_at_import(os.environ)  # what is imported may set more
+BEGAN_WITH = read_at_import(os.environ)
+SET_BY_IMPORTS = {}
 INSTALLED = sys.path[1 + len(python_path(os.environ)) :]
 
 
 def client(address, words):
     """Have the server start a program, pass signals on to it, and end as it ends."""
+    streams = inherited()
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(address)
         ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
-        request = json.dumps([words, os.getcwd(), dict(os.environ), ignored, os.getppid()]).encode()
-        socket.send_fds(server, [len(request).to_bytes(8, 'big')], [0, 1, 2])
+        blocked = [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())]
+        asked = [words, os.getcwd(), dict(os.environ), ignored, blocked, os.getppid(), streams]
+        request = json.dumps(asked).encode()
+        socket.send_fds(server, [len(request).to_bytes(8, 'big')], streams)
         server.sendall(request)
         for number in {*FORWARDED} - {*ignored}:
             signal.signal(number, lambda number, _: server.sendall(bytes([number])))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         with server.makefile('rb') as answers:
             answer = answers.readline()
     if answer == COLD:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.execv(sys.executable, [sys.executable, *words])
     code = int(answer or 1)
     if code < 0:
@@ -61,13 +72,23 @@ def client(address, words):
     os._exit(code)
 
 
+def inherited():
+    """The streams that this process was given: the standard ones, and those of a process of a pool."""
+    numbers = map(int, os.listdir('/proc/self/fd'))
+    return sorted(number for number in numbers if os.path.exists(f'/proc/self/fd/{number}'))
+
+
 def server(address):
     """Import the libraries, say so in a line, and start programs until standard input ends."""
     import gc
     import importlib
 
+    kept_free = [os.open(os.devnull, os.O_RDONLY) for _ in range(FREE)]
     for name in IMPORTED:
         importlib.import_module(name)
+    for number in kept_free:
+        os.close(number)
+    SET_BY_IMPORTS.update(read_at_import(os.environ))
     # What was imported stays, and no program looks through it for garbage, which would copy all of it.
     gc.collect()
     gc.freeze()
@@ -94,16 +115,32 @@ def reap(options=0):
         pass
 
 
+def begins_warm(words, environment):
+    """Whether a program is as if it had imported the libraries itself.
+
+    pytest rewrites what it imports, and warns of what was imported before it.
+    """
+    asked = read_at_import(environment)
+    as_here = {**SET_BY_IMPORTS, **asked} == SET_BY_IMPORTS and BEGAN_WITH.items() <= asked.items()
+    words, _ = without_options(words)
+    return as_here and words[:2] != ['-m', 'pytest'] and (words[0] in ('-m', '-c') or words[0][0] != '-')
+
+
+def without_options(words):
+    """The words of a program after the options of Python that a process of a pool is started with, and these."""
+    count = next((i for i, word in enumerate(words) if not word.startswith(OPTIONS)), 0)
+    return words[count:], words[:count]
+
+
 def keep(asked):
     """Start one program and tell the client how it ends; a client that is gone takes it along."""
-    size, streams, _, _ = socket.recv_fds(asked, 8, 3)
+    size, streams, _, _ = socket.recv_fds(asked, 8, FREE)
     size = int.from_bytes(size, 'big')
     request = b''
     while len(request) < size:
         request += asked.recv(size - len(request)) or os._exit(1)
-    words, folder, environment, ignored, parent = json.loads(request)
-    # pytest rewrites what it imports, and warns of what was imported before it.
-    if read_at_import(environment) != BEGAN_WITH or words[:2] == ['-m', 'pytest']:
+    words, folder, environment, ignored, blocked, parent, numbers = json.loads(request)
+    if not begins_warm(words, environment):
         asked.sendall(COLD)
         os._exit(0)
     pid = os.fork()
@@ -111,8 +148,11 @@ def keep(asked):
         asked.close()
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         os.getppid = lambda: parent
-        program(words, folder, environment, streams)
+        program(words, folder, environment, dict(zip(numbers, streams)))
+    for stream in streams:
+        os.close(stream)
     ended = os.pidfd_open(pid)
     while ended not in (ready := select.select([ended, asked], [], [])[0]):
         for number in (asked.recv(16) if ready else b'') or bytes([signal.SIGKILL]):
@@ -128,13 +168,13 @@ def keep(asked):
 def program(words, folder, environment, streams):
     """Become the program."""
     import atexit
+    import multiprocessing.spawn
     import runpy
     import threading
     import traceback
+    import warnings
 
-    for place, stream in enumerate(streams):
-        os.dup2(stream, place)
-        os.close(stream)
+    take(streams)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -142,7 +182,16 @@ def program(words, folder, environment, streams):
     sys.executable = os.path.join(os.path.dirname(sys.argv[1]), 'python')  # what it starts begins warm, too
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, 'w', closefd=False)
     sys.stderr = os.fdopen(2, 'w', 1, errors='backslashreplace', closefd=False)
-    how, *rest = words
+    multiprocessing.set_executable(sys.executable)
+    if APPLIED in environment:
+        import jax
+
+        jax.config.update(APPLIED.lower(), float(environment[APPLIED]))
+    (how, *rest), options = without_options(words)
+    words = [how, *rest]
+    sys.warnoptions[:] = [option[2:] for option in options if option.startswith('-W')]
+    for option in sys.warnoptions:
+        warnings._setoption(option)
     sys.argv[:] = [how, *rest[1:]] if how in ('-m', '-c') else words
     first = folder if how in ('-m', '-c') else os.path.dirname(os.path.abspath(how))
     look_for_packages(first, python_path(environment))
@@ -166,6 +215,18 @@ def program(words, folder, environment, streams):
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
+
+
+def take(streams):
+    """Give this process streams under the numbers that the program knows them by."""
+    import fcntl
+
+    held = {number: fcntl.fcntl(stream, fcntl.F_DUPFD, FREE) for number, stream in streams.items()}
+    for stream in streams.values():
+        os.close(stream)
+    for number, stream in held.items():
+        os.dup2(stream, number)
+        os.close(stream)
 
 
 def look_for_packages(first, named):

@@ -71,7 +71,8 @@ def build(run: Run[HasAnalysis], folder: Path) -> dict[str, Any]:
     exported_phases = counts.phases if counts else ()
     run.computes('analyze', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     candidates, spellers = _candidates(e, run.folder)
-    chosen = _passages(e, run.folder('corpus'), spellers)
+    longest = min(read_architecture(candidate.folder).positions for candidate in candidates)
+    chosen = _passages(e, run.folder('corpus'), spellers, longest)
     sentences = MeasuredTexts()
     if e.source.path:
         sentences = MeasuredTexts.of(_held_out(run.folder('corpus')), e.finetune)
@@ -224,7 +225,8 @@ def _candidates(e: HasAnalysis, stage: Callable[[str], Path]) -> tuple[list[Cand
     for folder in folders.values():
         if not (folder / 'config.json').is_file():
             raise InputError(f'{folder}: holds no model; rerun the stage that makes it, with --replace')
-        check_rows(e.rows, read_architecture(folder))
+        if folder != folders.get(SOURCE):  # surgery may have given the others more positions
+            check_rows(e.rows, read_architecture(folder))
     reference = [Path(e.analysis.reference_vocab)] if e.analysis.reference_vocab else []
     known = [subwords.load(place) for place in (*folders.values(), *reference)]
     by_space = len({s.kind for s in known}) > 1
@@ -242,14 +244,19 @@ def _held_out(corpus: Path) -> Iterator[Document]:
     yield from sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
 
 
-def _passages(e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
-    """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
+def _passages(
+    e: HasAnalysis, corpus: Path, spellers: Sequence[cloze.Speller], longest: int
+) -> list[cloze.Passage]:
+    """Text with hidden words, from held-out documents, cut to what every model can read.
+
+    Raises InputError if there is no word to hide.
+    """
     found = cloze.passages(
         itertools.islice(_held_out(corpus), e.analysis.cloze_documents),
         spellers,
         fraction=e.analysis.cloze_fraction,
         seed=e.evaluation.seed,
-        max_pieces=e.rows.max_document_pieces,
+        max_pieces=min(e.rows.max_document_pieces, longest),
     )
     if not found:
         raise InputError(

@@ -146,7 +146,7 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
 
 
-def _of_distances(encoder: torch.nn.Module) -> set[int]:
+def _of_distances(encoder: Any) -> set[int]:
     """Ids of the parameters that lie beside the layers and hold no words: tables of distances, and their norms."""
     words, found = encoder.get_input_embeddings(), set()
     for module in encoder.modules():

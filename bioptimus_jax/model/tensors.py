@@ -256,7 +256,8 @@ def _plain_tensors(
 
 def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folder: Path) -> None:
     """Raise InputError where a folder's tokenizer has more tokens than the model has rows, or other padding."""
-    check_padding(known, architecture, folder)
+    if flaw := padding_flaw(known, architecture):
+        raise InputError(f'{folder}: {flaw}')
     if len(known.tokens) > architecture.vocab_size:
         raise InputError(
             f'{folder}: the vocabulary has {len(known.tokens)} tokens, but the model has {architecture.vocab_size} '
@@ -264,14 +265,15 @@ def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folde
         )
 
 
-def check_padding(known: subwords.Subwords, architecture: Architecture, folder: Path) -> None:
-    """Raise InputError where a tokenizer pads with an id that transformers does not take for padding."""
-    if architecture.only_pad not in (None, known.pad):
-        raise InputError(
-            f'{folder}: the tokenizer pads with {known.tokens[known.pad]}, id {known.pad}, but transformers counts the '
-            f'positions of {architecture.title} from id {architecture.only_pad}, whatever config.json says; take a '
-            'tokenizer that has its padding there'
-        )
+def padding_flaw(known: subwords.Subwords, architecture: Architecture) -> str | None:
+    """What is wrong with the id that a tokenizer pads with, in words, where transformers takes another for padding."""
+    if architecture.only_pad in (None, known.pad):
+        return None
+    return (
+        f'the tokenizer pads with {known.tokens[known.pad]}, id {known.pad}, but transformers counts the positions of '
+        f'{architecture.title} from id {architecture.only_pad}, whatever config.json says; take one that has its '
+        'padding there'
+    )
 
 
 def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:

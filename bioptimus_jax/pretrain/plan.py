@@ -30,7 +30,9 @@ from bioptimus_jax.progress.console import in_units
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import bytes_below, existing
+from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.graft import check_rows
+from bioptimus_jax.surgery.longer import lengthened
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -204,13 +206,18 @@ def check_disk(run: Run[HasTraining], architecture: Architecture) -> None:
 
 def architecture_of(run: Run[HasTraining]) -> Architecture:
     """The shape of this run's model, as made or as planned."""
-    vocab = run.config.vocab
+    vocab, surgery = run.config.vocab, run.config.surgery
     folder = run.place('surgery') / 'model' if run.manifest('surgery') else None
     if folder is None or not (folder / 'config.json').is_file():  # of a run in a bucket not here yet
         folder = source_folder(run.config.source)
-    else:
-        vocab = dataclasses.replace(vocab, kind='source')  # the model of surgery has the new entries
-    from_there = dataclasses.replace(run.config, source=Source(str(folder or '')), vocab=vocab)
+    else:  # the model of surgery has the new entries and positions
+        vocab, surgery = (
+            dataclasses.replace(vocab, kind='source'),
+            dataclasses.replace(surgery, longer=Longer()),
+        )
+    from_there = dataclasses.replace(
+        run.config, source=Source(str(folder or '')), vocab=vocab, surgery=surgery
+    )
     return planned_architecture(from_there)[0]
 
 
@@ -225,7 +232,7 @@ def planned_architecture(experiment: HasTraining) -> tuple[Architecture, str]:
         found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
     planned = dataclasses.replace(
-        found.masked_lm(),
+        lengthened(experiment.surgery.longer, found).masked_lm(),
         vocab_size=entries,
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,

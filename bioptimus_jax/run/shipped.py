@@ -37,6 +37,7 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'optimizer': 'adamw lamb stable_adamw muon',
             'strategy': 'scratch copy averaged_input averaged_last contextualized random_rows gaussian mean_resizing '
             'similarity spelled focus omp',
+            'table': 'copied interpolated',
             'task': 'classes entities retrieval similarity word_classes',
             'words': 'tokenizer unicode',
             'tokenizer': 'bytelevel sentencepiece_bpe unigram wordpiece',

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from bioptimus_jax.config.bounds import LARGEST_SIZE
-from bioptimus_jax.config.fields import common_key, key, named
+from bioptimus_jax.config.bounds import LARGEST_SIZE, WIDEST_ROW
+from bioptimus_jax.config.fields import common_key, key, named, section
 from bioptimus_jax.config.plugins import LazyText
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
@@ -16,11 +16,39 @@ from bioptimus_jax.surgery.initialisations import (
     Map,
     concerned,
 )
+from bioptimus_jax.surgery.stretches import STRETCHES
+
+ROPES = ('default', 'linear', 'yarn')
+"""Types of rotary positions (model/rotary.py)."""
 
 
 def _of(name: str, meaning: str) -> LazyText:
     """A key's help that begins with the initialisations that it concerns."""
     return LazyText(lambda: f'{concerned(name)}: {meaning}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Longer:
+    """More positions than the source has, for longer documents; and how rotary ones turn from then on."""
+
+    positions: int = key(0, "positions of the model; 0: the source's", low=0, high=WIDEST_ROW)
+    table: str = key(
+        'copied',
+        LazyText(
+            lambda: (
+                'rows of learned positions that the source lacks: '
+                + '; '.join(f'{name}, {one.meaning}' for name, one in STRETCHES.items())
+            )
+        ),
+        one_of=STRETCHES,
+    )
+    rope_theta: float = key(
+        0.0, "base of rotary positions, of layers that see all pieces; 0: the source's", low=0, high=1e12
+    )
+    rope_type: str = key(
+        '', "how their angles are made: default, linear, yarn; empty: the source's", one_of=('', *ROPES)
+    )
+    rope_factor: float = key(0.0, 'linear, yarn: by how much the context grows', low=0, high=1e6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +174,7 @@ class Surgery:
         'shared tokens',
         one_of=('zero', 'mean', 'log_count'),
     )
+    longer: Longer = section(Longer)
     batch_pieces: int = key(
         0, 'source pieces encoded at once; 0: 2,048 on CPUs, else 65,536 a device', low=0, high=LARGEST_SIZE
     )
@@ -233,6 +262,14 @@ def wrong_surgery(s: Surgery) -> Iterator[str]:
             'config.surgery.fit_layer: 0 are the embeddings, in which no other piece knows of the new one; give 1 to '
             'the depth of the source, or -1 for its last layer'
         )
+    longer = s.longer
+    if (longer.rope_type in ROPES[1:]) != (longer.rope_factor > 0):
+        yield (
+            f'config.surgery.longer.rope_factor: {longer.rope_factor} does not go with '
+            f'rope_type={longer.rope_type!r}; {" and ".join(ROPES[1:])} need one above 0, and nothing else has one'
+        )
+    if 0 < longer.rope_theta <= 1:
+        yield f'config.surgery.longer.rope_theta: {longer.rope_theta}; a base above 1 is expected, or 0'
     for name in OF_FIT[1:]:
         if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
             yield (

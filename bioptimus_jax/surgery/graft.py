@@ -18,9 +18,9 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.tensors import (
-    check_padding,
     has_head,
     own_architecture,
+    padding_flaw,
     read_architecture,
     write_folder,
 )
@@ -36,14 +36,18 @@ from bioptimus_jax.storage.files import read_json, whole_folder, write_json, wri
 from bioptimus_jax.surgery import account, bias, donor, fit, rows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
 from bioptimus_jax.surgery.initialisations import Inputs, Spellings, averaged_input
+from bioptimus_jax.surgery.longer import lengthened, stretched
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import with_borders
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.config import TOKENIZERS
 from bioptimus_jax.vocab import agreement, lists
-from bioptimus_jax.vocab.build import check_words, read_new_tokens
+from bioptimus_jax.vocab.build import check_words, read_new_tokens, tokenizers_of
 
+WORDS = ('the', 'dose', 'of', 'a', 'drug')
+"""Words enough to train a tokenizer of which only the special tokens are looked at."""
 OUTPUT_STREAM = 2**32
 """Added to the seed where rows of an output table are drawn: beyond every seed, so that they are not the input rows."""
 
@@ -58,7 +62,6 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     run.computes('surgery', str(present()), **computing())
     known = subwords.load(run.folder('vocab'))
     vocabulary = known.tokens
-    check_padding(known, _shape(experiment, len(vocabulary)), run.folder('vocab'))
     untouched: dict[str, np.ndarray] = {}
     if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, known)
@@ -77,6 +80,8 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
             parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, known, architecture)
+        parameters, longer = stretched(experiment.surgery.longer, architecture.positions, parameters)
+        ledger.parameters.update(dict.fromkeys(longer, account.SYNTHESISED))
         untouched = _untouched(run.console, source)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
@@ -118,6 +123,8 @@ def check(experiment: HasSurgery) -> None:
         )
     # Stage vocab may not have run yet, and nothing that is checked here depends on the size.
     shape = _shape(experiment, experiment.vocab.size)
+    if shape.only_pad is not None and (flaw := padding_flaw(_tokenizer_like(experiment, folder), shape)):
+        raise ConfigError(f'config.vocab.tokenizer: {flaw}')
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
         fit.check(surgery, shape, not surgery.fit_cross_entropy or has_head(folder), str(folder))
@@ -130,6 +137,17 @@ def check(experiment: HasSurgery) -> None:
         donor.check(surgery)
     _fitted(experiment, shape, shape.vocab_size)
     layers_read([surgery], shape.layers, str(folder))
+
+
+def _tokenizer_like(experiment: HasSurgery, folder: Path | None) -> subwords.Subwords:
+    """A tokenizer with the special tokens, at their ids, that the run's will have."""
+    source, given = tokenizers_of(experiment, folder)
+    if experiment.vocab.kind == 'append' and source is not None:
+        return source
+    settings = dataclasses.replace(experiment.vocab, min_frequency=1)
+    kind = TOKENIZERS.load(settings.tokenizer)
+    like = source if source is not None and source.kind is kind else None
+    return given or kind.train(dict.fromkeys(WORDS, 1), settings, like)
 
 
 def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
@@ -158,11 +176,12 @@ def _shape(experiment: HasSurgery, entries: int) -> Architecture:
 
 
 def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int) -> Architecture:
-    """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
-    check_rows(experiment.rows, architecture)
+    """The source's architecture with the run's vocabulary, positions and dropout. ConfigError if positions lack."""
+    made = lengthened(experiment.surgery.longer, architecture)
+    check_rows(experiment.rows, made)
     model = experiment.model
     return dataclasses.replace(
-        architecture.masked_lm(),
+        made.masked_lm(),
         vocab_size=vocab_size,
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,
@@ -181,7 +200,7 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
     if wanted > positions:
         raise ConfigError(
             f'config.rows.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
-            f'positions; set it to {positions} or less'
+            f'positions; set it to {positions} or less, or config.surgery.longer.positions={wanted}'
         )
 
 

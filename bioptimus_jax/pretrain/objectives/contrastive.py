@@ -28,8 +28,9 @@ from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
-from bioptimus_jax.rows.build import Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.layouts import APART, layout_of
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.storage.files import atomic
 
 ROOM = 'config.objective.contrastive'

@@ -1,0 +1,69 @@
+"""Positions beyond those of the source: a longer table of learned ones, slower or wider turns of rotary ones.
+
+P positions, D columns.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.rotary import DEFAULT, FACTOR, ORIGINAL, YARN, Rope
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.surgery.config import Longer
+from bioptimus_jax.surgery.stretches import STRETCHES
+
+TABLE = 'embeddings/position_embeddings/embedding'
+"""The path of learned positions in every family that has them."""
+
+
+def lengthened(settings: Longer, source: Architecture) -> Architecture:
+    """The source's architecture with so many positions, turned so. Raises ConfigError for what it cannot have."""
+    made, more = source, settings.positions - source.positions
+    if settings.positions and more < 0:
+        raise ConfigError(
+            f'config.surgery.longer.positions: {settings.positions} are fewer than the {source.positions} of the '
+            f'source; leave it at 0, and set config.rows.max_document_pieces={settings.positions}'
+        )
+    if settings.positions:
+        made = dataclasses.replace(made, max_positions=source.max_positions + more)
+        before, after = source.shapes(), made.shapes()
+        if grown := sorted(path for path in after if path != TABLE and after[path] != before[path]):
+            raise ConfigError(
+                f'config.surgery.longer.positions: {grown[0]} of this {source.title} has a row for each distance up '
+                f'to its {source.positions} positions; only tables of positions are made longer'
+            )
+    if not (settings.rope_theta or settings.rope_type):
+        return made
+    rope = getattr(source, 'rope', None)
+    if not isinstance(rope, Rope):
+        raise ConfigError(
+            f'config.surgery.longer: a {source.title} has no rotary positions, so rope_theta and rope_type have no '
+            'meaning; leave them out'
+        )
+    return dataclasses.replace(made, rope=_turned(settings, rope, source.positions))  # type: ignore[call-arg]
+
+
+def _turned(settings: Longer, rope: Rope, positions: int) -> Rope:
+    base, kind = settings.rope_theta or rope.base, settings.rope_type or rope.kind
+    if not settings.rope_type:
+        return rope._replace(base=base)
+    if kind == DEFAULT:
+        return Rope(base)
+    given = [(FACTOR, settings.rope_factor)] + [(ORIGINAL, positions)] * (kind == YARN)
+    return Rope(base, kind, tuple(given))
+
+
+def stretched(
+    settings: Longer, positions: int, parameters: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Parameters with a row for each of so many positions, and the paths of those that were made longer."""
+    flat = dict(flatten(parameters))
+    table_PxD = flat.get(TABLE)
+    if table_PxD is None or len(table_PxD) == positions:
+        return dict(parameters), []
+    flat[TABLE] = STRETCHES[settings.table].rows(np.asarray(table_PxD), positions)
+    return unflatten(flat), [TABLE]
