@@ -1,8 +1,8 @@
 """Context extension: a model that was trained on short documents goes on with long ones, its vocabulary kept.
 
-Paper:    Warner et al. (2024), ModernBERT (arXiv 2412.13663), its context extension, and Weller et al. (2025), Ettin (arXiv
-          2507.11412): a last part of the training on documents of up to 8,192 pieces, with another base of the rotary
-          positions of the layers that see all pieces. For learned positions Beltagy et al. (2020), Longformer (arXiv
+Paper:    Warner et al. (2024), ModernBERT (arXiv 2412.13663); Weller et al. (2025), Ettin (arXiv 2507.11412): a last
+          part of the training on documents of up to 8,192 pieces, with another base of the rotary positions of the
+          layers that see all pieces. For learned positions Beltagy et al. (2020), Longformer (arXiv
           2004.05150): the table is copied again and again.
 Data:     BIOPTIMUS_DATA names the folder with articles/ (full texts of PMC as .nxml or archives): abstracts are no long
           documents.

@@ -385,7 +385,7 @@ def test_settings_that_differ_are_named_before_the_difference(a, b, said, first,
 def test_majority_and_prior_stand_beside_the_scores_of_two_models(tmp_path, capsys):
     """docs/howto/own-texts.md says that they are beside every test score."""
     folders = [write_topics(tmp_path / name, [7, 9], majority=0.6896, prior=0.5244) for name in 'ab']
-    assert compare_models(*folders)[4] == '  answers that read nothing: majority 68.96, prior 52.44'
+    assert compare_models(*folders)[4] == '  without a model: majority 68.96, prior 52.44'
     record = read_cell(tmp_path / 'a' / 'topics' / 'standard' / 'seed-0' / 'scores.json')
     assert result_line('a/topics', record) == 'a/topics: test accuracy 70.00; majority 68.96, prior 52.44'
 

@@ -112,6 +112,7 @@ OTHERS = {
     'blurb',
     'demo',
     'embed',
+    'longer',
     'finetune',
     'objectives',
     'real',

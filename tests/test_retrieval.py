@@ -1,7 +1,10 @@
 """Documents for queries: measures by hand and by trec_eval, the order of equals, BM25, files, and a whole stage."""
 
+import contextlib
+import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -179,7 +182,7 @@ def test_without_judgements_and_without_a_set(tmp_path):
 
 @pytest.fixture(scope='module')
 def scored(tmp_path_factory):
-    """A run that scores a model on a set for retrieval; and the model."""
+    """A run that scores a model on a set for retrieval, the model, and what was said."""
     tmp = tmp_path_factory.mktemp('retrieval')
     (tmp / 'model').mkdir()
     model = save_encoder(tmp / 'model')
@@ -187,14 +190,17 @@ def scored(tmp_path_factory):
     wanted = config.defaults()
     wanted.stages = ('finetune',)
     wanted.finetune.update(folder=str(tmp / 'sets'), models=(f'tiny={model}',), max_pieces=16)
-    run = Run(tmp / 'run', Experiment.from_config(wanted), quiet=True)
-    execute(run, STAGES['finetune'])
-    return run, model
+    run, said = Run(tmp / 'run', Experiment.from_config(wanted)), io.StringIO()
+    with contextlib.redirect_stdout(said):
+        execute(run, STAGES['finetune'])
+    return run, model, said.getvalue()
 
 
 def test_a_stage_scores_the_model_as_it_is(scored):
-    """By the vectors of `embed`; with an interval over queries, and BM25 beside it."""
-    run, model = scored
+    """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
+    run, model, said = scored
+    assert 'epochs' not in said
+    assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +1$', said, re.M)  # no score on devel
     folder = run.folder('finetune')
     [record] = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]
     assert set(record['test']) == {'default', 'recall@10', 'recall@100', 'map'}

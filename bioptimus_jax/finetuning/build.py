@@ -368,7 +368,8 @@ def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[
         if recommended.open_keys(cell.settings):
             size = widths[cell.model_folder], learned[cell.dataset, cell.setting]
             where = cell.name.rpartition('/')[0]
-            said[f'finetune: {where}: {recommended.words(cell.settings, *size)}'] = None
+            if task_for(cell.dataset).learns:
+                said[f'finetune: {where}: {recommended.words(cell.settings, *size)}'] = None
             made, by_rule = recommended.completed(cell.settings, *size), recommended.open_keys(cell.settings)
             cell = dataclasses.replace(cell, settings=made, by_rule=tuple(by_rule))
         found.append(cell)

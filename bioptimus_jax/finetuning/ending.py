@@ -25,7 +25,7 @@ def ending(groups: Sequence[Group], made: Sequence[ModelStatistics]) -> list[str
             name = one.model if one.setting == STANDARD else f'{one.model}, {one.setting}'
             span = f'{_percent(one.interval[0])} to {_percent(one.interval[1])}' if one.interval else ''
             test, devel = (_percent(split[DEFAULT].mean) for split in (one.test, one.devel))
-            rows.append([name, test, span, devel, str(one.test[DEFAULT].seeds)])
+            rows.append([name, test, span, devel if task.learns else '', str(one.test[DEFAULT].seeds)])
         for name, value in of_set[0][0][0][1].baselines.items():
             rows.append([name, _percent(value), '', '', ''])
         lines.append(_aligned(rows))

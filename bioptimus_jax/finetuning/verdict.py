@@ -157,7 +157,7 @@ def paired_set(dataset: str, a: FinishedModel, b: FinishedModel) -> PairedSet:
     nothing = {n: x for m in (a, b) for r in m.records[dataset].values() for n, x in r.baselines.items()}
     if nothing:
         said = ', '.join(f'{name} {100 * score:.2f}' for name, score in nothing.items())
-        notes.append(f'answers that read nothing: {said}')
+        notes.append(f'without a model: {said}')
     tasks = dict.fromkeys(task_of(r) for m in (a, b) for r in m.records[dataset].values())
     if len(tasks) > 1:
         names = ' and '.join(type(task).__name__ for task in tasks)

@@ -137,4 +137,4 @@ METRICS: dict[str, Any] = {
     'recall@100': recall(100),
     'map': mean_average_precision(),
 }
-"""By their keys in records; the first is what models are compared by."""
+"""The measures by their keys in records; the first is what models are compared by."""
