@@ -22,7 +22,7 @@ import toy_ranks
 import transformers
 from toy_compiler import ONE_DEVICE
 from toy_notebook import code_cells, execute
-from toy_programs import environment
+from toy_programs import begin_warm, environment
 from toy_sets import DRUGS, save_encoder, save_set
 
 import bioptimus_jax as bx
@@ -95,8 +95,7 @@ def notebook(tmp_path_factory, programs):
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv('XLA_FLAGS', ONE_DEVICE)
         patched.setenv('TMPDIR', str(temporary))
-        warm = types.SimpleNamespace(executable=str(programs / 'python'))
-        patched.setattr('bioptimus_jax.api.program.sys', warm)
+        begin_warm(patched, programs)
         patched.setattr(tempfile, 'tempdir', str(temporary))
         made, namespace = execute(NOTEBOOK, folder)
     assert not list(temporary.glob('bioptimus-*'))
@@ -1083,8 +1082,9 @@ def test_bars_are_for_terminals_and_notebooks_unless_they_are_off(monkeypatch):
     assert not shown(None)
 
 
-def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
+def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left, programs, monkeypatch):
     """The program refuses it, and its line and exit code come back."""
+    begin_warm(monkeypatch, programs)
     model, tokenizer = read
     with pytest.raises(
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'

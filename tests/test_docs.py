@@ -4,6 +4,7 @@ What needs the laboratory is in tests/test_lab_docs.py, the built site in tests/
 """
 
 import contextlib
+import multiprocessing
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 import toy_programs
@@ -105,6 +107,12 @@ def test_a_program_that_starts_warm_is_like_any_other(programs, tmp_path):
                     os.kill(int(pid), 0)
                     time.sleep(0.05)
                 pytest.fail('the program is still there')
+
+
+def test_a_process_of_a_pool_starts_warm_and_what_it_starts_begins_as_for_users():
+    asked = "__import__('os').getppid(), 'torch' in __import__('sys').modules, __import__('sys').executable"
+    with ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as pool:
+        assert pool.submit(eval, asked).result(60) == (os.getpid(), True, sys.executable)
 
 
 @pytest.mark.parametrize(

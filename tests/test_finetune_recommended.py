@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from toy_programs import begin_warm
 from toy_sets import save_encoder, save_set
 
 import bioptimus_jax as bx
@@ -148,7 +149,8 @@ def rows_of(folder, split):
     return [{'tokens': [w for w, _ in lines], 'ner_tags': [t for _, t in lines]} for lines in pairs]
 
 
-def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, tmp_path, capfd):
+def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, monkeypatch, tmp_path, capfd):
+    begin_warm(monkeypatch, programs)
     folder, model = places
     rows = {name: rows_of(folder / 'ner' / 'drugs', name) for name in ('train', 'test')}
     keys = {'finetune.max_pieces': 64, 'finetune.overlap_pieces': 8}

@@ -265,12 +265,13 @@ stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
     ('send', 'number', 'code'),
     [(os.kill, signal.SIGTERM, 75), (os.kill, signal.SIGKILL, -9), (os.killpg, signal.SIGINT, 130)],
 )
-def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
+def test_arms_end_with_the_sweep(shipped, tmp_path, programs, send, number, code):
     """SIGTERM and Ctrl-C: they save, and the sweep does and says what they lose. SIGKILL: the system tells them."""
+    python = programs / 'python' if number == signal.SIGTERM else sys.executable
     (tmp_path / 'sitecustomize.py').write_text(SLOW)
     folder = tmp_path / 'sweep'
     environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
-    command = [sys.executable, '-m', 'bioptimus_jax', 'sweep', f'--config={shipped}:slow']
+    command = [python, '-m', 'bioptimus_jax', 'sweep', f'--config={shipped}:slow']
     sweep = subprocess.Popen(
         [*command, f'--workdir={folder}', '--arms=plain'],
         env=environment,

@@ -5,9 +5,11 @@ import os
 import shlex
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from toy_compiler import ONE_DEVICE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +25,12 @@ def environment(package: Path = ROOT, **more: str) -> dict[str, str]:
         'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0',
         **more,
     }
+
+
+def begin_warm(patched: pytest.MonkeyPatch, programs: Path) -> None:
+    """What `bx.adapt` and `bx.finetune` start begins warm, too."""
+    warm = types.SimpleNamespace(executable=str(programs / 'python'))
+    patched.setattr('bioptimus_jax.api.program.sys', warm)
 
 
 def serve(folder: Path, at_the_end: Callable[[Callable[[], object]], object]) -> Path:

@@ -179,7 +179,10 @@ def program(words, folder, environment, streams):
     os.environ.clear()
     os.environ.update(environment)
     sys.orig_argv[:] = [sys.executable, *words]
-    sys.executable = os.path.join(os.path.dirname(sys.argv[1]), 'python')  # what it starts begins warm, too
+    if words[-1] != '--multiprocessing-fork':  # what that starts is to learn of its death
+        sys.executable = os.path.join(
+            os.path.dirname(sys.argv[1]), 'python'
+        )  # what it starts begins warm, too
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, 'w', closefd=False)
     sys.stderr = os.fdopen(2, 'w', 1, errors='backslashreplace', closefd=False)
     multiprocessing.set_executable(sys.executable)
