@@ -80,7 +80,7 @@ LONGEST_FIRST = """
 
 
 def pytest_configure(config):
-    """Of two workers the second collects from the end: what one has rewritten and compiled the other reads."""
+    """The second of two workers collects from the end: what one has rewritten and compiled the other reads."""
     if config.args == config.getini('testpaths') and os.environ.get('PYTEST_XDIST_WORKER') == 'gw1':
         config.args = sorted(map(str, Path(__file__).parent.glob('test_*.py')), reverse=True)
 

@@ -178,7 +178,7 @@ def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path,
 def test_a_roberta_is_masked_in_its_own_words(place):
     model = masked_lm.load(place / 'roberta', 1)
     text = 'dose rate. A dose'
-    batch = model.rows([Document('a', text)], 12)
+    batch = model.rows([Document('a', text)], 12, 'tokenizer')
     pieces = model.tokenizer.convert_ids_to_tokens(batch['tokens'][0])
     assert ''.join(pieces).startswith('<s>ĠdoseĠrate.</s>')  # cut after the sentence
     begins = [p for p, starts in zip(pieces, batch['cuts'][0], strict=True) if starts]

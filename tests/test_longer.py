@@ -18,7 +18,7 @@ from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.graft import check_rows
-from bioptimus_jax.surgery.longer import TABLE, lengthened, stretched
+from bioptimus_jax.surgery.longer import lengthened, stretched
 from bioptimus_jax.surgery.stretches import STRETCHES
 
 TABLE_3x2 = np.array([[0, 0], [1, 10], [2, 40]], np.float32)
@@ -50,8 +50,8 @@ def test_every_family_gets_positions_and_keeps_all_else(name: str) -> None:
     assert made.positions == 70
     assert dataclasses.replace(made, max_positions=source.max_positions) == source
     before = source.initial_parameters(jax.random.key(0))
-    after, longer = stretched(Longer(positions=70), 70, before)
-    assert longer == [TABLE] * (TABLE in flatten(before))
+    after, longer = stretched(Longer(positions=70), made, before)
+    assert longer == [path for path in flatten(before) if 'position_embeddings' in path]
     assert {path: np.shape(x) for path, x in flatten(after).items()} == dict(made.shapes())
     for path, value in flatten(before).items():
         np.testing.assert_array_equal(flatten(after)[path][: len(value)], value)

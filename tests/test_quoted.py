@@ -25,6 +25,7 @@ from bioptimus_jax.finetuning.look import look_through
 from bioptimus_jax.finetuning.texts.windows import windows
 from bioptimus_jax.rows import build as rows
 from bioptimus_jax.rows.parts import document_parts
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text
@@ -205,7 +206,7 @@ def test_rows_hold_no_special_token_of_a_text_and_say_how_many_are_text(tmp_path
     counts = rows.build(run, tmp_path / 'rows')
     assert counts['train']['special_tokens_quoted'] == 148
     assert ', 148 special tokens written in texts, read as text' in capsys.readouterr().out
-    known, read = subwords.load(tmp_path / 'vocab'), rows.Rows(tmp_path / 'rows', 'train')
+    known, read = subwords.load(tmp_path / 'vocab'), Rows(tmp_path / 'rows', 'train')
     batch = read.read(np.arange(len(read)))
     within = np.arange(128) < batch['segment_lengths'].sum(1)[:, None]
     found = batch['tokens'][within]
@@ -260,7 +261,7 @@ def test_rows_for_models_of_transformers_and_batches_of_a_trainer_hold_none(mark
         given, text = by_auto(marked(kind)), f'disease [E1] {" ".join(QUOTED[kind])} no [/E1]'
         model = ForeignModel(marked(kind), agreement.for_texts(given), None, 64)
         expected = agreement.for_texts(given)(text)['input_ids']
-        tokens = model.rows([Document('d', text)], 64)['tokens'][0]
+        tokens = model.rows([Document('d', text)], 64, 'tokenizer')['tokens'][0]
         assert tokens[: len(expected)].tolist() == expected
         assert expected.count(given.cls_token_id) == expected.count(given.sep_token_id) == 1
         collator = Collator(given, rate=0.3, corruption=(0.0, 0.0, 1.0))

@@ -116,6 +116,8 @@ class Architecture(abc.ABC):
     tied: ClassVar[Mapping[str, str]]
     # Path of the input embeddings: a row for every token, which surgery grafts.
     table: ClassVar[str]
+    # Path of the table of learned positions, where there is one.
+    position_table: ClassVar[str] = ''
     # Path of the output layer's own table, for `untied`; a family without one refuses that.
     own_output_table: ClassVar[str] = ''
     # Path of the output layer's bias, an entry for every token, where there is one.

@@ -244,6 +244,7 @@ class LikeBert(Architecture):
         'is_decoder': False,
     }
     table: ClassVar = 'embeddings/word_embeddings/embedding'
+    position_table: ClassVar = 'embeddings/position_embeddings/embedding'
     own_output_table: ClassVar = 'cls/predictions/decoder/embedding'
     output_bias: ClassVar[str | None] = 'cls/predictions/bias'
     rules: ClassVar[Sequence[Rule]] = RULES

@@ -80,7 +80,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
             parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, known, architecture)
-        parameters, longer = stretched(experiment.surgery.longer, architecture.positions, parameters)
+        parameters, longer = stretched(experiment.surgery.longer, architecture, parameters)
         ledger.parameters.update(dict.fromkeys(longer, account.SYNTHESISED))
         untouched = _untouched(run.console, source)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)

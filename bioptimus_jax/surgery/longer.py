@@ -16,9 +16,6 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.stretches import STRETCHES
 
-TABLE = 'embeddings/position_embeddings/embedding'
-"""The path of learned positions in every family that has them."""
-
 
 def lengthened(settings: Longer, source: Architecture) -> Architecture:
     """The source's architecture with so many positions, turned so. Raises ConfigError for what it cannot have."""
@@ -31,7 +28,9 @@ def lengthened(settings: Longer, source: Architecture) -> Architecture:
     if settings.positions:
         made = dataclasses.replace(made, max_positions=source.max_positions + more)
         before, after = source.shapes(), made.shapes()
-        if grown := sorted(path for path in after if path != TABLE and after[path] != before[path]):
+        if grown := sorted(
+            path for path in after if path != source.position_table and after[path] != before[path]
+        ):
             raise ConfigError(
                 f'config.surgery.longer.positions: {grown[0]} of this {source.title} has a row for each distance up '
                 f'to its {source.positions} positions; only tables of positions are made longer'
@@ -58,12 +57,11 @@ def _turned(settings: Longer, rope: Rope, positions: int) -> Rope:
 
 
 def stretched(
-    settings: Longer, positions: int, parameters: Mapping[str, Any]
+    settings: Longer, made: Architecture, parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Parameters with a row for each of so many positions, and the paths of those that were made longer."""
-    flat = dict(flatten(parameters))
-    table_PxD = flat.get(TABLE)
-    if table_PxD is None or len(table_PxD) == positions:
+    """Parameters with a row for each position, and the paths of those that were made longer."""
+    flat, path = dict(flatten(parameters)), made.position_table
+    if path not in flat or len(flat[path]) == made.positions:
         return dict(parameters), []
-    flat[TABLE] = STRETCHES[settings.table].rows(np.asarray(table_PxD), positions)
-    return unflatten(flat), [TABLE]
+    flat[path] = STRETCHES[settings.table].rows(np.asarray(flat[path]), made.positions)
+    return unflatten(flat), [path]
