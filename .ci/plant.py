@@ -120,7 +120,7 @@ PLANTS = {
         ('masking',),
     ),
     'cut-one-behind-a-sentence': Plant(
-        'rows/build.py',
+        'rows/parts.py',
         'sentence_ends_V[tokens[window - 1]]',
         'sentence_ends_V[tokens[window - 2]]',
         ('rows',),

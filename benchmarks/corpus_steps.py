@@ -20,9 +20,11 @@ from bioptimus_jax.corpus.config import Near
 from bioptimus_jax.corpus.documents import Document, open_documents
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
-from bioptimus_jax.rows.build import ENCODE_DOCUMENTS, document_parts, lay_out
+from bioptimus_jax.rows.blocks import lay_out
+from bioptimus_jax.rows.build import ENCODE_DOCUMENTS
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.packing import best_fit
+from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.text.splitting import split_sentences
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds import wordpiece

@@ -22,7 +22,7 @@ import transformers
 from torch.utils._pytree import tree_map
 from workload import Shape, architecture, documents_of
 
-from bioptimus_jax.rows.build import positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
 
 RATE, MASK_ID, FIRST_WORD = 0.15, 4, 5
 Batch = dict[str, np.ndarray]

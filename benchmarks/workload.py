@@ -14,7 +14,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import own_architecture
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS

@@ -604,7 +604,9 @@ def test_documents_longer_than_the_positions_of_a_model_are_refused(run):
     longer = dataclasses.replace(
         run.config, rows=dataclasses.replace(run.config.rows, max_document_pieces=65)
     )
-    refused = r'^config\.rows\.max_document_pieces: 65 pieces, but this BERT has 64 positions; set it to 64 or less$'
+    refused = (
+        r'^config\.rows\.max_document_pieces: 65 pieces, but this BERT has 64 positions; set it to 64 or less'
+    )
     with pytest.raises(ConfigError, match=refused):
         build.build(Run(run.workdir, longer, quiet=True), run.workdir / 'analyze')
 

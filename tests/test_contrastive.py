@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 import shutil
 
 import jax
@@ -26,6 +27,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import build
+from bioptimus_jax.export.card import VECTORS
 from bioptimus_jax.export.merge import merge
 from bioptimus_jax.ext import defaults
 from bioptimus_jax.ext import objective as objective_settings
@@ -37,9 +39,11 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import mean_gradients
-from bioptimus_jax.rows.build import Rows, apart_parts, lay_out
+from bioptimus_jax.rows.blocks import lay_out
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, first_and_rest, fitting, twice, two_by_two
+from bioptimus_jax.rows.parts import apart_parts
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -78,7 +82,7 @@ def batch_of(equal=()):
 
 
 def rows_of(objective, batch):
-    return objective.example(batch, {}, jnp.zeros(0))
+    return jax.jit(lambda batch: objective.example(batch, {}, jnp.zeros(0)))(batch)
 
 
 @pytest.fixture(scope='module')
@@ -225,7 +229,7 @@ def test_no_text_is_its_own_negative(initial):
     def mean(vectors):
         return objective.of_pairs(vectors, rows)[0].sum() / PAIRS
 
-    ours, gradient = jax.value_and_grad(mean)(jnp.asarray(vectors))
+    ours, gradient = jax.jit(jax.value_and_grad(mean))(vectors)
     assert float(ours) == pytest.approx(float(wanted.detach()), rel=1e-5)
     np.testing.assert_allclose(gradient.reshape(16, 16)[: 2 * PAIRS], given.grad.numpy(), atol=1e-5)
     assert not np.asarray(gradient).reshape(16, 16)[2 * PAIRS :].any()  # there are no such texts
@@ -233,11 +237,11 @@ def test_no_text_is_its_own_negative(initial):
     def of_pair(vectors, pair):
         return objective.of_pairs(vectors, rows)[0].reshape(-1)[pair]
 
-    pushed = np.asarray(jax.grad(of_pair)(jnp.asarray(vectors), 0)).reshape(8, 2, 16).any(axis=(1, 2))
+    pushed = np.asarray(jax.jit(jax.grad(of_pair))(vectors, 0)).reshape(8, 2, 16).any(axis=(1, 2))
     assert pushed.tolist() == [True, True, False, True, True, True, True, False]
     # What would be lost without the rule: the pair that repeats a text is pushed away from it.
     apart = rows_of(objective, batch_of()).rows
-    assert float(objective.of_pairs(vectors, apart)[0].sum()) > float(ours) * PAIRS
+    assert float(jax.jit(objective.of_pairs)(vectors, apart)[0].sum()) > float(ours) * PAIRS
 
 
 def test_marks_tell_texts_apart_and_know_equal_ones():
@@ -349,7 +353,11 @@ def test_the_export_says_how_vectors_are_made_and_keeps_its_head(trained):
     assert '1_Pooling/config.json' in {name[4:] for name in trained.manifest('export').files}
     assert transformers.AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True)
     told = 'contrastive: contrastive learning of texts in pairs (InfoNCE); temperature 0.05'
-    assert told in (folder / 'README.md').read_text()
+    card = (folder / 'README.md').read_text()
+    assert told in card
+    assert 'library_name: sentence-transformers\npipeline_tag: sentence-similarity' in card
+    assert 'SentenceTransformer(folder).encode(' in card
+    assert 'widget' not in card
     model = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     found = bx.embed(folder, TEXTS)
@@ -377,13 +385,17 @@ def test_the_mean_of_models_makes_vectors_as_they_do(trained, tmp_path):
 
 
 @pytest.mark.parametrize('pooling', POOLINGS)
-def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path):
+def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path, monkeypatch, capsys):
     library = pytest.importorskip('sentence_transformers')
     folder = shutil.copytree(trained.folder('export') / '0.1', tmp_path / 'model')
     for path, value in files_for_sentence_transformers(pooling, 16).items():
         (folder / path).write_text(json.dumps(value))
     theirs = library.SentenceTransformer(str(folder), device='cpu', local_files_only=True).encode(TEXTS)
     np.testing.assert_allclose(bx.embed(folder, TEXTS), theirs, atol=1e-5)
+    monkeypatch.chdir(folder)
+    exec(VECTORS, {})  # the code on the card
+    one, other = bx.embed(folder, re.findall(r"'([a-zA-Z .]{5,})'", VECTORS))
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(float(one @ other), abs=1e-4)
 
 
 def ways(*changes):

@@ -17,7 +17,7 @@ from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern
 from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS

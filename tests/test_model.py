@@ -49,7 +49,7 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
-from bioptimus_jax.model.loaded import load_model
+from bioptimus_jax.model.loaded import check_folder, load_model
 from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten
@@ -545,8 +545,13 @@ UNREAD = {
     'a narrow table': (DEBERTA, {'embedding_size': 16}, 'embedding_size is 16; only 32 is supported'),
     'farther distances': (
         DEBERTA,
-        {'max_relative_positions': 64},
-        'max_relative_positions is 64; only 40 is',
+        {'max_relative_positions': 64, 'position_buckets': -1},
+        'max_relative_positions is 64, and there are no position_buckets; only 40, a row for each distance',
+    ),
+    'a distance that is none': (
+        DEBERTA,
+        {'max_relative_positions': 'x'},
+        "max_relative_positions is 'x'; -1 or a whole number from 2 is expected",
     ),
     'one bucket': (DEBERTA, {'position_buckets': 1}, 'position_buckets is 1; -1 or a whole number from 2 is'),
     'more buckets than transformers reads': (
@@ -695,7 +700,7 @@ def test_documents_beyond_the_positions_are_refused_with_key_and_remedy(model, t
     ):
         check(positions)
         with pytest.raises(
-            ConfigError, match=rf'^{key}: .* {positions} positions; set it to {positions} or less$'
+            ConfigError, match=rf'^{key}: .* {positions} positions; set it to {positions} or less'
         ):
             check(positions + 1)
     assert positions_of(torch_model(model), 10**9) == positions
@@ -1304,6 +1309,7 @@ def test_real_weights_give_the_states_of_transformers(find, tmp_path):
     from transformers import AutoModel
 
     folder = find(*[tmp_path] * (find is mpnet_folder))
+    check_folder(folder)  # the tokenizer that goes with them can be kept
     architecture, params, fresh = tensors.load_folder(folder)
     assert all(path.startswith('cls/') for path in fresh)
     assert 'cls/predictions/bias' in fresh

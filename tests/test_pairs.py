@@ -37,9 +37,11 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.corpus import documents as documents_table
-from bioptimus_jax.rows.build import FOLLOWS, RANDOM, RowPairs, Rows, pair_parts, part_bounds
+from bioptimus_jax.rows.blocks import FOLLOWS, RANDOM, RowPairs
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED, make_pairs
+from bioptimus_jax.rows.parts import pair_parts, part_bounds
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery.graft import check_rows

@@ -46,7 +46,7 @@ from bioptimus_jax.pretrain.plan import (
 )
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
-from bioptimus_jax.rows.build import FIRSTS, LABELS
+from bioptimus_jax.rows.blocks import FIRSTS, LABELS
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run

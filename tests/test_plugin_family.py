@@ -89,7 +89,7 @@ class Case(NamedTuple):
 CASES = {
     'ernie': Case('ernie'),
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
-    'mpnet': Case('mpnet', {'pad': 1}),
+    'mpnet': Case('mpnet', {'pad': 1}, tokenizers=('mpnet', 'wordpiece')),
     'deberta-v2': Case('deberta-v2', {'buckets': 6}, tokenizers=('deberta', 'unigram')),
     'roberta, byte-level pairs, longer': Case(
         'roberta',
@@ -150,6 +150,15 @@ def made_tokenizer(name, folder, pad):
     """The source's tokenizer of that name; of those that are saved in another form than ours, what that is made of."""
     if name == 'wordpiece':
         return make([*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]], True)
+    if (
+        name == 'mpnet'
+    ):  # BERT's pieces between RoBERTa's special tokens, but for the unknown one; two between texts
+        import transformers
+
+        pieces = ['<s>', '<pad>', '</s>', '<unk>', '[PAD]', '[UNK]', *TOKENS[len(SPECIAL_TOKENS) :], '<mask>']
+        theirs = transformers.MPNetTokenizer(vocab={piece: at for at, piece in enumerate(pieces)})
+        theirs.save_pretrained(folder)
+        return load_subwords(folder)
     if name in ('bytelevel', 'llama'):
         counts = {f' {word}': 9 for word in WORDS}
         return TOKENIZERS.load('bytelevel').train(counts, Vocab(size=300, min_frequency=1), None)

@@ -18,7 +18,7 @@ from bioptimus_jax.pretrain import difficulty, evaluate, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.unit_weights import WordWeights
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import plug_ins

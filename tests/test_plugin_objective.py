@@ -27,7 +27,7 @@ from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
@@ -47,7 +47,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.ext import Example, Objective, Rule, key
-from bioptimus_jax.rows.build import Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
+from bioptimus_jax.rows.stored import Rows
 
 
 @dataclasses.dataclass(frozen=True)

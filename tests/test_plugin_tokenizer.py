@@ -21,7 +21,7 @@ from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import read_json, write_jsonl

@@ -56,7 +56,7 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Spans
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run

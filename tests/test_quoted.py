@@ -24,6 +24,7 @@ from bioptimus_jax.finetuning.entities.align import align
 from bioptimus_jax.finetuning.look import look_through
 from bioptimus_jax.finetuning.texts.windows import windows
 from bioptimus_jax.rows import build as rows
+from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text
@@ -211,7 +212,7 @@ def test_rows_hold_no_special_token_of_a_text_and_say_how_many_are_text(tmp_path
     assert not np.isin(found, [known.mask, known.pad]).any()
     assert (np.bincount(found)[[known.cls, known.sep]] == 345).all()
     assert counts['train']['tokens'] == len(found)
-    last, _ = rows.document_parts([[Document('d', texts[2])]], known, 64)
+    last, _ = document_parts([[Document('d', texts[2])]], known, 64)
     assert [known.tokens[i] for i in last[0].tokens[-6:]] == ['[UNK]', 'p', '##a', '##d', '[UNK]', '[SEP]']
 
 

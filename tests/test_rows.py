@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.rows.build import cut_points, positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.packing import best_fit
+from bioptimus_jax.rows.parts import cut_points
 from bioptimus_jax.rows.words import white_space_starts
 
 

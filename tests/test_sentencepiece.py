@@ -16,7 +16,7 @@ from toy_sentencepiece import DEBERTA, GEMMA, save_like_deberta, save_like_gemma
 import bioptimus_jax as bx
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.rows.build import document_parts
+from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.rows.words import WORD_RULES, starts_of
 from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.tokenizer import subwords

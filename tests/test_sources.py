@@ -376,10 +376,13 @@ REFUSED = {
         lambda f: by_library(f, UNCASED, lambda t: None, mask_token=None),
         "mask_token is None in transformers, '[MASK]' here",
     ),
-    'another [CLS]': (lambda f: named(f, cls_token='<s>'), "cls_token is '<s>'; only [CLS] is supported"),
+    'another [CLS]': (
+        lambda f: named(f, cls_token='<s>'),
+        "cls_token is '<s>', which the vocabulary lacks; name there what the model has",
+    ),
     'another [CLS], old': (
         lambda f: named(f, 'special_tokens_map', cls_token={'content': '<s>'}),
-        "cls_token is '<s>'; only [CLS] is supported",
+        "cls_token is '<s>', which the vocabulary lacks; name there what the model has",
     ),
     'an id with a gap': (
         lambda f: named(f, 'added_tokens', **{'<e1>': N + 5}),

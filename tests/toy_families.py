@@ -67,6 +67,9 @@ SHAPES: dict[str, Architecture] = {
     'deberta-v2, one layer, a row for every distance, untied': DebertaV2(
         131, 21, 1, 3, 37, 29, activation='relu', untied=True
     ),
+    'deberta-v2, its last bucket before its last position': DebertaV2(
+        131, 16, 1, 2, 20, 29, buckets=6, farthest=9
+    ),
     'deberta-v2, more buckets than positions': DebertaV2(131, 16, 1, 2, 20, 29, buckets=64),
     'mpnet, one layer, uneven, untied': MPNet(131, 21, 1, 3, 37, 29, activation='relu', untied=True),
     'modernbert, one layer, uneven, untied': ModernBert(

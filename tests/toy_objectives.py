@@ -16,7 +16,7 @@ from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer import subwords

@@ -14,7 +14,8 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.rows.build import PackedSegment, cut_points, one_a_row
+from bioptimus_jax.rows.blocks import PackedSegment, one_a_row
+from bioptimus_jax.rows.parts import cut_points
 from bioptimus_jax.rows.words import starts_of, white_space_starts
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers, masked_by

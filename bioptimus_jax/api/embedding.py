@@ -41,7 +41,9 @@ def embed(
     Raises InputError for a folder without a model of a known family, and for vectors that are made in another way;
     ConfigError for a longer vector or window than the model has.
     """
-    # Late: these import jax.
+    # Late: it takes a second.
+    import jax
+
     from bioptimus_jax.analysis.sentence_vectors import text_vectors
     from bioptimus_jax.model.loaded import load_model
     from bioptimus_jax.model.pooling import POOLINGS, USUAL, longest_in, pooling_in
@@ -54,7 +56,9 @@ def embed(
     if pooling and pooling not in POOLINGS:
         raise ConfigError(f'pooling: {pooling!r} is not one of {", ".join(POOLINGS)}')
     given = list(texts_of(texts))
-    with workplace() as place, undisturbed(), Bar(show) as bar:
+    # Accelerators would round to bfloat16 or TF32.
+    exact = jax.default_matmul_precision('highest')
+    with workplace() as place, undisturbed(), exact, Bar(show) as bar:
         folder = as_folder(place / 'model', model, tokenizer)
         loaded = load_model(folder)
         # An object may have been loaded from a folder that says more than it does.

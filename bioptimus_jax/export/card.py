@@ -19,6 +19,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.remote.models import HubModel, hub_model
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
+from bioptimus_jax.model.folder import has_sentence_vectors
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
@@ -64,17 +65,37 @@ with torch.inference_mode():
 print(list(zip(tokenizer.convert_ids_to_tokens(inputs['input_ids'][0]), replaced.tolist())))
 """
 
+VECTORS = """from sentence_transformers import SentenceTransformer  # or: bioptimus_jax.embed(folder, texts)
+
+folder = '.'  # the path of this folder
+vectors = SentenceTransformer(folder).encode(['a dose for mice', 'The drug was given to mice.'])
+print(vectors[0] @ vectors[1])  # the cosine
+"""
+
 
 class Purpose(NamedTuple):
-    """What a head is for: what the model is called, its pipeline and tag on the hub, what it does, code."""
+    """What a model is for: what it is called, its pipeline and tag on the hub, what it does, code, and the library that
+    loads it; `masks`: whether it can be tried on a text with a mask."""
 
     title: str
     pipeline: str | None
     tag: str
     does: str
     code: str
+    library: str = 'transformers'
+    masks: bool = True
 
 
+OF_VECTORS = Purpose(
+    'encoder of texts',
+    'sentence-similarity',
+    'sentence-transformers',
+    'gives vectors of texts, whose cosines say what is near; it tells nothing true from false, and gives no advice',
+    VECTORS,
+    'sentence-transformers',
+    masks=False,
+)
+"""The purpose of a model with files that say how its vectors are made, whatever its head."""
 PURPOSES = {
     'masked_lm': Purpose(
         'masked language model',
@@ -147,14 +168,16 @@ def model_card(
     config = history.config if history else None
     # A source has given a model from scratch at most its tokenizer.
     source = _source(config.source) if config and config.surgery.initialisation.source else {}
-    purpose, from_scratch = PURPOSES[architecture.purpose], config is not None and not source
+    pooled = folder is not None and has_sentence_vectors(folder)
+    purpose = OF_VECTORS if pooled else PURPOSES[architecture.purpose]
+    from_scratch = config is not None and not source
     languages = (config and list(config.corpus.languages)) or source.get('language')
     data = ModelCardData(
         # Scores alone need a name: huggingface_hub refuses them without one.
         model_name=f'{architecture.title}, phase {name}' if scores else None,
         language=languages,
         license=source.get('license'),
-        library_name='transformers',
+        library_name=purpose.library,
         pipeline_tag=purpose.pipeline,
         tags=[architecture.model_type, purpose.tag, *_tags(config, from_scratch)],
         base_model=source.get('base_model'),
@@ -231,7 +254,7 @@ def _widget(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | Non
     """What the hub shows beside the model to try it, where it can be tried in a browser."""
     mask = (read_json(folder / SETTINGS) or {}).get('mask_token') if folder else None
     mask = mask.get('content') if isinstance(mask, dict) else mask
-    return [{'text': EXAMPLE.format(mask=mask)}] if purpose.pipeline and mask else None
+    return [{'text': EXAMPLE.format(mask=mask)}] if purpose.pipeline and purpose.masks and mask else None
 
 
 def _cached(wanted: HubModel) -> Path:

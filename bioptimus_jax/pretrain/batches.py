@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
-from bioptimus_jax.rows.build import MORE, WIDE, Rows
+from bioptimus_jax.rows.blocks import MORE, WIDE
+from bioptimus_jax.rows.stored import Rows
 
 
 class Batches:

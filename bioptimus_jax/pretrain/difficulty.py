@@ -30,7 +30,8 @@ from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of
 from bioptimus_jax.pretrain.units import weight_files
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.curriculum import MaskedAs, OfSetting, OrderDifficulty, Perplexity, PlacedPhase
-from bioptimus_jax.rows.build import document_parts, one_a_row
+from bioptimus_jax.rows.blocks import one_a_row
+from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.storage.files import read_json, write_json
 
 RECORD = 'difficulty.json'

@@ -16,7 +16,8 @@ import numpy as np
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.masking import Masked, Masker, MaskingParams, slot_count
 from bioptimus_jax.pretrain.units import row_rates
-from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import Block, RowPairs, positions_and_segments
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 

@@ -46,7 +46,7 @@ from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Console, Progress
 from bioptimus_jax.records.metrics import Evaluation as Evaluated
 from bioptimus_jax.records.metrics import Spans, Start, Training
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet, of_first

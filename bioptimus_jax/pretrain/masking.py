@@ -32,7 +32,7 @@ from bioptimus_jax.pretrain.units import (
     row_rates,
     strategy_of,
 )
-from bioptimus_jax.rows.build import TOKENIZER_WORD_STARTS
+from bioptimus_jax.rows.blocks import TOKENIZER_WORD_STARTS
 from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2

@@ -12,7 +12,7 @@ from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
 from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.manifests import place_of, read_manifest
 from bioptimus_jax.tokenizer.subwords import READY
 

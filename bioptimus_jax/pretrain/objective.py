@@ -26,7 +26,8 @@ from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.records.curriculum import OfSetting
-from bioptimus_jax.rows.build import Block, Rows
+from bioptimus_jax.rows.blocks import Block
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 Tensors: TypeAlias = dict[str, jax.Array]

@@ -20,7 +20,7 @@ from bioptimus_jax.pretrain import evaluate
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, MaskingParams
 from bioptimus_jax.records.curriculum import OfSetting, Perplexity
-from bioptimus_jax.rows.build import Block
+from bioptimus_jax.rows.blocks import Block
 from bioptimus_jax.scoring import student
 
 BATCH_ROWS = 64

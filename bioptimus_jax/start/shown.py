@@ -14,7 +14,7 @@ from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.order import Order
-from bioptimus_jax.rows.build import positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords

@@ -32,7 +32,8 @@ ABSENT: Mapping[str, Any] = {
     'pos_att_type': '',
 }
 """What transformers takes for a key that config.json lacks, of those that may have one value here."""
-BOTH, NORM, BUCKETS = ('c2p', 'p2c'), 'layer_norm', 'position_buckets'
+BOTH, NORM = ('c2p', 'p2c'), 'layer_norm'
+BUCKETS, FARTHEST = 'position_buckets', 'max_relative_positions'
 PRODUCTS = 1 + len(BOTH)
 OWN_HEAD = {
     'lm_predictions.lm_head.bias': 'cls.predictions.bias',
@@ -82,7 +83,9 @@ class DisentangledAttention(SelfAttention):
         table_RxD = self.drop(batch['of_all_layers'], seed_2, 2)
         query, key = self.heads_of(to_query(hidden_BxLxD)), self.heads_of(to_key(hidden_BxLxD))
         value = self.heads_of(self.dense(a.hidden, hidden_BxLxD, 'value'))
-        rows_O = jnp.asarray(log_buckets(distances_O(length), a.buckets, a.max_positions))
+        rows_O = jnp.asarray(
+            log_buckets(distances_O(length), a.buckets, a.farthest if a.buckets else a.max_positions)
+        )
         query_OxHxK, key_OxHxK = (
             jnp.take(to(table_RxD), rows_O, axis=0).reshape(-1, a.heads, a.head_size)
             for to in (to_query, to_key)
@@ -101,11 +104,13 @@ class DisentangledAttention(SelfAttention):
 class DebertaV2(LikeBert):
     """A DeBERTa-v2 or -v3 with its masked-language-model head.
 
-    `buckets`: rows of distances to each side; 0: a row for every distance below `max_positions`.
+    `buckets`: rows of distances to each side; 0: a row for every distance below `max_positions`. `farthest`: where the
+    last bucket begins, which stays where it is if the model gets more positions; 0: at `max_positions`.
     """
 
     layer_norm_epsilon: float = 1e-7
     buckets: int = 0
+    farthest: int = 0
 
     model_type: ClassVar = 'deberta-v2'
     title: ClassVar = 'DeBERTa'
@@ -145,6 +150,11 @@ class DebertaV2(LikeBert):
     )
     self_attention: ClassVar = DisentangledAttention
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.farthest:
+            object.__setattr__(self, 'farthest', self.max_positions)
+
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
         """The architecture; what is written of its attention must be what is computed here."""
@@ -156,17 +166,20 @@ class DebertaV2(LikeBert):
         if (norm := given['norm_rel_ebd']) != NORM:
             raise InputError(f'{file}: norm_rel_ebd is {norm!r}; only {NORM!r} is supported')
         made = super().from_config(given, file)
-        for name, only in (
-            ('max_relative_positions', made.max_positions),
-            ('embedding_size', made.hidden),
-            ('attention_head_size', made.head_size),
-        ):
-            if name in given and given[name] not in (only, -1):
+        for name, only in (('embedding_size', made.hidden), ('attention_head_size', made.head_size)):
+            if given.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {given[name]!r}; only {only!r} is supported')
-        buckets = given.get(BUCKETS, -1)
-        if not isinstance(buckets, int) or buckets == 1 or buckets > LARGEST_SIZE:
-            raise InputError(f'{file}: {BUCKETS} is {buckets!r}; -1 or a whole number from 2 is expected')
-        return dataclasses.replace(made, buckets=max(buckets, 0))
+        for name in (BUCKETS, FARTHEST):
+            number = given.get(name, -1)
+            if not isinstance(number, int) or number == 1 or number > LARGEST_SIZE:
+                raise InputError(f'{file}: {name} is {number!r}; -1 or a whole number from 2 is expected')
+        buckets, farthest = (max(given.get(name, -1), 0) for name in (BUCKETS, FARTHEST))
+        if not buckets and farthest not in (0, made.max_positions):
+            raise InputError(
+                f'{file}: {FARTHEST} is {farthest}, and there are no {BUCKETS}; only {made.max_positions}, a row for '
+                'each distance in a text, is supported'
+            )
+        return dataclasses.replace(made, buckets=buckets, farthest=farthest or made.max_positions)
 
     @classmethod
     def plain_name(cls, name: str) -> str:
@@ -181,13 +194,13 @@ class DebertaV2(LikeBert):
         return re.sub(r'\.self\.(query|key|value)\.', r'.self.\1_proj.', super().tensor_name(path))
 
     def to_config(self) -> dict[str, Any]:
-        said = {'pos_att_type': [*BOTH], 'norm_rel_ebd': NORM, 'max_relative_positions': -1}
-        buckets = {BUCKETS: self.buckets or -1}
+        said = {'pos_att_type': [*BOTH], 'norm_rel_ebd': NORM}
+        distances = {BUCKETS: self.buckets or -1, FARTHEST: self.farthest if self.buckets else -1}
         computed = {
             name: self.supported[name] for name in (*ABSENT, 'type_vocab_size') if name in self.supported
         }
         # The head that `legacy` names is the one that transformers resizes and ties.
-        return {**super().to_config(), **computed, **said, **buckets, 'legacy': True}
+        return {**super().to_config(), **computed, **said, **distances, 'legacy': True}
 
     @property
     def span(self) -> int:

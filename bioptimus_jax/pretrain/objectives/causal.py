@@ -20,7 +20,8 @@ from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows, totals_of
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.rows.build import Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.storage.files import atomic
 
 

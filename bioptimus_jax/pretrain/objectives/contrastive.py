@@ -28,13 +28,15 @@ from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
-from bioptimus_jax.rows.build import Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import positions_and_segments
 from bioptimus_jax.rows.layouts import APART, layout_of
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.storage.files import atomic
 
 ROOM = 'config.objective.contrastive'
 SHORTEST = 1e-12  # a vector with a smaller sum of squares has no direction
 NEVER = -1e9  # the logit of what is no candidate
+EXACT = jax.lax.Precision.HIGHEST  # accelerators would round to bfloat16 or TF32, and logits are 20 cosines
 SEEDS = (0x9E3779B9, 0x85EBCA6B)
 """The seeds of the two halves of a text's mark."""
 
@@ -164,7 +166,8 @@ class Contrastive(Objective):
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
         of_text_BxGxL = _of_texts(rows.segments_BxL, rows.lengths_BxG.shape[1]).astype(jnp.float32)
         weights_BxGxL = POOLINGS[self.settings.pooling].weights(of_text_BxGxL)
-        return jnp.einsum('bgl,bld->bgd', weights_BxGxL, states_BxLxD.astype(jnp.float32))
+        states_BxLxD = states_BxLxD.astype(jnp.float32)
+        return jnp.einsum('bgl,bld->bgd', weights_BxGxL, states_BxLxD, precision=EXACT)
 
     def of_pairs(self, vectors_BxGxD: jax.Array, rows: TextRows) -> tuple[jax.Array, jax.Array]:
         """Loss of every pair, BxP and 0 where there is none, and whether the second text is nearest to the first.
@@ -179,7 +182,8 @@ class Contrastive(Objective):
         sizes = (vectors_BxGxD.shape[-1], *self.settings.dimensions)
 
         def logits(size: int) -> jax.Array:
-            cosines_NxN = _unit(first_NxD[:, :size]) @ _unit(second_NxD[:, :size]).T
+            first, second = (_unit(side_NxD[:, :size]) for side_NxD in (first_NxD, second_NxD))
+            cosines_NxN = jnp.matmul(first, second.T, precision=EXACT)
             return jnp.where(allowed_NxN, cosines_NxN / self.settings.temperature, NEVER)
 
         of_sizes = [logits(size) for size in sizes]
@@ -257,15 +261,17 @@ class Contrastive(Objective):
         return HeldOutPairs(self, batches_of(arrays, batch_rows, self.compute.row_shards), names)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def text_vectors(self, params: Any, batch: Tensors) -> jax.Array:
-        """The vectors of a batch, jitted, without dropout."""
-        return self.vectors(params, self.example(batch, {}, jnp.zeros(0)).rows)
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def sums(self, vectors_BxGxD: jax.Array, batch: Tensors) -> Tensors:
-        """Sums over the pairs of a batch with these vectors."""
-        losses_BxP, right_BxP = self.of_pairs(vectors_BxGxD, self.example(batch, {}, jnp.zeros(0)).rows)
-        pairs = (batch['segment_lengths'][:, 1::2] > 0).sum()
+    def sums(self, params: Any, batches: Tensors) -> Tensors:
+        """Sums over all pairs of some batches, which are candidates of one another; jitted, without dropout."""
+        nothing = jnp.zeros(0)
+        vectors_NxBxGxD = jax.lax.map(
+            lambda batch: self.vectors(params, self.example(batch, {}, nothing).rows), batches
+        )
+        vectors_BxGxD, whole = jax.tree.map(
+            lambda array: array.reshape(-1, *array.shape[2:]), (vectors_NxBxGxD, batches)
+        )
+        losses_BxP, right_BxP = self.of_pairs(vectors_BxGxD, self.example(whole, {}, nothing).rows)
+        pairs = (whole['segment_lengths'][:, 1::2] > 0).sum()
         return {'loss': losses_BxP.sum(), 'right': right_BxP.sum(), 'pairs': pairs}
 
 
@@ -287,10 +293,7 @@ class HeldOutPairs:
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
         """`frozen_loss` in nats a pair and `frozen_accuracy`, among all of them."""
-        batches = (dict(zip(self.arrays, arrays)) for arrays in zip(*self.arrays.values(), strict=True))
-        vectors = [np.asarray(self.objective.text_vectors(params, batch)) for batch in batches]
-        whole = {name: array.reshape(-1, *array.shape[2:]) for name, array in self.arrays.items()}
-        sums = {n: float(v) for n, v in self.objective.sums(np.concatenate(vectors), whole).items()}
+        sums = {n: float(v) for n, v in self.objective.sums(params, dict(self.arrays)).items()}
         loss, accuracy = (sums[name] / max(sums['pairs'], 1) for name in ('loss', 'right'))
         yield 'frozen_loss', loss
         yield 'frozen_accuracy', accuracy

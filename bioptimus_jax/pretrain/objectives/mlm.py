@@ -23,7 +23,8 @@ from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams
 from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.units import row_rates, strategy_of
 from bioptimus_jax.records.curriculum import OfSetting
-from bioptimus_jax.rows.build import Block, RowPairs, Rows, positions_and_segments
+from bioptimus_jax.rows.blocks import Block, RowPairs, positions_and_segments
+from bioptimus_jax.rows.stored import Rows
 
 SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 

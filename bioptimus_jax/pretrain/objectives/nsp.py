@@ -19,7 +19,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
-from bioptimus_jax.rows.build import FOLLOWS, UNLABELLED
+from bioptimus_jax.rows.blocks import FOLLOWS, UNLABELLED
 from bioptimus_jax.rows.layouts import LAYOUTS, layout_of
 
 

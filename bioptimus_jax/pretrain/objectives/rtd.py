@@ -31,7 +31,7 @@ from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Params, Records, Tensors
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.rows.build import Rows
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.tokenizer import subwords
 
 GENERATOR = 'generator'

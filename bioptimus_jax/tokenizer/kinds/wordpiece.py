@@ -56,34 +56,40 @@ class WordPiece(Kind):
 
         Settings and added tokens of a folder are those of its other files too (tokenizer_files); of a vocab.txt the
         settings of the tokenizer_config.json beside it. Casing that nothing gives is that of the vocabulary: whether
-        any token has a capital letter. Raises InputError for a damaged file, and where a special token is missing.
+        any token has a capital letter. Special tokens are those that a folder's files name, else BERT's. Raises
+        InputError for a damaged file, and where a special token is missing.
         """
         folder = path if path.is_dir() else path.parent
+        said = said_roles(folder) if path.is_dir() else {}
+        usual = named_roles(SPECIAL_TOKENS)
+        roles = Roles(*(said[key][0] if key in said else usual[key] for key in usual))
         if path.is_dir() and (folder / READY).is_file():
             tokenizer = read_ready(folder)
-            _check_special_tokens(tokenizer.get_vocab(), folder / READY)
+            _check_special_tokens(tokenizer.get_vocab(), folder / READY, roles, said)
             check_ids(tokenizer, folder)
         else:
-            entries = _read_vocabulary(path / VOCABULARY if path.is_dir() else path)
+            file = path / VOCABULARY if path.is_dir() else path
+            entries = _read_vocabulary(file)
+            _check_special_tokens(entries, file, roles, said)
             capitals = any(re.search('[A-Z]', e) for e in entries if not re.fullmatch(r'\[.*\]', e))
             settings: dict[str, Any] = {'lowercase': not capitals, **normalizer_settings(folder)}
-            tokenizer = tokenizer_from_vocabulary(entries, without_vocabulary(**settings))
+            tokenizer = tokenizer_from_vocabulary(entries, without_vocabulary(**settings), roles=roles)
         if path.is_dir():
-            for key, (content, file) in said_roles(folder).items():
-                if content != (name := named_roles(SPECIAL_TOKENS)[key]):
-                    raise InputError(
-                        f'{file}: {key} is {content[:40]!r}; only {name} is supported, rename it there and in the '
-                        'vocabulary'
-                    )
-            add_listed(tokenizer, listed_tokens(folder, SPECIAL_TOKENS), folder)
-        return self.of(tokenizer, said_ends(folder, tokenizer, SPECIAL_TOKENS))
+            add_listed(tokenizer, listed_tokens(folder, roles), folder)
+        return self.of(tokenizer, said_ends(folder, tokenizer, roles), roles)
 
-    def of(self, tokenizer: tokenizers.Tokenizer, ends: Mapping[str, str] | None = None) -> Subwords:
+    def of(
+        self,
+        tokenizer: tokenizers.Tokenizer,
+        ends: Mapping[str, str] | None = None,
+        roles: Roles = SPECIAL_TOKENS,
+    ) -> Subwords:
         """The subwords of a tokenizer of this kind. Special tokens and those kept free never stand in for others."""
         added = tokenizer.get_added_tokens_decoder().values()
-        free = {token for token in tokenizer.get_vocab() if token.startswith('[unused')}
+        # A vocabulary that was made of BERT's may have BERT's special tokens beside its own.
+        free = {t for t in tokenizer.get_vocab() if t.startswith('[unused') or t in SPECIAL_TOKENS}
         reserved = free | {token.content for token in added if token.special}
-        return Subwords.of(self, tokenizer, SPECIAL_TOKENS, reserved, ends)
+        return Subwords.of(self, tokenizer, roles, reserved, ends)
 
     def made(
         self,
@@ -95,10 +101,11 @@ class WordPiece(Kind):
         """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`.
 
         Added tokens, as far as they are among the tokens: those of `like`, with the flags of `added` where that has
-        them, and `added`.
+        them, and `added`. Special tokens are those of `like`, or BERT's.
         """
-        blank = like.tokenizer if like else self.blank(lowercase)
-        return self.of(tokenizer_from_vocabulary(tokens, blank, added), like.ends if like else None)
+        blank, roles = (like.tokenizer, like.roles) if like else (self.blank(lowercase), SPECIAL_TOKENS)
+        made = tokenizer_from_vocabulary(tokens, blank, added, roles)
+        return self.of(made, like.ends if like else None, roles)
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
@@ -112,15 +119,18 @@ class WordPiece(Kind):
             file.write(''.join(token + '\n' for token in subwords.tokens).encode('utf-8'))
         normal = tokenizer.normalizer
         own = isinstance(normal, normalizers.BertNormalizer) and normal.clean_text
-        if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer):
+        doubled = _is_doubled(tokenizer)
+        if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer) and not doubled:
             switches = ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents')
             settings: dict[str, Any] = {'tokenizer_class': 'BertTokenizer'}
             settings |= {key: getattr(normal, SWITCHES[key]) for key in switches}
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
+        if doubled:  # of models without token types
+            settings['model_input_names'] = ['input_ids', 'attention_mask']
         settings |= {
             'model_max_length': model_max_length,
-            **named_roles(SPECIAL_TOKENS),
+            **named_roles(subwords.roles),
             **extra_tokens(subwords),
         }
         write_settings(folder, tokenizer, settings)
@@ -131,7 +141,7 @@ class WordPiece(Kind):
         model = json.loads(tokenizer.to_str())['model']
         plain = dict(
             type=TYPE,
-            unk_token=UNK,
+            unk_token=subwords.roles.unknown,
             continuing_subword_prefix=CONTINUATION,
             max_input_chars_per_word=MAX_WORD_CHARACTERS,
         )
@@ -140,11 +150,14 @@ class WordPiece(Kind):
                 raise InputError(
                     f'{where}: {name} of the tokenizer is {model.get(name)!r}; only {value!r} is supported'
                 )
-        around = tokenizer.encode('', '')
-        if (around.tokens, around.type_ids) != ([CLS, SEP, SEP], [0, 0, 1]):
+        around, (cls, sep) = tokenizer.encode('', ''), (subwords.roles.cls, subwords.roles.sep)
+        if (around.tokens, around.type_ids) not in (
+            ([cls, sep, sep], [0, 0, 1]),
+            ([cls, *[sep] * 3], [0] * 4),
+        ):
             raise InputError(
                 f'{where}: post_processor puts {" ".join(around.tokens) or "nothing"} around a pair of texts; '
-                f'only {CLS} ... {SEP} ... {SEP} is supported'
+                f'only {cls} ... {sep} ... {sep} and {cls} ... {sep} {sep} ... {sep} are supported'
             )
         words_in = self.words(tokenizer)
         for text in PROBES:
@@ -228,8 +241,9 @@ class WordPiece(Kind):
         those that have no role last."""
         extra = special_tokens(source) if source else []
         own = train_from_counts(counts, dataclasses.replace(settings, size=settings.size - len(extra)))
-        first = sorted(SPECIAL_TOKENS, key=source.tokens.index) if source else SPECIAL_TOKENS
-        return self.made([*dict.fromkeys((*first, *own, *extra))], settings.lowercase, source)
+        first = sorted(source.roles, key=source.tokens.index) if source else SPECIAL_TOKENS
+        tokens = dict.fromkeys((*first, *own[len(SPECIAL_TOKENS) :], *extra))
+        return self.made([*tokens], settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """The source with trained tokens, without those that no text has beside the source's added tokens."""
@@ -258,6 +272,11 @@ class WordPiece(Kind):
             raise ConfigError(
                 f'config.vocab.file: {folder / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
+            )
+        if missing := [token for token in source.roles if token not in given.tokens]:
+            raise ConfigError(
+                f'config.vocab.file: {file} has no {", ".join(missing)}, which the tokenizer of the source has for its '
+                'special tokens; add them to it'
             )
         return self.made(given.tokens, like=source, added=given.tokenizer.get_added_tokens_decoder().values())
 
@@ -334,18 +353,22 @@ def without_vocabulary(
 
 
 def tokenizer_from_vocabulary(
-    vocabulary: list[str], like: tokenizers.Tokenizer, added: Iterable[AddedToken] = ()
+    vocabulary: list[str],
+    like: tokenizers.Tokenizer,
+    added: Iterable[AddedToken] = (),
+    roles: Roles = SPECIAL_TOKENS,
 ) -> tokenizers.Tokenizer:
     """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation.
 
-    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has. `added`:
-    tokens that are added as well, or with other flags.
+    `like`: the tokenizer whose normaliser, pre-tokenizer, token between two texts and added tokens (those in the
+    vocabulary) it has. `added`: tokens that are added as well, or with other flags. `roles`: its special tokens.
     """
+    cls, sep = roles.cls, roles.sep
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(
             vocab=ids,
-            unk_token=UNK,
+            unk_token=roles.unknown,
             continuing_subword_prefix=CONTINUATION,
             max_input_chars_per_word=MAX_WORD_CHARACTERS,
         )
@@ -353,14 +376,19 @@ def tokenizer_from_vocabulary(
     tokenizer.normalizer, tokenizer.pre_tokenizer = like.normalizer, like.pre_tokenizer
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f'{CLS} $A {SEP}',
-        pair=f'{CLS} $A {SEP} $B:1 {SEP}:1',
-        special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
+        single=f'{cls} $A {sep}',
+        pair=f'{cls} $A {sep} {sep} $B {sep}' if _is_doubled(like) else f'{cls} $A {sep} $B:1 {sep}:1',
+        special_tokens=[(cls, ids[cls]), (sep, ids[sep])],
     )
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.add_special_tokens(list(roles))
     flags = {token.content: token for token in (*like.get_added_tokens_decoder().values(), *added)}
     tokenizer.add_tokens([token for content, token in flags.items() if content in ids])
     return tokenizer
+
+
+def _is_doubled(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether two tokens stand between a pair of texts, as in RoBERTa and MPNet."""
+    return len(tokenizer.encode('', '')) == 4
 
 
 def _read_vocabulary(path: Path) -> list[str]:
@@ -376,7 +404,6 @@ def _read_vocabulary(path: Path) -> list[str]:
             f'{path}: {twice!r} is there twice (lines {line} and {entries.index(twice, line) + 1}); rename the first '
             f'to {_unused(entries)}: transformers takes the last, and a line less would move every later id'
         )
-    _check_special_tokens(entries, path)
     return entries
 
 
@@ -385,9 +412,15 @@ def _unused(entries: Collection[str]) -> str:
     return next(name for n in itertools.count() if (name := f'[unused{n}]') not in entries)
 
 
-def _check_special_tokens(known: Iterable[str], path: Path) -> None:
-    missing = [token for token in SPECIAL_TOKENS if token not in known]
-    if missing:
+def _check_special_tokens(
+    known: Collection[str], path: Path, roles: Roles, said: Mapping[str, tuple[str, Path]]
+) -> None:
+    for key, token in named_roles(roles).items():
+        if key in said and token not in known:
+            raise InputError(
+                f'{said[key][1]}: {key} is {token[:40]!r}, which the vocabulary lacks; name there what the model has'
+            )
+    if missing := [token for token in roles if token not in known]:
         raise InputError(
             f'{path}: has no {", ".join(missing)}; a BERT vocabulary holds {" ".join(SPECIAL_TOKENS)}'
         )
