@@ -31,6 +31,7 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
 os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # nor do threads that wait keep one busy
 os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what then begins would begin cold
 # The same step is compiled by many tests and by the processes that they start: once is enough.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
@@ -80,7 +81,7 @@ LONGEST_FIRST = """
 
 
 def pytest_configure(config):
-    """The second of two workers collects from the end: what one has rewritten and compiled the other reads."""
+    """The second worker collects from the end: each reads what the other has rewritten and compiled."""
     if config.args == config.getini('testpaths') and os.environ.get('PYTEST_XDIST_WORKER') == 'gw1':
         config.args = sorted(map(str, Path(__file__).parent.glob('test_*.py')), reverse=True)
 
