@@ -293,7 +293,7 @@ def test_casing_of_real_vocabularies() -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, vocab\.txt\)'),
+        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, spm\.model, .*vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
         (
             b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n[unused0]\n',

@@ -32,7 +32,7 @@ class Rows:
         'tokenizer',
         LazyText(
             lambda: (
-                'what a word is where whole words are masked, and pretrain.word is not whitespace; '
+                'what a word is where whole words are masked, and white space alone does not decide; '
                 + '; '.join(f'{name}: {rule.meaning}' for name, rule in WORD_RULES.items())
             )
         ),
