@@ -31,6 +31,9 @@ def begin_warm(patched: pytest.MonkeyPatch, programs: Path) -> None:
     """What `bx.adapt` and `bx.finetune` start begins warm, too."""
     warm = types.SimpleNamespace(executable=str(programs / 'python'))
     patched.setattr('bioptimus_jax.api.program.sys', warm)
+    # The server has this checkout by PYTHONPATH, and so not among what is installed.
+    named = [str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])]
+    patched.setenv('PYTHONPATH', os.pathsep.join(named))
 
 
 def serve(folder: Path, at_the_end: Callable[[Callable[[], object]], object]) -> Path:
