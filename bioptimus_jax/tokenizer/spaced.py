@@ -69,7 +69,7 @@ class Spaced(Kind):
         return roles
 
     def kept(self, tokenizer: tokenizers.Tokenizer, folder: Path, roles: Roles) -> Subwords:
-        """The subwords of the tokenizer of a folder, with what that names beside the roles."""
+        """The subwords of the tokenizer of a folder, with the special tokens that it names beside the roles."""
         return self.of(tokenizer, roles, said_ends(folder, tokenizer, roles))
 
     def check(self, subwords: Subwords, where: Path) -> None:
