@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +51,7 @@ from bioptimus_jax.rows.blocks import FIRSTS, LABELS
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start import speeds
 from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -540,13 +542,28 @@ def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     assert 'a100-40' not in text
 
 
+def test_the_speed_for_long_rows_is_measured_on_shorter_ones(monkeypatch):
+    seen = []
+
+    def measure(one, rows, pieces):
+        seen.append((rows, pieces))
+        return 1.0, 1.0, 1.0
+
+    monkeypatch.setattr(speeds, '_jax_speeds', measure)
+    monkeypatch.setattr(speeds, 'seconds_of', lambda work: 1.0)
+    here = SimpleNamespace(device=SimpleNamespace(platform='cpu'))
+    for pieces in (8192, 128):
+        speeds.speeds_of(here, Bert(100, 16, 1, 2, 24, 9000), 64, pieces, 1)
+    assert seen == [(4, 1024), (4, 128)]
+
+
 def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here(
     capsys, tmp_path, monkeypatch
 ):
     monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (4e11, 'float32', 1024))
     monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
-    speeds = Speeds(train=1e9, forward=1e9, torch=1e9, measured=True)
-    monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_: speeds)
+    assumed = Speeds(train=1e9, forward=1e9, torch=1e9, measured=True)
+    monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_: assumed)
     file = tmp_path / 'texts.jsonl'
     file.write_text(
         ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))

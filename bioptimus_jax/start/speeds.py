@@ -16,6 +16,8 @@ SECONDS, FEWEST = 0.5, 2
 """Each product is repeated for so long, and so often at least."""
 LOOP, IDLE_SECONDS = 2_000_000, 0.066
 """Turns of an empty loop of Python, and what they take on an idle core of the machine that seconds were taken on."""
+LONGEST = 1024
+"""Pieces of a row that a speed is measured on: plain attention of 8,192 needs more memory than most CPUs have."""
 COMPILES_A_LAYER = 2.0
 """Seconds that a layer takes to compile on such a machine, forward and backward pass."""
 
@@ -44,7 +46,7 @@ def speeds_of(machine: Machine, architecture: Architecture, rows: int, pieces: i
     if machine.device.platform != CPU:
         return Speeds(machine.rate, machine.rate, machine.rate)
     one = dataclasses.replace(architecture, layers=1, vocab_size=ENTRIES)
-    train, forward, compiling = _jax_speeds(one, max(min(rows, 4), 1), pieces)
+    train, forward, compiling = _jax_speeds(one, max(min(rows, 4), 1), min(pieces, LONGEST))
     step, flops = torch_step(one.hidden, one.heads, one.intermediate, threads)
     return Speeds(train, forward, flops / seconds_of(step), compiling, slowness(), measured=True)
 
