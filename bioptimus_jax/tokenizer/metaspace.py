@@ -5,6 +5,7 @@ vocabulary lacks is unknown, or with byte fallback the bytes of its UTF-8, writt
 """
 
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -115,9 +116,9 @@ class Metaspace(Spaced):
         )
         return tokenizer
 
+    @abstractmethod
     def empty(self) -> tokenizers.Tokenizer:
         """A tokenizer with the model of this kind, and nothing else."""
-        raise NotImplementedError
 
     def first_tokens(self, source: Subwords | None) -> list[str]:
         """The special tokens in XLM-R's order, then bytes, where the source falls back on them; the mask comes last."""
