@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
-from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import Compute
 
 # Rules of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
@@ -74,6 +74,28 @@ class ModelPart(nn.Module):
             return values
         return dropout(values, self.architecture.dropout, seed_2, self.site + after)
 
+    def words(self, batch: Mapping[str, Any], delta_BxLxD: jax.Array | None) -> jax.Array:
+        """The rows of the words, and what is added to them."""
+        rows_BxLxD = self.embedding(self.architecture.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        return rows_BxLxD if delta_BxLxD is None else rows_BxLxD + delta_BxLxD
+
+    def attended(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        ranges: Ranges,
+        seed_2: jax.Array | None,
+        **terms: jax.Array,
+    ) -> jax.Array:
+        """The values that each piece attends to in these ranges, BxLxD; `terms`: see `attend`."""
+        a = self.architecture
+        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
+        mixed_BxLxHxK = self.compute.attend(
+            query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped, **terms
+        )
+        return mixed_BxLxHxK.reshape(*mixed_BxLxHxK.shape[:2], a.hidden)
+
     def without_padding(self, bias_V: jax.Array) -> jax.Array:
         """The output layer's bias, the lowest number in columns that are padding."""
         a = self.architecture
@@ -91,9 +113,7 @@ class Embeddings(ModelPart):
         self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
     ) -> jax.Array:
         a = self.architecture
-        summed_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
-        if delta_BxLxD is not None:
-            summed_BxLxD = summed_BxLxD + delta_BxLxD
+        summed_BxLxD = self.words(batch, delta_BxLxD)
         positions_BxLxD = self.embedding(a.positions, batch['positions'], 'position_embeddings')
         if self.token_types:
             # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
@@ -116,7 +136,7 @@ class SelfAttention(ModelPart):
             self.heads_of(self.dense(self.architecture.hidden, hidden_BxLxD, name))
             for name in ('query', 'key', 'value')
         )
-        return self.mixed(query, key, value, batch, seed_2, **self.terms(batch))
+        return self.attended(query, key, value, batch['ranges'], seed_2, **self.terms(batch))
 
     def terms(self, batch: Mapping[str, Any]) -> dict[str, jax.Array]:
         """What the family's scores have beside products of queries and keys, by the names of `attend`'s arguments."""
@@ -128,23 +148,6 @@ class SelfAttention(ModelPart):
         a = self.architecture
         heads_BxLxHxK = columns_BxLxD.reshape(*columns_BxLxD.shape[:2], a.heads, a.head_size)
         return cast(jax.Array, self.compute.place(heads_BxLxHxK, 'rows', None, 'heads', None))
-
-    def mixed(
-        self,
-        query_BxLxHxK: jax.Array,
-        key_BxLxHxK: jax.Array,
-        value_BxLxHxK: jax.Array,
-        batch: Mapping[str, Any],
-        seed_2: jax.Array | None,
-        **terms: jax.Array,
-    ) -> jax.Array:
-        """The values that each piece attends to in its document, BxLxD."""
-        a, ranges = self.architecture, batch['ranges']
-        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        mixed_BxLxHxK = self.compute.attend(
-            query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped, **terms
-        )
-        return mixed_BxLxHxK.reshape(*mixed_BxLxHxK.shape[:2], a.hidden)
 
 
 class Residual(ModelPart):

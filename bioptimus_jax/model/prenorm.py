@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.attention import Dropped
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
 from bioptimus_jax.model.rotary import TRUNCATE, Rope, read, rotation
@@ -103,10 +102,8 @@ class RotaryAttention(ModelPart):
         slots_K: jax.Array | None,
     ) -> jax.Array:
         """The values that each piece attends to in its document or its window, BxLxD; with slots 1xKxD in these."""
-        dropped = None if seed_2 is None else Dropped(self.architecture.attention_dropout, seed_2, self.site)
         ranges = batch['ranges'].within(kind.window)
-        mixed_BxLxHxK = self.compute.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped)
-        mixed_BxLxD = mixed_BxLxHxK.reshape(*query_BxLxHxK.shape[:2], self.architecture.hidden)
+        mixed_BxLxD = self.attended(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, seed_2)
         return mixed_BxLxD if slots_K is None else at_slots(mixed_BxLxD, slots_K)
 
 
@@ -156,9 +153,6 @@ class WordEmbeddings(ModelPart):
     def __call__(
         self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
     ) -> jax.Array:
-        a = self.architecture
-        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
-        if delta_BxLxD is not None:
-            words_BxLxD = words_BxLxD + delta_BxLxD
+        words_BxLxD = self.words(batch, delta_BxLxD)
         begun_BxLxD = self.normal(words_BxLxD) if self.norm else words_BxLxD
         return self.drop(begun_BxLxD, seed_2).astype(jnp.float32)

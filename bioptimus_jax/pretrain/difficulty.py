@@ -130,7 +130,7 @@ def measure(
     `objective`: that of the run; the probe is scored by one of its kind, computed in the same way. Raises InputError.
     """
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
-    batch = one_a_row(document_parts([texts], probe.subwords, width)[0], width)
+    batch = one_a_row(document_parts([texts], probe.subwords, width, e.rows.words)[0], width)
     check_samples(e, batch)
     of_probe = dataclasses.replace(
         objective, config=e, architecture=probe.architecture, vocabulary=probe.subwords, row_pieces=width

@@ -31,8 +31,7 @@ from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import bytes_below, existing
 from bioptimus_jax.surgery.config import Longer
-from bioptimus_jax.surgery.graft import check_rows
-from bioptimus_jax.surgery.longer import lengthened
+from bioptimus_jax.surgery.graft import adapted, check_rows
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -231,13 +230,7 @@ def planned_architecture(experiment: HasTraining) -> tuple[Architecture, str]:
         shape_from = 'config.model' + (f', since {name} is not a folder here' if source else '')
         found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
-    planned = dataclasses.replace(
-        lengthened(experiment.surgery.longer, found).masked_lm(),
-        vocab_size=entries,
-        dropout=model.dropout,
-        attention_dropout=model.attention_dropout,
-    )
-    return planned, shape_from
+    return adapted(experiment, found, entries), shape_from
 
 
 def _entries(vocab: Vocab, of_source: int) -> int:

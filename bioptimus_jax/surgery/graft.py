@@ -176,12 +176,17 @@ def _shape(experiment: HasSurgery, entries: int) -> Architecture:
 
 
 def _fitted(experiment: HasSurgery, architecture: Architecture, vocab_size: int) -> Architecture:
-    """The source's architecture with the run's vocabulary, positions and dropout. ConfigError if positions lack."""
-    made = lengthened(experiment.surgery.longer, architecture)
+    """`adapted`, where documents and pairs have what they need. Raises ConfigError."""
+    made = adapted(experiment, architecture, vocab_size)
     check_rows(experiment.rows, made)
+    return made
+
+
+def adapted(experiment: HasSurgery, architecture: Architecture, vocab_size: int) -> Architecture:
+    """The source's architecture with the run's vocabulary, positions and dropout. Raises ConfigError."""
     model = experiment.model
     return dataclasses.replace(
-        made.masked_lm(),
+        lengthened(experiment.surgery.longer, architecture).masked_lm(),
         vocab_size=vocab_size,
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,

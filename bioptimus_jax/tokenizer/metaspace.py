@@ -60,9 +60,7 @@ class Metaspace(Spaced):
             raise InputError(f'{path}: holds no {READY}; give a folder with one')
         tokenizer = read_ready(path)
         check_ids(tokenizer, path)
-        around = tokenizer.encode('').tokens
-        usual = ROLES._replace(cls=around[0], sep=around[-1]) if around else ROLES
-        roles = self.named(tokenizer, path, said_roles(path), usual)
+        roles = self.named(tokenizer, path, said_roles(path), self.around(tokenizer))
         add_listed(tokenizer, listed_tokens(path, roles), path)
         return self.kept(tokenizer, path, roles)
 

@@ -15,7 +15,6 @@ from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.rebuilt import rebuilt
 from bioptimus_jax.tokenizer.spaced import Spaced
 from bioptimus_jax.tokenizer.subwords import Roles, Subwords
-from bioptimus_jax.tokenizer.tokenizer_files import special_tokens
 from bioptimus_jax.tokenizer.training import train_model
 
 LEFT_OUT = ('dropout', 'continuing_subword_prefix', 'end_of_word_suffix')
@@ -56,17 +55,17 @@ class Pairs(Spaced):
         written: dict[str, int],
         letters: list[str],
         first: list[str],
+        last: list[str],
         settings: Vocab,
-        like: tokenizers.Tokenizer,
         source: Subwords | None,
     ) -> Subwords:
-        """A tokenizer with the special tokens that are `first`, letters, and merges of counted words, the mask last.
+        """A tokenizer with the special tokens that are `first`, letters, merges of counted words, and those that are
+        `last`; with a source its normalizer, pre-tokenizer and post-processor are kept.
 
         The trainer breaks ties by the numbers of the letters, which have a fixed order: the counts alone decide.
         """
-        roles = source.roles if source else self.roles
-        last = [*(special_tokens(source) if source else ()), roles.mask]
-        last = [token for token in last if token not in first]
+        roles, ends = (source.roles, source.ends) if source else (self.roles, None)
+        like = source.tokenizer if source else self.blank(settings.lowercase)
         trainer = trainers.BpeTrainer(
             vocab_size=settings.size - len(last),
             min_frequency=settings.min_frequency,
@@ -77,9 +76,7 @@ class Pairs(Spaced):
         )
         model = model_state(train_model(models.BPE(), trainer, written))
         tokens = [*dict.fromkeys((*sorted(model['vocab'], key=model['vocab'].__getitem__), *last))]
-        return self.of(
-            like_pairs(like, roles, tokens, model['merges']), roles, source.ends if source else None
-        )
+        return self.of(like_pairs(like, roles, tokens, model['merges']), roles, ends)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """A new token gets a merge behind all others, of the two pieces that those before it leave of it.

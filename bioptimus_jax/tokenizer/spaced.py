@@ -13,7 +13,7 @@ import tokenizers
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.tokenizer.probes import PROBES
 from bioptimus_jax.tokenizer.subwords import SETTINGS, Kind, Roles, Subwords, is_whole
-from bioptimus_jax.tokenizer.tokenizer_files import NAMES_OF_ROLES, named_roles, plain_steps, said_ends
+from bioptimus_jax.tokenizer.tokenizer_files import check_roles, named_by, named_roles, plain_steps, said_ends
 
 ROLES = Roles(pad='<pad>', unknown='<unk>', cls='<s>', sep='</s>', mask='<mask>')
 """The special tokens of RoBERTa, XLM-R and CamemBERT."""
@@ -48,6 +48,11 @@ class Spaced(Kind):
         reserved = {t.content for t in added if t.special or t.content.startswith('[unused')}
         return Subwords.of(self, tokenizer, roles, reserved, ends)
 
+    def around(self, tokenizer: tokenizers.Tokenizer) -> Roles:
+        """The usual special tokens, but around a text those that the post-processor puts there."""
+        around = tokenizer.encode('').tokens
+        return ROLES._replace(cls=around[0], sep=around[-1]) if around else ROLES
+
     def named(
         self,
         tokenizer: tokenizers.Tokenizer,
@@ -56,16 +61,9 @@ class Spaced(Kind):
         usual: Roles,
     ) -> Roles:
         """The special tokens as `said` by a folder, else the `usual` ones. InputError for one that is no token."""
-        roles = Roles(
-            *(said.get(NAMES_OF_ROLES[role], (token,))[0] for role, token in usual._asdict().items())
-        )
-        known = tokenizer.get_vocab()
-        for key, token in named_roles(roles).items():
-            if token not in known:
-                where = said[key][1] if key in said else folder / SETTINGS
-                raise InputError(
-                    f'{where}: {key} is {token[:40]!r}, which the vocabulary lacks; name there what the model has'
-                )
+        roles = named_by(said, usual)
+        unsaid = dict.fromkeys(named_roles(usual), ('', folder / SETTINGS))
+        check_roles(tokenizer.get_vocab(), roles, {**unsaid, **said})
         return roles
 
     def kept(self, tokenizer: tokenizers.Tokenizer, folder: Path, roles: Roles) -> Subwords:

@@ -14,8 +14,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.storage.files import read_json, refuse_pointer
-from bioptimus_jax.tokenizer.subwords import SETTINGS, Roles
-from bioptimus_jax.tokenizer.tokenizer_files import NAMES_OF_ROLES, said_roles
+from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Roles
+from bioptimus_jax.tokenizer.tokenizer_files import named_by, said_roles
 
 FILES = ('spm.model', 'spiece.model', 'sentencepiece.bpe.model', 'tokenizer.model')
 UNIGRAM = 1
@@ -25,7 +25,9 @@ USUAL = Roles(pad='[PAD]', unknown='[UNK]', cls='[CLS]', sep='[SEP]', mask='[MAS
 
 
 def file_of(folder: Path) -> Path | None:
-    """SentencePiece's file in a folder."""
+    """SentencePiece's file in a folder that has no tokenizer.json."""
+    if (folder / READY).is_file():
+        return None
     return next((folder / name for name in FILES if (folder / name).is_file()), None)
 
 
@@ -41,9 +43,7 @@ def read(file: Path) -> tuple[tokenizers.Tokenizer, Roles]:
         model.ParseFromString(file.read_bytes())
     except DecodeError as error:
         raise InputError(f'{file}: is not a model of SentencePiece ({error}); fetch it again') from error
-    said = {key: token for key, (token, _) in said_roles(file.parent).items()}
-    usual: dict[str, str] = USUAL._asdict()
-    roles = Roles(*(said.get(NAMES_OF_ROLES[role], token) for role, token in usual.items()))
+    roles = named_by(said_roles(file.parent), USUAL)
     entries = [(piece.piece, piece.score) for piece in model.pieces]
     known = {token for token, _ in entries}
     others = [token for token in roles if token not in known and token != roles.mask]

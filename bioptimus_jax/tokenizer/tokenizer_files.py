@@ -5,7 +5,7 @@ added_tokens.json too.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,20 @@ def plain_steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
 def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
     """Key of transformers -> the special token that a folder names, and the file that is to be mended."""
     return _said(folder, NAMES_OF_ROLES.values())
+
+
+def named_by(said: Mapping[str, tuple[str, Path]], usual: Roles) -> Roles:
+    """The special tokens that `said_roles` found, else the usual ones."""
+    return Roles(*(said.get(key, (token,))[0] for key, token in named_roles(usual).items()))
+
+
+def check_roles(known: Collection[str], roles: Roles, places: Mapping[str, tuple[str, Path]]) -> None:
+    """Raises InputError for a special token that a vocabulary lacks, of those whose `places` are known."""
+    for key, token in named_roles(roles).items():
+        if key in places and token not in known:
+            raise InputError(
+                f'{places[key][1]}: {key} is {token[:40]!r}, which the vocabulary lacks; name there what the model has'
+            )
 
 
 def said_ends(folder: Path, tokenizer: tokenizers.Tokenizer, roles: Roles) -> dict[str, str]:

@@ -146,7 +146,7 @@ def _readable(folder: Path) -> Iterator[Path]:
 def _of_sentencepiece(folder: Path) -> Subwords | None:
     """The tokenizer of a folder that has SentencePiece's file alone, where we read it without transformers."""
     with contextlib.suppress(InputError):
-        return load(folder) if spm.file_of(folder) and not (folder / READY).is_file() else None
+        return load(folder) if spm.file_of(folder) else None
     return None
 
 

@@ -49,12 +49,9 @@ class Words(ModelPart):
     def __call__(
         self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
     ) -> jax.Array:
-        a = self.architecture
-        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
-        if delta_BxLxD is not None:
-            words_BxLxD = words_BxLxD + delta_BxLxD
+        words_BxLxD = self.words(batch, delta_BxLxD)
         # No table ends here: NaN shows a position that the model was not made for, as a missing row does in BERT.
-        known_BxLx1 = (batch['positions'] < a.positions)[:, :, None]
+        known_BxLx1 = (batch['positions'] < self.architecture.positions)[:, :, None]
         return self.drop(self.normal(jnp.where(known_BxLx1, words_BxLxD, jnp.nan)), seed_2)
 
 
@@ -97,7 +94,7 @@ class DisentangledAttention(SelfAttention):
         sum_BxHxLxL = spread(of_query_BxHxLxO) + jnp.swapaxes(spread(of_key_BxHxLxO), 2, 3)
         bias_BxHxLxL = sum_BxHxLxL * (PRODUCTS * a.head_size) ** -0.5
         query = (query.astype(jnp.float32) * PRODUCTS**-0.5).astype(dtype)
-        return self.mixed(query, key, value, batch, seed_2, bias_BxHxLxL=bias_BxHxLxL)
+        return self.attended(query, key, value, batch['ranges'], seed_2, bias_BxHxLxL=bias_BxHxLxL)
 
 
 @dataclasses.dataclass(frozen=True)

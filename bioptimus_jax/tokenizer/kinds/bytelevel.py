@@ -76,8 +76,7 @@ class ByteLevel(Pairs):
             check_ids(tokenizer, folder)
         else:
             tokenizer = _read_vocabulary(folder / VOCABULARY if path.is_dir() else path)
-        around, known = tokenizer.encode('').tokens, tokenizer.get_vocab()
-        usual = ROLES._replace(cls=around[0], sep=around[-1]) if around else ROLES
+        usual, known = self.around(tokenizer), tokenizer.get_vocab()
         if usual.unknown not in known and known.keys() >= _byte_of().keys():
             # Llama's have none: with all bytes nothing is unknown, and padding is in no text either.
             usual = usual._replace(unknown=said.get(NAMES_OF_ROLES['pad'], (usual.pad,))[0])
@@ -157,9 +156,8 @@ class ByteLevel(Pairs):
             )
         if not counts:
             raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
-        like = source.tokenizer if source else _roberta(False, settings.lowercase)
         written = {self.written(word): n for word, n in counts.items()}
-        return self.merged(written, sorted(_byte_of()), first, settings, like, source)
+        return self.merged(written, sorted(_byte_of()), first, last, settings, source)
 
 
 KIND = ByteLevel()

@@ -25,9 +25,8 @@ class SentencePieceBPE(Metaspace, Pairs):
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
         """Special tokens, characters, merges, the mask last; the source's normalizer and pre-tokenizer are kept."""
-        written, letters, first, _ = self.counted(counts, settings, source)
-        like = source.tokenizer if source else self.blank(settings.lowercase)
-        return self.merged(written, letters, first, settings, like, source)
+        written, letters, first, last = self.counted(counts, settings, source)
+        return self.merged(written, letters, first, last, settings, source)
 
 
 KIND = SentencePieceBPE()

@@ -16,7 +16,7 @@ from bioptimus_jax.tokenizer import spm
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.metaspace import SPACE, Metaspace
 from bioptimus_jax.tokenizer.rebuilt import rebuilt
-from bioptimus_jax.tokenizer.subwords import READY, Roles, Subwords
+from bioptimus_jax.tokenizer.subwords import Roles, Subwords
 from bioptimus_jax.tokenizer.tokenizer_files import add_listed, listed_tokens
 
 LONGEST_WORD = 100_000
@@ -38,12 +38,11 @@ class Unigram(Metaspace):
     read_from = spm.FILES
 
     def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
-        alone = path.is_dir() and not (path / READY).is_file() and spm.file_of(path) is not None
-        return alone or super().holds(path, described)
+        return spm.file_of(path) is not None or super().holds(path, described)
 
     def load(self, path: Path) -> Subwords:
         """The tokenizer of a folder with a tokenizer.json, else with SentencePiece's own file. Raises InputError."""
-        if (path / READY).is_file() or not (file := spm.file_of(path)):
+        if not (file := spm.file_of(path)):
             return super().load(path)
         tokenizer, roles = spm.read(file)
         add_listed(tokenizer, listed_tokens(path, roles), path)
@@ -80,8 +79,7 @@ class Unigram(Metaspace):
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         """The source with trained tokens; see `_added`."""
-        known = set(source.tokens)
-        made = self._added(source, [token for token in trained.tokens if token not in known])
+        made = self._added(source, trained.tokens)
         if not (left := set(self.unreached(made, range(len(source.tokens), len(made.tokens))))):
             return made
         kept = [made.tokens[i] for i in range(len(source.tokens), len(made.tokens)) if i not in left]
@@ -96,8 +94,8 @@ class Unigram(Metaspace):
         Each scores a little more than the pieces that spelled it, so a text has it wherever it had these pieces, and
         all other texts keep theirs. The shortest get theirs first, since longer ones may be spelled by them.
         """
-        new = [token for token in dict.fromkeys(tokens) if token not in set(source.tokens)]
         scores = scores_of(source)
+        new = [token for token in dict.fromkeys(tokens) if token not in scores]
         lowest = min(scores.values())
         added = {token.content for token in source.tokenizer.get_added_tokens_decoder().values()}
         cut = Lattice({token: score for token, score in scores.items() if token not in added})

@@ -21,8 +21,10 @@ from bioptimus_jax.tokenizer.tokenizer_files import (
     SWITCHES,
     add_listed,
     check_ids,
+    check_roles,
     extra_tokens,
     listed_tokens,
+    named_by,
     named_roles,
     normalizer_settings,
     read_ready,
@@ -61,8 +63,7 @@ class WordPiece(Kind):
         """
         folder = path if path.is_dir() else path.parent
         said = said_roles(folder) if path.is_dir() else {}
-        usual = named_roles(SPECIAL_TOKENS)
-        roles = Roles(*(said[key][0] if key in said else usual[key] for key in usual))
+        roles = named_by(said, SPECIAL_TOKENS)
         if path.is_dir() and (folder / READY).is_file():
             tokenizer = read_ready(folder)
             _check_special_tokens(tokenizer.get_vocab(), folder / READY, roles, said)
@@ -415,11 +416,7 @@ def _unused(entries: Collection[str]) -> str:
 def _check_special_tokens(
     known: Collection[str], path: Path, roles: Roles, said: Mapping[str, tuple[str, Path]]
 ) -> None:
-    for key, token in named_roles(roles).items():
-        if key in said and token not in known:
-            raise InputError(
-                f'{said[key][1]}: {key} is {token[:40]!r}, which the vocabulary lacks; name there what the model has'
-            )
+    check_roles(known, roles, said)
     if missing := [token for token in roles if token not in known]:
         raise InputError(
             f'{path}: has no {", ".join(missing)}; a BERT vocabulary holds {" ".join(SPECIAL_TOKENS)}'
