@@ -13,10 +13,10 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.config import FAMILIES
-from bioptimus_jax.model.rotary import Rope
+from bioptimus_jax.model.rotary import KEYS, Rope
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.rows.config import Rows
-from bioptimus_jax.surgery.config import Longer
+from bioptimus_jax.surgery.config import ROPES, Longer
 from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.surgery.longer import lengthened, stretched
 from bioptimus_jax.surgery.stretches import STRETCHES
@@ -64,6 +64,7 @@ def test_every_family_gets_positions_and_keeps_all_else(name: str) -> None:
 
 
 def test_rotary_positions_turn_as_asked() -> None:
+    assert tuple(KEYS) == ROPES, 'the schema lists the types without loading jax'
     for name in ('eurobert', 'modernbert', 'ultrabert'):
         source = FAMILIES.load(name)(120, 16, 2, 2, 24, 36)
         wider = lengthened(Longer(positions=72, rope_theta=1e6), source)

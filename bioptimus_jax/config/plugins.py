@@ -191,6 +191,11 @@ class Names(Variations):
         return len(self.own) + len(self.added)
 
 
+def meanings(records: Mapping[str, Any]) -> str:
+    """What the records of a table mean, by their names."""
+    return '; '.join(f'{name}: {one.meaning}' for name, one in records.items())
+
+
 class LazyText:
     """Text that is made when it is shown, so that it can name what plug-ins add."""
 

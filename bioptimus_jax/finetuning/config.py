@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key, meant, named
-from bioptimus_jax.config.plugins import LazyText, Plugins
+from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, phase_of
 from bioptimus_jax.pretrain.config import HasTraining
@@ -106,7 +106,7 @@ class Finetune:
     )
     features: str = key(
         'family',
-        LazyText(lambda: '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items())),
+        LazyText(lambda: meanings(FEATURES)),
         one_of=FEATURES,
     )
     segment_ids: str = key(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
 from bioptimus_jax.config.fields import MOST, NOT_EMPTY, common_key, key
-from bioptimus_jax.config.plugins import LazyText, Plugins
+from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
@@ -49,7 +49,7 @@ class Phase:
         LazyText(
             lambda: (
                 'after its warm-up the learning rate falls '
-                + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
+                + meanings(FALLS)
                 + '. Phases that continue fall as the one that they continue'
             )
         ),
@@ -171,7 +171,7 @@ class Pretrain:
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
     optimizer: str = key(
         'adamw',
-        LazyText(lambda: '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items())),
+        LazyText(lambda: meanings(OPTIMIZERS)),
         one_of=OPTIMIZERS,
     )
     ema: float = key(

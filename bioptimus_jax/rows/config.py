@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key
-from bioptimus_jax.config.plugins import LazyText
+from bioptimus_jax.config.plugins import LazyText, meanings
 from bioptimus_jax.rows.layouts import LAYOUTS, PAIRED
 from bioptimus_jax.rows.words import WORD_RULES
 from bioptimus_jax.vocab.config import HasVocab
@@ -23,9 +23,7 @@ class Rows:
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
     layout: str = key(
         'documents',
-        LazyText(
-            lambda: 'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items())
-        ),
+        LazyText(lambda: 'what is packed; ' + meanings(LAYOUTS)),
         one_of=LAYOUTS,
     )
     words: str = key(
@@ -33,7 +31,7 @@ class Rows:
         LazyText(
             lambda: (
                 'what a word is where whole words are masked, and white space alone does not decide; '
-                + '; '.join(f'{name}: {rule.meaning}' for name, rule in WORD_RULES.items())
+                + meanings(WORD_RULES)
             )
         ),
         one_of=WORD_RULES,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key, named, section
-from bioptimus_jax.config.plugins import LazyText
+from bioptimus_jax.config.plugins import LazyText, meanings
 from bioptimus_jax.rows.config import HasRows
 from bioptimus_jax.surgery.initialisations import (
     INITIALISATIONS,
@@ -34,12 +34,7 @@ class Longer:
     positions: int = key(0, "positions of the model; 0: the source's", low=0, high=WIDEST_ROW)
     table: str = key(
         'copied',
-        LazyText(
-            lambda: (
-                'rows of learned positions that the source lacks: '
-                + '; '.join(f'{name}, {one.meaning}' for name, one in STRETCHES.items())
-            )
-        ),
+        LazyText(lambda: 'rows of learned positions that the source lacks: ' + meanings(STRETCHES)),
         one_of=STRETCHES,
     )
     rope_theta: float = key(
@@ -57,11 +52,7 @@ class Surgery:
 
     strategy: str = common_key(
         'contextualized',
-        LazyText(
-            lambda: (
-                'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items())
-            )
-        ),
+        LazyText(lambda: 'a new row is ' + meanings(INITIALISATIONS)),
         one_of=INITIALISATIONS,
     )
     contexts: str = common_key(

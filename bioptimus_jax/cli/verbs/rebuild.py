@@ -13,6 +13,7 @@ example:
 from pathlib import Path
 
 from bioptimus_jax.cli.command import Command, Verb, count, described, flag, needed
+from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import printable
 from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.run.session import require_local
@@ -36,7 +37,7 @@ VERB = Verb(
         needed('--to', 'folder of sets, created if missing', 'DIR'),
         flag(
             '--input',
-            '; '.join(f'{name}: {one.meaning}' for name, one in INPUTS.items()) + ' (default: %(default)s)',
+            meanings(INPUTS) + ' (default: %(default)s)',
             next(iter(INPUTS)),
             choices=tuple(INPUTS),
             metavar='FORM',

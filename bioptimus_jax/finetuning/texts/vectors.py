@@ -22,7 +22,7 @@ class VectorWindow:
 
 
 class Vectors(Head):
-    """Vectors of length 1, pooled as the model's folder says, else the mean. Nothing of it is trained."""
+    """Vectors of length 1, pooled as the model's folder says, else the mean. None of it is trained."""
 
     def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__(pretrained, labels, dtype)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
@@ -60,7 +61,7 @@ class Settings:
     alpha: float = key(10.0, 'weight of the two divergences', low=0)
     noise: str = key(
         'worst',
-        'the noise is ' + '; '.join(f'{name}: {p.meaning}' for name, p in PERTURBATIONS.items()),
+        'the noise is ' + meanings(PERTURBATIONS),
         one_of=PERTURBATIONS,
     )
     deviation: float = key(1e-5, 'deviation of the noise before it is moved', low=0)

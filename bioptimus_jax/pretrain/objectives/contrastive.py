@@ -21,6 +21,7 @@ import numpy as np
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.attention import mix_words
 from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers
@@ -62,12 +63,12 @@ class Settings:
     temperature: float = key(0.05, 'number that cosines are divided by', low=0.001, high=10)
     direction: str = key(
         'both',
-        'what is found: ' + '; '.join(f'{name}: {one.meaning}' for name, one in DIRECTIONS.items()),
+        'what is found: ' + meanings(DIRECTIONS),
         one_of=DIRECTIONS,
     )
     pooling: str = key(
         'mean',
-        'the vector of a text; ' + '; '.join(f'{name}: {one.meaning}' for name, one in POOLINGS.items()),
+        'the vector of a text; ' + meanings(POOLINGS),
         one_of=POOLINGS,
     )
     dimensions: tuple[int, ...] = key(

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.config.fields import key
+from bioptimus_jax.config.plugins import meanings
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.models import configuration, model_folder
 from bioptimus_jax.model import loaded
@@ -91,7 +92,7 @@ class Settings:
     temperature: float = key(2.0, 'number that logits of both are divided by', low=0.1, high=100)
     kl_positions: str = key(
         'all',
-        'the divergence counts ' + '; '.join(f'{name}: {p.meaning}' for name, p in POSITIONS.items()),
+        'the divergence counts ' + meanings(POSITIONS),
         one_of=POSITIONS,
     )
     shape: tuple[int, ...] = key(
