@@ -491,7 +491,7 @@ def test_a_fused_kernel_and_remat_need_less(paper):
 def test_disk_by_hand(paper):
     def sizes_of(e, entries=30_522):
         sizes = {}
-        for space in disk_space(e, 109_568_128, entries, 1.8e9, 1.8e9, 1.31, 0.92):
+        for space in disk_space(e, 109_568_128, 0, entries, 1.8e9, 1.8e9, 1.31, 0.92):
             sizes.setdefault(space.stage, []).append(space.size)
         return sizes
 
@@ -509,7 +509,7 @@ def test_disk_by_hand(paper):
     # Texts: 1.8e9 words of 4.04 bytes; while it works, of 3.45, and 480 for each of 7.9e6 documents.
     assert sizes['corpus'] == pytest.approx([7.27e9, 10.0e9], rel=0.01)
     larger = disk_space(
-        dataclasses.replace(paper.experiment, stages=('corpus',)), 1, 1, 1.8e9, 6.8e9, 1.31, 0.92
+        dataclasses.replace(paper.experiment, stages=('corpus',)), 1, 0, 1, 1.8e9, 6.8e9, 1.31, 0.92
     )
     assert [space.size for space in larger] == pytest.approx([7.27e9, 37.8e9], rel=0.01)
     # With a moving average there are four of a checkpoint.

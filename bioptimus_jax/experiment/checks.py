@@ -62,6 +62,11 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
             f'config.pretrain.head_steps: {e.pretrain.optimizer} applies its learning rate itself, to all weights; set '
             'head_steps to 0, or take another config.pretrain.optimizer'
         )
+    if e.pretrain.lora and not e.surgery.initialisation.source:
+        yield (
+            f'config.pretrain.lora_rank: {e.pretrain.lora_rank}, but config.surgery.strategy={e.surgery.strategy} begins '
+            'with random weights, which an adapter would leave as they are; set it to 0, or take a source'
+        )
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         yield f'config.runtime.profile_steps: the first and the last step are needed, got {two}'

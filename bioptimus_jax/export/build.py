@@ -13,25 +13,27 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.export import card
+from bioptimus_jax.export import adapters, card
 from bioptimus_jax.export.gate import check_export
+from bioptimus_jax.export.sums import SUMS, read_sums, write_sums
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.model.config import phase_of
 from bioptimus_jax.model.folder import ABOUT
-from bioptimus_jax.model.tensors import NOTHING, read_architecture, write_folder
+from bioptimus_jax.model.tensors import NOTHING, load_folder, read_architecture, write_folder
 from bioptimus_jax.model.untouched import untouched_in
+from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import finished_phases
-from bioptimus_jax.pretrain.objective import Objective, planned_objective
+from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objective
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
+from bioptimus_jax.surgery.made import made_in
 
 TEXTS = 4  # held-out documents that the gate compares on
-SUMS, CARD = 'sha256sums', card.NAME
 
 
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
-    content = digest({name: {n: v for n, v in _sums(folder / name).items() if n != CARD} for name in gates})
+    content = digest({name: {n: v for n, v in read_sums(folder / name).items() if n != card.NAME} for name in gates})
     return {'phases': finished, 'gate': gates, 'content': content}
 
 
@@ -90,29 +92,62 @@ def _exported(
     texts: Sequence[str],
 ) -> dict[str, Any]:
     """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
-    setting, models = dataclasses.asdict(run.config.phase[phase_of(phase)]), objective.exports(params)
+    setting, parts = dataclasses.asdict(run.config.phase[phase_of(phase)]), _parts(run, objective, params, initial)
     about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
-    if beside := [suffix for suffix in models if suffix]:
+    if beside := [suffix for suffix in parts if suffix]:
         about['beside'] = beside
     threads, measured, history = run.config.runtime.torch_threads, {}, card.History.of(run)
-    untouched, _ = untouched_in(initial, models[''][0])
+    untouched, _ = untouched_in(initial, parts[''].architecture)
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
-        name, own = f'{phase}{suffix}', {} if suffix else untouched
-        files = {} if suffix else objective.beside()
-        found = export(
-            folder / name,
-            *models[suffix],
-            initial,
-            texts,
-            about,
-            own,
-            threads=threads,
-            history=history,
-            files=files,
-        )
-        run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
+        name, part = f'{phase}{suffix}', parts[suffix]
+        if isinstance(part, adapters.Adapter):
+            found = adapters.export(folder / name, part, about, f'{phase}{adapters.BASE}')
+            run.console.say(f'export: {name} is the adapter alone, in the form of PEFT, for {phase}{adapters.BASE}')
+        else:
+            found = export(
+                folder / name,
+                part.architecture,
+                part.params,
+                initial,
+                texts,
+                about,
+                untouched if part.whole else {},
+                threads=threads,
+                history=history,
+                files={} if suffix else objective.beside(),
+                before=part.before,
+            )
+            run.console.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
         measured[name] = found
     return measured
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A model that is exported. `whole`: whether it has what the source has beside its parameters; `before`: its
+    parameters with an adapter that is merged in the others."""
+
+    architecture: Architecture
+    params: Mapping[str, Any]
+    whole: bool
+    before: Mapping[str, Any] | None = None
+
+
+def _parts(
+    run: Run[HasTraining], objective: Objective, params: Mapping[str, Any], initial: Path
+) -> dict[str, Part | adapters.Adapter]:
+    """What is exported of a checkpoint's parameters, by what is added to the name of its phase."""
+    settings = run.config.pretrain
+    if not settings.lora:
+        return {suffix: Part(*model, not suffix) for suffix, model in objective.exports(params).items()}
+    architecture, at_start, _ = load_folder(initial)
+    made = made_in(initial.parent, architecture)
+    unmerged = adapter.restored(settings, params, arrays_of(objective, made).base, made, at_start)
+    merged = objective.exports(adapter.without_adapter(unmerged, merged=True))
+    before, base = objective.exports(unmerged), objective.exports(adapter.without_adapter(unmerged, merged=False))
+    found = {suffix: Part(*model, not suffix, before[suffix][1]) for suffix, model in merged.items()}
+    alone = adapters.Adapter(base[''][0], settings.lora, adapter.pairs_of(params), base[''][1], merged[''][1])
+    return {**found, adapters.BASE: Part(*base[''], whole=True), adapters.ALONE: alone}
 
 
 def export(
@@ -127,26 +162,26 @@ def export(
     threads: int = 1,
     history: card.History | None = None,
     files: Mapping[str, Any] = NOTHING,
+    before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
     `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card. `files`: what other
-    programs read beside the model, values of JSON by their paths.
+    programs read beside the model, values of JSON by their paths. `before`: see `check_export`.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
         for path, value in files.items():
             (hidden / path).parent.mkdir(exist_ok=True)
             write_json(hidden / path, value)
-        measured = check_export(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
+        measured = check_export(
+            hidden, architecture, params, tokenizer_folder, texts, threads=threads, before=before
+        )
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
-        with atomic(hidden / CARD) as file:
+        with atomic(hidden / card.NAME) as file:
             file.write(card.model_card(history, about.get('phase', ''), architecture, told, folder=hidden))
-        sums = {p.name: sha256(p) for p in sorted(hidden.iterdir()) if p.is_file()}
-        sums |= {path: sha256(hidden / path) for path in files}
-        with atomic(hidden / SUMS) as file:
-            file.writelines(f'{value}  {name}\n' for name, value in sums.items())
+        write_sums(hidden, files)
     return measured
 
 
@@ -173,11 +208,6 @@ def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
         about = read_json(folder / ABOUT)
     if not isinstance(about, dict) or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
         return None
-    sums = _sums(folder)
+    sums = read_sums(folder)
     whole = all((folder / name).is_file() and sha256(folder / name) == value for name, value in sums.items())
     return about if ABOUT in sums and whole else None
-
-
-def _sums(folder: Path) -> dict[str, str]:
-    lines = (folder / SUMS).read_text('utf-8', 'replace').splitlines()
-    return {name: value for value, _, name in (line.partition('  ') for line in lines)}

@@ -35,10 +35,12 @@ def check_export(
     texts: Sequence[str],
     *,
     threads: int = 1,
+    before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The gate: reload `folder` with transformers and compare everything. Raises GateError.
 
-    Gives the largest differences of hidden states and logits (float32, without padding), and the sizes.
+    Gives the largest differences of hidden states and logits (float32, without padding), and the sizes. `before`: the
+    parameters with an adapter that was then merged; they have to agree with the others too, as `merge`.
     """
     import torch
 
@@ -56,8 +58,10 @@ def check_export(
             output_hidden_states=True,
         )
     arrays = (jnp.asarray(array, jnp.int32) for array in (tokens_BxL, mask_BxL))
+    tokens, mask = arrays
     with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
-        hidden_BxLxD, outputs = jax.device_get(_forward(params, architecture, *arrays))
+        hidden_BxLxD, outputs = jax.device_get(_forward(params, architecture, tokens, mask))
+        unmerged = {} if before is None else jax.device_get(_forward(before, architecture, tokens, mask)[1])
     pairs = {
         'hidden': (hidden_BxLxD, theirs.hidden_states[-1]),
         **{name: (array, getattr(theirs, name)) for name, array in outputs.items()},
@@ -66,21 +70,33 @@ def check_export(
         name: _difference(folder, name, mine, tensor.numpy(), mask_BxL)
         for name, (mine, tensor) in pairs.items()
     }
+    if unmerged:
+        differences['merge'] = max(
+            _difference(folder, name, array, unmerged[name], mask_BxL, 'what they were before the adapter was merged')
+            for name, array in outputs.items()
+        )
     sizes = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}
     return {**sizes, **differences, 'logits': max(differences[name] for name in outputs)}
 
 
-def _difference(folder: Path, name: str, mine: np.ndarray, other: np.ndarray, mask_BxL: np.ndarray) -> float:
-    """The largest difference between what we and transformers compute; padding does not count."""
+def _difference(
+    folder: Path,
+    name: str,
+    mine: np.ndarray,
+    other: np.ndarray,
+    mask_BxL: np.ndarray,
+    of_other: str = 'transformers',
+) -> float:
+    """The largest difference between what we and transformers compute, or another; padding does not count."""
     if mine.shape != other.shape:
-        raise GateError(f'{folder}: {name} have shape {other.shape} in transformers, {mine.shape} here')
+        raise GateError(f'{folder}: {name} have shape {other.shape} in {of_other}, {mine.shape} here')
     if mine.shape[:2] == mask_BxL.shape:  # of pieces, not of texts
         mine, other = mine[mask_BxL > 0], other[mask_BxL > 0]
     if not (np.isfinite(mine).all() and np.isfinite(other).all()):
         raise GateError(f'{folder}: {name} are not finite; the phase diverged, see its loss in metrics.jsonl')
     difference = float(np.abs(mine - other).max())
     if difference > max(TOLERANCE, RELATIVE * float(np.abs(mine).max())):
-        raise GateError(f'{folder}: {name} differ from transformers by {difference:.2e}')
+        raise GateError(f'{folder}: {name} differ from {of_other} by {difference:.2e}')
     return difference
 
 

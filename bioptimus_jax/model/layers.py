@@ -33,6 +33,25 @@ RULES = (
 )
 
 
+DOWN, UP = 'adapter_down', 'adapter_up'
+"""Matrices that an adapter puts beside the kernel of a dense layer."""
+
+
+class Dense(nn.Dense):
+    """A dense layer, to which the values times DOWN times UP are added where it has these.
+
+    Not the kernel with their product added to it: its gradient would be as large as the kernel's, and as much work.
+    """
+
+    @nn.compact
+    def __call__(self, values: jax.Array) -> jax.Array:
+        made = super().__call__(values)
+        if not self.has_variable('params', DOWN):
+            return made
+        narrow = values.astype(self.dtype) @ self.get_variable('params', DOWN).astype(self.dtype)
+        return made + narrow @ self.get_variable('params', UP).astype(self.dtype)
+
+
 class ModelPart(nn.Module):
     """A part of a model: its parameters are float32, its matrix products are of `compute.dtype`."""
 
@@ -47,7 +66,7 @@ class ModelPart(nn.Module):
     def dense(self, features: int, values: jax.Array, name: str = 'dense') -> jax.Array:
         """The values times a matrix, with a bias if the family has them."""
         biases, dtype = self.architecture.biases, self.compute.dtype
-        return nn.Dense(features, use_bias=biases, dtype=dtype, name=name)(values)
+        return Dense(features, use_bias=biases, dtype=dtype, name=name)(values)
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
         """Rows of a table."""

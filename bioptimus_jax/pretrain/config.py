@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
 from bioptimus_jax.config.fields import MOST, NOT_EMPTY, common_key, key
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
+from bioptimus_jax.model.lora import MOST_RANK, TARGETS, Lora, lora_of
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
@@ -17,6 +18,7 @@ from bioptimus_jax.surgery.config import HasSurgery
 
 OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
 OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
+WITH_LORA = ('pretrain.lora_rank', NOT_EMPTY)
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
 LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
 
@@ -206,7 +208,37 @@ class Pretrain:
         'a loss or gradient that is not finite stops the run, or is skipped and counted',
         one_of=('stop', 'skip'),
     )
+    lora_rank: int = common_key(
+        0,
+        'rank of an adapter (LoRA) that is trained in place of the weights, which stay as they are; exports have it '
+        'merged, and beside them in the form of PEFT; 0: none, all weights are trained',
+        low=0,
+        high=MOST_RANK,
+    )
+    lora_alpha: float = key(
+        0.0, 'lora: its product counts alpha / rank; 0: twice the rank', low=0, high=1e6, active_if=WITH_LORA
+    )
+    lora_targets: tuple[str, ...] = key(
+        TARGETS,
+        'lora: matrices of every layer that get one: attention, feed_forward, or names of matrices, as query',
+        active_if=WITH_LORA,
+    )
+    lora_layers: tuple[int, ...] = key(
+        (), 'lora: numbers of the layers that get one, from 0; empty: all', low=0, active_if=WITH_LORA
+    )
+    lora_embeddings: str = key(
+        'new',
+        'lora: rows of tokens that are trained whole, with the output bias of these tokens: new, those that surgery '
+        'made; all; none. Heads and positions that surgery made are trained in any case',
+        one_of=('new', 'all', 'none'),
+        active_if=WITH_LORA,
+    )
     dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
+
+    @property
+    def lora(self) -> Lora | None:
+        """The adapter that is trained, if any."""
+        return lora_of(self.lora_rank, self.lora_alpha, self.lora_targets) if self.lora_rank else None
 
     @property
     def averages(self) -> bool:

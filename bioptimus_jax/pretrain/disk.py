@@ -33,6 +33,7 @@ class Space:
 def disk_space(
     experiment: HasTraining,
     parameters: int,
+    frozen: int,
     entries: int,
     corpus_words: float,
     input_words: float,
@@ -41,7 +42,7 @@ def disk_space(
 ) -> list[Space]:
     """The space of every stage of the experiment, by far the most of it; 0 words: what grows with them is left out.
 
-    `entries` are those of the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of
+    `parameters` are those that are trained, `frozen` those that an adapter leaves as they are. `entries` are those of the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of
     which the scratch folder holds.
     """
     rows, new = experiment.rows, new_tokens(experiment.vocab, entries)
@@ -51,11 +52,13 @@ def disk_space(
     train_rows = corpus_words * (1 - heldout) * pieces_per_word / (rows.row_pieces * fill)
     train = train_rows * _row_bytes(rows.row_pieces, token_bytes)
     held = documents * heldout * _row_bytes(rows.max_document_pieces, token_bytes)
-    model = parameters * FLOAT
+    model = (parameters + frozen) * FLOAT
     kept = len(experiment.phases) * experiment.evaluation.snapshots_per_phase
     keep = experiment.runtime.keep_checkpoints
     # The weights, the two moments of Adam, and where it is asked for their moving average.
-    checkpoint = (4 if experiment.pretrain.averages else 3) * model
+    checkpoint = (4 if experiment.pretrain.averages else 3) * parameters * FLOAT
+    # An adapter is exported merged, and once more with the model that it is for.
+    folders = kept * (2 if experiment.pretrain.lora else 1)
     spaces = [
         Space('corpus', corpus_words * DOCUMENT_BYTES_PER_WORD, f'{numbered(round(documents), "document")}'),
         Space(
@@ -80,7 +83,7 @@ def disk_space(
             (kept + keep + 1) * checkpoint,
             f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {in_units(checkpoint)} each',
         ),
-        Space('export', kept * (model + TOKENIZER_BYTES), numbered(kept, 'folder')),
+        Space('export', folders * (model + TOKENIZER_BYTES), numbered(folders, 'folder')),
     ]
     return [space for space in spaces if space.stage in experiment.stages and space.size]
 

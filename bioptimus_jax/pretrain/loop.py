@@ -17,7 +17,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
+from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, watch
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
@@ -52,6 +52,7 @@ from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet, of_first
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
+from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -189,7 +190,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
-    train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
+    made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
+    train_steps, state = sharded_steps(list(objectives.values()), mesh, params, made)
     kept = _kept(run.config, folder, schedule)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
@@ -449,7 +451,10 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     # The average is what is exported, so it is what is scored.
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
-        values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
+        params = adapter.whole(
+            session.run.config.pretrain, state.get(AVERAGE, state['params']), own.frozen
+        )
+        values = dict(session.evaluation.scores(params, own.frozen, phase_end))
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'step': step, 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
     record = Evaluated.read({**facts, **values, 'losses': losses}, 'pretrain: an evaluation', NO_LOSS)

@@ -16,10 +16,11 @@ from bioptimus_jax.hosts.devices import Present
 from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
+from bioptimus_jax.pretrain.adapter import ROWS
 from bioptimus_jax.pretrain.backends import PLAIN_ATTENTION, WITHOUT_WINDOWS, dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import most_places, planned_objective, trained_and_frozen
+from bioptimus_jax.pretrain.objective import arrays_of, most_places, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.progress.console import in_units
 
@@ -71,20 +72,24 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     shapes = a.shapes()
     objectives = [planned_objective(experiment, a, name) for name in experiment.all_objectives]
     objective = objectives[0]
-    sizes = [[_bytes(of, split, one.all_rules) for of in trained_and_frozen(one)] for one in objectives]
-    whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
-    table = sum(math.prod(shapes[path]) for path in {a.table, a.output_table}) / runtime.tensor * FLOAT
+    arrays = [arrays_of(one) for one in objectives]
+    # One model, and what each objective reads besides.
+    whole, base = (_bytes(of, split, objective.all_rules) for of in (arrays[0].trained, arrays[0].base))
+    frozen = sum(_bytes(of.frozen, split, one.all_rules) for one, of in zip(objectives, arrays, strict=True))
+    # Of rows that are trained apart the gradient is that of the whole table at first.
+    tables = {path for path in (a.table, a.output_table) if {path, path + ROWS} & arrays[0].trained.keys()}
+    table = sum(math.prod(shapes[path]) for path in tables) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
         encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
-        stacked = 2 * _bytes(encoder, split, a.rules)
+        stacked = (1 if base else 2) * _bytes(encoder, split, a.rules)
     # The backward pass is in one of them at a time.
     widest = max(encoder.hidden for encoder in objective.encoders)
     beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
     activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
     return Memory(
-        parameters=whole + frozen,
+        parameters=whole + base + frozen,
         optimizer=(3 if experiment.pretrain.averages else 2) * whole,
         gradients=table + totals + stacked,
         activations=activations * objective.passes,

@@ -22,12 +22,15 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
+from bioptimus_jax.pretrain.disk import new_tokens
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.records.curriculum import OfSetting
 from bioptimus_jax.rows.blocks import Block
 from bioptimus_jax.rows.stored import Rows
+from bioptimus_jax.surgery.made import Made
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 Tensors: TypeAlias = dict[str, jax.Array]
@@ -150,7 +153,7 @@ class Objective(abc.ABC):
     @property
     def all_rules(self) -> tuple[Rule, ...]:
         """How every parameter is split over the mesh, and whether it decays."""
-        return (*self.rules, *self.architecture.rules)
+        return (*adapter.RULES, *self.rules, *self.architecture.rules)
 
     @classmethod
     def check(cls, config: HasTraining) -> None:
@@ -276,7 +279,16 @@ class Objective(abc.ABC):
         `attended`: the sum over its pieces of those that each attends to; `predicted`: as in `metrics`.
         """
         pieces = max(tokens, 1)
-        return self.flops_per_piece(attended / pieces, predicted / pieces) * tokens
+        of_piece, of_predicted = self.work_saved
+        saved = self.passes * (of_piece * tokens + of_predicted * predicted)
+        return self.flops_per_piece(attended / pieces, predicted / pieces) * tokens - saved
+
+    @functools.cached_property
+    def work_saved(self) -> tuple[float, float]:
+        """FLOPs of a piece, and of one that is predicted, that an adapter saves; 0 without one."""
+        settings = self.config.pretrain
+        trained = arrays_of(self).trained if settings.lora else {}
+        return adapter.work_saved(settings, trained, self.architecture)
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
         """Operations for one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
@@ -340,12 +352,31 @@ def planned_objective(config: HasTraining, architecture: Architecture, name: str
     return objective_of(config, name)(config, architecture, vocabulary, config.rows.row_pieces)
 
 
-def trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-    """Path and shape of every parameter that is trained, and of every array that is not."""
-    shapes = objective.architecture.shapes()
+class Arrays(NamedTuple):
+    """Paths and shapes: of what is trained, of what an objective reads beside it, and of the weights that an adapter
+    leaves as they are."""
+
+    trained: dict[str, tuple[int, ...]]
+    frozen: dict[str, tuple[int, ...]]
+    base: dict[str, tuple[int, ...]]
+
+
+def arrays_of(objective: Objective, made: Made | None = None) -> Arrays:
+    """What a step with that objective has in memory; `made`: by surgery, by default as many new tokens as are likely."""
+    o, shapes = objective, objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
-    started = jax.eval_shape(lambda params: objective.start(params, jax.random.key(0)), params)
-    return _shapes_in(started), _shapes_in(objective.frozen_shapes(started))
+    if made is None:
+        entries = o.architecture.vocab_size
+        made = Made(np.arange(min(round(new_tokens(o.config.vocab, entries)), entries), dtype=np.int32))
+
+    def parts(params: Any) -> tuple[Any, Any, Any]:
+        key = jax.random.key(0)
+        started = o.start(params, key)
+        return started, *adapter.split(o.config.pretrain, o.architecture, made, params, started, key)
+
+    started, trained, kept = jax.eval_shape(parts, params)
+    base = kept[adapter.BASE][adapter.WEIGHTS] if kept else {}
+    return Arrays(*map(_shapes_in, (trained, objective.frozen_shapes(started), base)))
 
 
 def _shapes_in(tree: Any) -> dict[str, tuple[int, ...]]:
@@ -357,9 +388,9 @@ def check_objectives(config: HasTraining, architecture: Architecture) -> None:
     own, *others = config.all_objectives
     for name in (own, *others):
         objective_of(config, name).check(config)
-    wanted = trained_and_frozen(planned_objective(config, architecture, own))[0] if others else {}
+    wanted = arrays_of(planned_objective(config, architecture, own)).trained if others else {}
     for name in others:
-        found = trained_and_frozen(planned_objective(config, architecture, name))[0]
+        found = arrays_of(planned_objective(config, architecture, name)).trained
         if different := sorted(p for p in found | wanted if found.get(p) != wanted.get(p)):
             raise ConfigError(
                 f'config.phase.{config.phases_under(name)[0]}.objective: {name} and config.pretrain.objective={own} '

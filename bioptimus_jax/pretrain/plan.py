@@ -5,6 +5,7 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 """
 
 import dataclasses
+import functools
 import math
 import shutil
 from collections.abc import Mapping
@@ -17,14 +18,14 @@ from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture
-from bioptimus_jax.pretrain import entities, mixture
+from bioptimus_jax.pretrain import adapter, entities, mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, HasTraining
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
-from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
+from bioptimus_jax.pretrain.objective import Arrays, arrays_of, check_objectives, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.progress.console import in_units
 from bioptimus_jax.rows.config import Rows
@@ -96,8 +97,16 @@ class Plan:
     @property
     def parameters(self) -> dict[str, int]:
         """Numbers of trained parameters, by part."""
-        trained, _ = trained_and_frozen(planned_objective(self.experiment, self.architecture))
-        return parameter_counts(trained)
+        return parameter_counts(self._arrays.trained)
+
+    @property
+    def kept(self) -> int:
+        """Number of parameters that an adapter leaves as they are."""
+        return sum(parameter_counts(self._arrays.base).values())
+
+    @functools.cached_property
+    def _arrays(self) -> Arrays:
+        return arrays_of(planned_objective(self.experiment, self.architecture))
 
     def hours(self, device: Device, devices: int) -> float:
         """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
@@ -167,6 +176,7 @@ def check(run: Run[HasTraining]) -> None:
     mixture.check(experiment, run.manifest('vocab'))
     entities.check(experiment)
     architecture, here = architecture_of(run), look()
+    adapter.check(experiment.pretrain, architecture)
     check_objectives(experiment, architecture)
     check_rows(experiment.rows, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
@@ -189,8 +199,9 @@ def check_disk(run: Run[HasTraining], architecture: Architecture) -> None:
     e = run.config
     if e.runtime.base_run or run.mirror:  # the base may have them; not all that is in a bucket is here
         return
-    trained, _ = trained_and_frozen(planned_objective(e, architecture))
-    spaces = disk_space(e, sum(parameter_counts(trained).values()), architecture.vocab_size, 0, 0, 1, 1)
+    arrays = arrays_of(planned_objective(e, architecture))
+    trained, kept = (sum(parameter_counts(of).values()) for of in (arrays.trained, arrays.base))
+    spaces = disk_space(e, trained, kept, architecture.vocab_size, 0, 0, 1, 1)
     missing = [space for space in spaces if not run.manifest(space.stage)]
     needed = sum(max(space.size - bytes_below(run.workdir / space.stage), 0) for space in missing)
     free = shutil.disk_usage(existing(run.workdir)).free

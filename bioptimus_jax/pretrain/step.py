@@ -13,13 +13,14 @@ import optax
 from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
-from bioptimus_jax.pretrain import curriculum, sharding
+from bioptimus_jax.pretrain import adapter, curriculum, sharding
 from bioptimus_jax.pretrain.backends import options_here
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.objective import Example, Objective, OfPart
 from bioptimus_jax.pretrain.optimizer import make_optimizer, moved, reset_where, scored
+from bioptimus_jax.surgery.made import NOTHING_MADE, Made
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
@@ -42,24 +43,29 @@ def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainSt
 
 
 def sharded_steps(
-    objectives: Sequence[Objective], mesh: Mesh, params: Any
+    objectives: Sequence[Objective], mesh: Mesh, params: Any, made: Made = NOTHING_MADE
 ) -> tuple[list[TrainStep], dict[str, Any]]:
     """The train step of each objective on a mesh, its state donated, and the one placed state at step 0.
 
-    `params` are the model's; the first objective says what comes to them, and all must train the same.
+    `params` are the model's; the first objective says what comes to them, and all must train the same. `made`: what of
+    them surgery made, which an adapter leaves to be trained.
     """
     # A stream of its own, so that what an objective adds (a head, a map) is drawn alike whatever the masks draw.
     own, settings = objectives[0], objectives[0].config.pretrain
-    params = own.start(params, jax.random.fold_in(seed_key(own.config.seed), START_STREAM))
-    state = initial_state(params, settings, own.all_rules)
+    key = jax.random.fold_in(seed_key(own.config.seed), START_STREAM)
+    started = own.start(params, key)
+    parts = adapter.split(settings, own.architecture, made, params, started, key)
+    state = initial_state(parts.trained, settings, own.all_rules)
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
+    base_shardings = adapter.base_shardings(parts.frozen, mesh, own.all_rules)
+    base = sharding.place_state(parts.frozen, base_shardings)  # once, for all objectives
 
     def compiled(objective: Objective) -> TrainStep:
         # An argument of the compiled step, not a constant in it: XLA would copy a teacher into every program.
-        frozen = objective.frozen(params)
+        frozen = objective.frozen(started)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
-        step = jitted_step(objective, mesh, shardings, frozen_shardings)
-        return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
+        step = jitted_step(objective, mesh, shardings, frozen_shardings | base_shardings)
+        return TrainStep(step, sharding.place_state(frozen, frozen_shardings) | base)
 
     return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
 
@@ -139,11 +145,12 @@ def mean_gradients(
     Micro-batches and devices hold different numbers of predictions, so a mean of their means would be another loss.
     Everything is summed and divided once, by the first term's weight; the other terms are scaled to it beforehand.
     """
-    parts = objective.config.pretrain.micro_batches
+    settings = objective.config.pretrain
+    parts = settings.micro_batches
     (first, divisor), *others = ((name, jnp.maximum(w, 1)) for name, w in example.weights.items())
 
     def loss_of(params: Any, part: Any, key: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
-        terms, sums = objective.loss(params, frozen, part, key)
+        terms, sums = objective.loss(adapter.whole(settings, params, frozen), frozen, part, key)
         if terms.keys() != example.weights.keys():
             raise ValueError(f'terms {sorted(terms)} of the loss have weights {sorted(example.weights)}')
         return sum((terms[name] * (divisor / weight) for name, weight in others), terms[first]), sums
@@ -166,7 +173,7 @@ def mean_gradients(
             lambda numbered: function(numbered[1], key_of(numbered[0])), (jnp.arange(parts), cut)
         )
 
-    cut = objective.informed(params, frozen, cut, each)
+    cut = objective.informed(adapter.whole(settings, params, frozen), frozen, cut, each)
     # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     # A scan wants totals of the right shapes to begin with: `eval_shape` tells them, and computes nothing.

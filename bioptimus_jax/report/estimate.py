@@ -43,10 +43,11 @@ def _model(plan: Plan) -> str:
     a, counts = plan.architecture, plan.parameters
     runtime = plan.experiment.runtime
     parts = ', '.join(f'{name} {n:,}' for name, n in counts.items())
+    kept = f' are trained, {plan.kept:,} stay as they are' if plan.kept else ''
     return (
         f'Model ({plan.shape_from}): {numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, '
         f'feed-forward {a.intermediate:,}, {a.vocab_size:,} entries ({a.padded_vocab_size:,} padded)\n'
-        f'Parameters: {sum(counts.values()):,} ({parts})\n'
+        f'Parameters: {sum(counts.values()):,} ({parts}){kept}\n'
         f'Layers: remat {remat_of(runtime, a.layers)}, {"scanned" if scans(runtime, a.layers) else "unrolled"}, '
         f'attention {runtime.attention}, dropout {a.dropout} and {a.attention_dropout} of attention'
     )
@@ -140,7 +141,7 @@ def _short(value: float, decimals: int = 2) -> Cell:
 def _disk(plan: Plan) -> Table:
     of, parameters = plan.assumed, sum(plan.parameters.values())
     read = of.input_words or plan.words
-    model = parameters, plan.architecture.vocab_size
+    model = parameters, plan.kept, plan.architecture.vocab_size
     spaces = disk_space(plan.experiment, *model, plan.words, read, of.pieces_per_word, of.fill)
     records = [*spaces, Space('all', sum(s.size for s in spaces), '')]
     columns = [

@@ -28,8 +28,8 @@ from bioptimus_jax.surgery.config import Surgery
 
 SYNTHESISED, FRESH = 'synthesised', 'fresh'
 NEIGHBOURS = 10
-TOKENS_FILE = 'tokens.jsonl'
-"""File of stage surgery: a record for every token."""
+TOKENS_FILE, REPORT = 'tokens.jsonl', 'report.json'
+"""Files of stage surgery: a record for every token, and where all parameters came from."""
 
 
 @dataclasses.dataclass(frozen=True)

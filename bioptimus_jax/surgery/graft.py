@@ -88,7 +88,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
     made = account.report(experiment.surgery, records, parameters, ledger)
-    write_json(folder / 'report.json', made.json())
+    write_json(folder / account.REPORT, made.json())
     counts = {**made.tokens, **vars(made.encoded)}
     return SurgeryCounts(strategy=made.strategy, **counts, fallbacks=made.fallbacks).json()
 

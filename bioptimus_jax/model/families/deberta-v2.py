@@ -21,7 +21,7 @@ from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, ModelPart, SelfAttention
+from bioptimus_jax.model.layers import RULES, SIZES, Dense, LikeBert, ModelPart, SelfAttention
 from bioptimus_jax.model.relative import distances_O, log_buckets, spread
 
 ABSENT: Mapping[str, Any] = {
@@ -75,7 +75,7 @@ class DisentangledAttention(SelfAttention):
     ) -> jax.Array:
         a: Any = self.architecture
         length, dtype = hidden_BxLxD.shape[1], self.compute.dtype
-        to_query, to_key = (nn.Dense(a.hidden, dtype=dtype, name=name) for name in ('query', 'key'))
+        to_query, to_key = (Dense(a.hidden, dtype=dtype, name=name) for name in ('query', 'key'))
         # The weights of attention take two numbers of the site, the first and the next one.
         table_RxD = self.drop(batch['of_all_layers'], seed_2, 2)
         query, key = self.heads_of(to_query(hidden_BxLxD)), self.heads_of(to_key(hidden_BxLxD))

@@ -1,0 +1,77 @@
+"""An adapter alone, in the form of PEFT, beside the merged model and the model that it is for."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.export.card import NAME
+from bioptimus_jax.export.gate import GateError
+from bioptimus_jax.export.sums import write_sums
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.folder import ABOUT
+from bioptimus_jax.model.lora import Lora
+from bioptimus_jax.model.peft import Pair, read_adapter, write_adapter
+from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.run.manifests import versions
+from bioptimus_jax.storage.files import atomic, whole_folder, write_json
+
+BASE, ALONE = '-base', '-adapter'
+"""Ends of the names of folders. None of them is that of the merged model: transformers would put the adapter on again."""
+CLOSE = 1e-5
+USE = """---
+library_name: peft
+base_model: {base}
+tags: [lora]
+---
+
+# An adapter for {base}
+
+LoRA of rank {rank}, alpha {alpha:g}. The model that it is for is in the folder {base} beside this one: the source with
+the rows of tokens that were trained, and without the adapter. The folder {phase} has both, merged.
+
+```python
+from peft import PeftModel
+from transformers import {hf_class}
+
+model = PeftModel.from_pretrained({hf_class}.from_pretrained('{base}'), '{phase}{alone}')
+```
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Adapter:
+    """The matrices of an adapter, by the paths of kernels, and the parameters of the model without and with it."""
+
+    architecture: Architecture
+    lora: Lora
+    pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    base: Mapping[str, Any]
+    merged: Mapping[str, Any]
+
+
+def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """Write an adapter for the model in the folder called `base`, only if what is read back makes the merged model.
+
+    Gives the largest difference of a weight, as `weights`. Raises GateError.
+    """
+    module_of = {path: adapter.architecture.tensor_name(path).removesuffix('.weight') for path in adapter.pairs}
+    pairs = {module_of[path]: Pair(down.T, up.T) for path, (down, up) in adapter.pairs.items()}
+    with whole_folder(folder) as hidden:
+        write_adapter(hidden, pairs, adapter.lora, base)
+        worst, read = 0.0, read_adapter(hidden)
+        without, merged = flatten(adapter.base), flatten(adapter.merged)
+        for path, module in module_of.items():
+            difference = np.abs(without[path] + read.change(module).T - merged[path]).max()
+            worst = max(worst, float(difference))
+        if not worst <= CLOSE:
+            raise GateError(f'{folder}: with the adapter that is read back, weights differ from the merged by {worst:.2e}')
+        measured = {'weights': worst}
+        write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
+        names = dict(base=base, phase=about['phase'], alone=ALONE, hf_class=adapter.architecture.hf_class)
+        with atomic(hidden / NAME) as file:
+            file.write(USE.format(rank=adapter.lora.rank, alpha=adapter.lora.alpha, **names))
+        write_sums(hidden)
+    return measured

@@ -1,0 +1,168 @@
+"""Pre-training with a low-rank adapter: which arrays are trained, and the model that they and the others make.
+
+The train state holds what is trained alone: the two matrices of every target, rows of tokens, and parameters that the
+source does not have. The weights that stay as they are come as an argument of the step, beside what an objective keeps
+as it is: no gradient of theirs is computed, and no checkpoint holds them.
+
+D, E: rows and columns of a matrix, R: the rank, V: tokens, N: those whose rows are trained.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import HEAD, Architecture, Rule
+from bioptimus_jax.model.layers import DOWN, UP
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain.config import Pretrain
+from bioptimus_jax.pretrain.sharding import replicated, shardings_of
+from bioptimus_jax.surgery.made import Made
+
+BASE, TOKENS, WEIGHTS = 'base', 'tokens', 'weights'
+"""Name of the weights among what is kept as it is, and of their two parts."""
+ROWS = '_rows'
+"""End of the path of rows that are trained, of a table of that path without it."""
+KERNEL = '/kernel'
+IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.+)/kernel$')
+# All of them are small but for the rows. A kernel's own axes would not do: ranks and numbers of rows have no divisors.
+RULES = (
+    Rule(f'/({DOWN}|{UP})$', (None, None)),
+    Rule(f'bias{ROWS}$', (None,), decays=False),
+    Rule(f'{ROWS}$', (None, 'fsdp')),
+)
+
+
+def targets_of(settings: Pretrain, paths: Sequence[str]) -> list[str]:
+    """The matrices of layers that get an adapter, by the paths of their kernels. Raises ConfigError."""
+    if settings.lora is None:
+        return []
+    found = {path: at for path in paths if (at := IN_LAYER.match(path))}
+    layers = {int(at[1]) for at in found.values()}
+    if beyond := sorted(set(settings.lora_layers) - layers):
+        raise ConfigError(
+            f'config.pretrain.lora_layers: {beyond[0]}, but this model has {len(layers)} layers, from 0 on'
+        )
+    wanted = {*settings.lora.chosen({at[2]: None for at in found.values()}, 'config.pretrain.lora_targets')}
+    return [path for path, at in found.items() if at[2] in wanted]
+
+
+def check(settings: Pretrain, architecture: Architecture) -> None:
+    """Raise ConfigError for targets or layers that the model does not have."""
+    targets_of(settings, list(architecture.shapes()))
+
+
+class Split(NamedTuple):
+    """Parameters that are trained, and what is kept as it is: BASE, or nothing where there is no adapter."""
+
+    trained: Mapping[str, Any]
+    frozen: Mapping[str, Any]
+
+
+def split(
+    settings: Pretrain,
+    architecture: Architecture,
+    made: Made,
+    params: Mapping[str, Any],
+    started: Mapping[str, Any],
+    key: jax.Array,
+) -> Split:
+    """The parameters at step 0, `started` by an objective from the model's, parted into what is trained and what is not.
+
+    What the objective added or changed is trained whole, as is what surgery `made`. Also traced, for shapes alone.
+    """
+    if settings.lora is None:
+        return Split(started, {})
+    given = flatten(params)
+    trained, base = dict[str, Any](), dict[str, Any]()
+    # A head that an objective has put in the place of the model's may have its paths.
+    for path, leaf in flatten(started).items():
+        has_rows = path in architecture.padded
+        own = given.get(path) is not leaf or path in made.whole or (has_rows and settings.lora_embeddings == 'all')
+        (trained if own else base)[path] = leaf
+        if has_rows and not own and settings.lora_embeddings == 'new' and len(made.tokens):
+            trained[path + ROWS] = jnp.asarray(leaf)[made.tokens]
+    rank, layers = settings.lora.rank, set(settings.lora_layers)
+    for path in targets_of(settings, list(base)):
+        (into, out), module = base[path].shape, path.removesuffix(KERNEL)
+        bound = into**-0.5
+        of_path = jax.random.fold_in(key, np.uint32(zlib.crc32(path.encode())))
+        down_DxR = jax.random.uniform(of_path, (into, rank), jnp.float32, -bound, bound)
+        at: Any = IN_LAYER.match(path)
+        # The others get one of zeros, which nothing trains: a scan wants layers with the same parameters.
+        place = trained if not layers or int(at[1]) in layers else base
+        place[f'{module}/{DOWN}'] = down_DxR if place is trained else jnp.zeros_like(down_DxR)
+        place[f'{module}/{UP}'] = jnp.zeros((rank, out))
+    kept = {TOKENS: jnp.asarray(made.tokens), WEIGHTS: unflatten(base)}
+    return Split(unflatten(trained), {BASE: kept})
+
+
+def whole(settings: Pretrain, trained: Any, frozen: Mapping[str, Any]) -> Any:
+    """The parameters that a model computes with: what is trained, put into what is kept as it is."""
+    if settings.lora is None or BASE not in frozen:
+        return trained
+    flat = dict(flatten(frozen[BASE][WEIGHTS]))
+    for path, leaf in flatten(trained).items():
+        if path.endswith(ROWS):
+            table = path.removesuffix(ROWS)
+            flat[table] = jnp.asarray(flat[table]).at[frozen[BASE][TOKENS]].set(leaf)
+        else:
+            flat[path] = leaf * settings.lora.scale if path.endswith(f'/{UP}') else leaf
+    return unflatten(flat)
+
+
+def base_shardings(frozen: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> dict[str, Any]:
+    """Where what is kept as it is lies on a mesh."""
+    if BASE not in frozen:
+        return {}
+    weights = shardings_of(frozen[BASE][WEIGHTS], mesh, rules)
+    return {BASE: {TOKENS: replicated(mesh), WEIGHTS: weights}}
+
+
+def restored(
+    settings: Pretrain, trained: Mapping[str, Any], base: Mapping[str, Any], made: Made, params: Mapping[str, Any]
+) -> Any:
+    """The parameters that a model computes with, of a checkpoint, which holds what is `trained` alone.
+
+    `base`: shapes by path of what is kept as it is; `params`: those of the model at step 0, which have it.
+    """
+    given = flatten(params)
+    kept = {path: given.get(path, np.zeros(shape, np.float32)) for path, shape in base.items()}
+    weights = {BASE: {TOKENS: made.tokens, WEIGHTS: unflatten(kept)}}
+    return jax.tree.map(np.asarray, whole(settings, trained, weights))
+
+
+def pairs_of(params: Mapping[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Kernel's path -> the two matrices beside it, DxR and RxE, of parameters that a model computes with."""
+    flat = flatten(params)
+    modules = [path.removesuffix(f'/{DOWN}') for path in flat if path.endswith(f'/{DOWN}')]
+    return {m + KERNEL: (np.asarray(flat[f'{m}/{DOWN}']), np.asarray(flat[f'{m}/{UP}'])) for m in modules}
+
+
+def without_adapter(params: Mapping[str, Any], *, merged: bool) -> dict[str, Any]:
+    """Parameters as any model has them: the products added to the kernels in float32, or left out."""
+    flat = {p: leaf for p, leaf in flatten(params).items() if not p.endswith((f'/{DOWN}', f'/{UP}'))}
+    if merged:
+        for path, (down_DxR, up_RxE) in pairs_of(params).items():
+            flat[path] = np.asarray(flat[path], np.float32) + down_DxR @ up_RxE
+    return unflatten(flat)
+
+
+def work_saved(settings: Pretrain, trained: Mapping[str, Any], architecture: Architecture) -> tuple[float, float]:
+    """FLOPs of a piece, and of one that is predicted, that full training takes and this does not: the gradients of
+    matrices that nothing trains, less what the adapter takes itself. `trained`: paths and shapes."""
+    if settings.lora is None:
+        return 0.0, 0.0
+    sizes = {path: int(np.prod(shape)) for path, shape in architecture.shapes().items()}
+    kept = {p: 2.0 * n for p, n in sizes.items() if p.endswith(KERNEL) and p not in trained}
+    of_head = sum(work for path, work in kept.items() if path.startswith(HEAD))
+    of_adapter = sum(6.0 * np.prod(shape) for path, shape in trained.items() if path.endswith((f'/{DOWN}', f'/{UP}')))
+    table = architecture.output_table
+    output = 2.0 * sizes[table] if table not in trained and table + ROWS not in trained else 0.0
+    return sum(kept.values()) - of_head - of_adapter, of_head + output

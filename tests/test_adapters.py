@@ -1,0 +1,214 @@
+"""Adapters: what is trained, what stays, and that merged, in parts, and read by PEFT they are one model."""
+
+import dataclasses
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from toy_families import SMALL, noisy, packed_batch
+from toy_pretraining import assert_same_bits, experiment, killed_copy
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.export import adapters
+from bioptimus_jax.export.adapters import Adapter
+from bioptimus_jax.model.compute import PLAIN_COMPUTE
+from bioptimus_jax.model.layers import UP
+from bioptimus_jax.model.peft import read_adapter, write_merged
+from bioptimus_jax.model.tensors import load_folder, write_folder
+from bioptimus_jax.model.trees import flatten, unflatten
+from bioptimus_jax.pretrain import adapter
+from bioptimus_jax.pretrain.checkpoint import load_phase
+from bioptimus_jax.pretrain.config import Pretrain
+from bioptimus_jax.records.surgery import TokenRow
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.surgery.made import Made, made_in
+from bioptimus_jax.tokenizer import subwords
+
+LORA = Pretrain(lora_rank=4)
+STAGES_BEFORE = ('corpus', 'vocab', 'surgery', 'rows')
+
+
+def write_source(prepared, family):
+    """A source of that family with the vocabulary of the tiny run and nothing at zero, its output bias least of all."""
+    folder, vocab = prepared / f'source-{family}', prepared / 'run' / 'vocab'
+    known = subwords.load(vocab)
+    small = dataclasses.replace(SMALL[family], vocab_size=len(known.tokens)).padded_with(known.pad)
+    write_folder(folder, *noisy(small), vocab)
+    return folder
+
+
+def adapted(prepared, folder, family='bert', **changes):
+    """The tiny run's texts for a source with a smaller vocabulary, ready to be pre-trained with an adapter."""
+    wanted = {
+        'source.path': write_source(prepared, family),
+        'vocab.size': 360,
+        'surgery.strategy': 'averaged_input',
+        'pretrain.lora_rank': 4,
+        'pretrain.learning_rate': 3e-2,
+        'phases': '0.1,',
+        'evaluation.rows': 8,
+    }
+    run = Run(folder, experiment(prepared, **{**wanted, **changes}), quiet=True)
+    for stage in STAGES_BEFORE:
+        execute(run, STAGES[stage])
+    return run
+
+
+@pytest.fixture(scope='module')
+def trained(prepared, tmp_path_factory):
+    """A run of a BERT whose adapter is trained and exported; a copy of it as a kill leaves it is beside it."""
+    folder = tmp_path_factory.mktemp('adapters')
+    run = adapted(prepared, folder / 'run')
+    with killed_copy(run, folder / 'killed', lambda step: step > 4):
+        execute(run, STAGES['pretrain'])
+    execute(run, STAGES['export'])
+    return run
+
+
+def with_numbers(settings, architecture, params, made):
+    """What is trained of a model with an adapter whose second matrices are not zero, and what is not."""
+    parts = adapter.split(settings, architecture, made, params, params, jax.random.key(0))
+    flat = flatten(parts.trained)
+    random = np.random.default_rng(0)
+    flat |= {p: random.normal(0, 0.1, v.shape).astype(np.float32) for p, v in flat.items() if p.endswith(UP)}
+    return unflatten(flat), parts.frozen
+
+
+@pytest.mark.parametrize('family', SMALL)
+def test_every_family_computes_with_an_adapter_as_with_what_it_is_merged_into(family):
+    architecture, params = noisy(SMALL[family])
+    batch, made = packed_batch(architecture), Made(np.array([3, 150], np.int32))
+    trained, frozen = with_numbers(LORA, architecture, params, made)
+    model = adapter.whole(LORA, trained, frozen)
+
+    def loss(trained):
+        model = adapter.whole(LORA, trained, frozen)
+        return jnp.square(architecture.encode(model, batch)).sum()
+
+    def states(params):
+        return architecture.encode(params, batch)
+
+    merged = adapter.without_adapter(model, merged=True)
+    assert np.abs(states(model) - states(merged)).max() < 3e-6
+    assert np.abs(states(model) - states(params)).max() > 0.01
+    # Every matrix of every layer has one, attention's and the others.
+    kernels = {p for p in architecture.shapes() if p.startswith('encoder/layer/') and p.endswith('/kernel')}
+    assert adapter.pairs_of(model).keys() == kernels
+    gradients = flatten(jax.grad(loss)(trained))
+    assert all(np.abs(gradients[p]).max() > 0 for p in gradients if p.startswith('encoder/'))
+    of_attention = adapter.targets_of(dataclasses.replace(LORA, lora_targets=('attention',)), list(kernels))
+    assert len(of_attention) == architecture.layers * (2 if family == 'modernbert' else 4)
+
+
+def test_layers_have_one_by_their_numbers_in_a_scan_too():
+    architecture, params = noisy(SMALL['ultrabert'])
+    settings = dataclasses.replace(LORA, lora_layers=(1,), lora_targets=('q_proj', 'feed_forward'))
+    trained, frozen = with_numbers(settings, architecture, params, Made(np.zeros(0, np.int32)))
+    assert {path.split('/')[2] for path in flatten(trained) if path.endswith(UP)} == {'1'}
+    assert {path.split('/')[4] for path in flatten(trained)} == {'q_proj', 'gate_proj', 'up_proj', 'down_proj'}
+    model, batch = adapter.whole(settings, trained, frozen), packed_batch(architecture)
+    scanned = dataclasses.replace(PLAIN_COMPUTE, scan_layers=True)
+    plain, in_loop = architecture.encode(model, batch), architecture.encode(model, batch, compute=scanned)
+    np.testing.assert_allclose(in_loop, plain, atol=1e-5)
+    with pytest.raises(ConfigError, match=r'lora_targets: no matrix .* called .Wqkv.; known: attention, feed_forw'):
+        adapter.check(dataclasses.replace(LORA, lora_targets=('Wqkv',)), architecture)
+    with pytest.raises(ConfigError, match=r'lora_layers: 3, but this model has 3 layers, from 0 on'):
+        adapter.check(dataclasses.replace(LORA, lora_layers=(0, 3)), architecture)
+
+
+@pytest.mark.parametrize('embeddings', ['none', 'new', 'all'])
+def test_the_tokens_that_are_named_are_trained_whole_with_their_bias(trained, embeddings):
+    settings = dataclasses.replace(LORA, lora_embeddings=embeddings)
+    architecture, params, _ = load_folder(trained.folder('surgery') / 'model')
+    made = made_in(trained.folder('surgery'), architecture)
+    records = TokenRow.read_lines(trained.folder('surgery') / 'tokens.jsonl')
+    assert made.tokens.tolist() == [row.id for row in records if row.is_new]
+    assert not made.whole
+    found, _ = adapter.split(settings, architecture, made, params, params, jax.random.key(0))
+    flat = flatten(found)
+    table, bias = architecture.table, architecture.output_bias
+    new, every = len(made.tokens), architecture.padded_vocab_size
+    assert 30 < new < 300
+    wanted = {'none': {}, 'new': {f'{table}_rows': new, f'{bias}_rows': new}, 'all': {table: every, bias: every}}
+    assert {path: len(v) for path, v in flat.items() if 'adapter' not in path} == wanted[embeddings]
+
+
+def test_only_what_is_named_moves(trained):
+    _, before, _ = load_folder(trained.folder('surgery') / 'model')
+    _, base, _ = load_folder(trained.workdir / 'export' / '0.1-base')
+    _, after, _ = load_folder(trained.workdir / 'export' / '0.1')
+    before, base, after = map(flatten, (before, base, after))
+    architecture = load_folder(trained.folder('surgery') / 'model')[0]
+    made = made_in(trained.folder('surgery'), architecture).tokens
+    assert {p for p in before if not np.array_equal(before[p], base[p])} == {architecture.table, 'cls/predictions/bias'}
+    for path in (architecture.table, 'cls/predictions/bias'):
+        moved = np.flatnonzero((before[path] != base[path]).reshape(len(before[path]), -1).any(1))
+        assert moved.tolist() == made.tolist()
+        np.testing.assert_array_equal(base[path], after[path])
+    kernels = {p for p in before if p.startswith('encoder/') and p.endswith('/kernel')}
+    assert {p for p in base if not np.array_equal(base[p], after[p])} == kernels
+    assert np.abs(before['cls/predictions/bias']).max() > 0.1
+    state = load_phase(trained.folder('pretrain'), '0.1')
+    moments = sum(np.size(v) for v in flatten(state).values())
+    assert moments < sum(np.size(v) for v in before.values()) / 3
+    gate = trained.manifest('export').counts['gate']
+    assert gate.keys() == {'0.1', '0.1-base', '0.1-adapter'}
+    assert 0 < gate['0.1']['merge'] < 1e-5 and gate['0.1-adapter']['weights'] < 1e-6
+    card = (trained.workdir / 'export' / '0.1' / 'README.md').read_text()
+    assert 'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card
+
+
+def test_a_killed_run_goes_on_bit_by_bit(trained):
+    killed = Run(trained.workdir.parent / 'killed', trained.config, quiet=True)
+    execute(killed, STAGES['pretrain'])
+    assert_same_bits(killed, trained, '0.1')
+
+
+def logits_of_peft(base, folder, tokens):
+    import torch
+    import transformers
+    from peft import PeftModel
+
+    plain = transformers.AutoModelForMaskedLM.from_pretrained(base)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', FutureWarning)  # PEFT asks transformers by an old name
+        model = PeftModel.from_pretrained(plain, folder).eval()
+    given = {'input_ids': torch.from_numpy(tokens), 'attention_mask': torch.ones_like(torch.from_numpy(tokens))}
+    with torch.inference_mode():
+        alone, merged = (m(**given).logits.numpy() for m in (model, model.merge_and_unload()))
+    return alone, merged
+
+
+@pytest.mark.parametrize('family', ['bert', 'modernbert'])
+def test_peft_reads_it_as_the_merged_model(trained, tmp_path, family):
+    """And we read what PEFT has as a source: adapter and base are merged into the same model."""
+    if family == 'bert':
+        export = trained.workdir / 'export'
+        architecture, merged, _ = load_folder(export / '0.1')
+        base, folder = export / '0.1-base', export / '0.1-adapter'
+    else:
+        tokenizer = trained.folder('vocab')
+        architecture = dataclasses.replace(SMALL[family], vocab_size=len(subwords.load(tokenizer).tokens))
+        params = noisy(architecture).params
+        state, frozen = with_numbers(LORA, architecture, params, Made(np.array([3], np.int32)))
+        merged = adapter.without_adapter(adapter.whole(LORA, state, frozen), merged=True)
+        base, folder = tmp_path / 'base', tmp_path / 'adapter'
+        write_folder(base, architecture, params, tokenizer)
+        alone = Adapter(architecture, LORA.lora, adapter.pairs_of(state), params, merged)
+        adapters.export(folder, alone, {'phase': '0.1'}, 'base')
+    tokens = np.random.default_rng(0).integers(5, architecture.vocab_size, (2, 12))
+    batch = {'tokens': tokens, 'segments': np.ones_like(tokens), 'positions': np.arange(12)[None].repeat(2, 0)}
+    batch = {name: jnp.asarray(value, jnp.int32) for name, value in batch.items()}
+    ours = architecture.logits(merged, architecture.encode(merged, batch))
+    for theirs in logits_of_peft(base, folder, tokens):
+        np.testing.assert_allclose(theirs, ours, atol=1e-5)
+    write_merged(base, read_adapter(folder), tmp_path / 'merged')
+    read = flatten(load_folder(tmp_path / 'merged')[1])
+    for path, value in flatten(merged).items():
+        np.testing.assert_allclose(read[path], value, atol=1e-6)
