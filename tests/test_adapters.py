@@ -111,12 +111,19 @@ def test_layers_have_one_by_their_numbers_in_a_scan_too():
     settings = dataclasses.replace(LORA, lora_layers=(1,), lora_targets=('q_proj', 'feed_forward'))
     trained, frozen = with_numbers(settings, architecture, params, Made(np.zeros(0, np.int32)))
     assert {path.split('/')[2] for path in flatten(trained) if path.endswith(UP)} == {'1'}
-    assert {path.split('/')[4] for path in flatten(trained)} == {'q_proj', 'gate_proj', 'up_proj', 'down_proj'}
+    assert {path.split('/')[4] for path in flatten(trained)} == {
+        'q_proj',
+        'gate_proj',
+        'up_proj',
+        'down_proj',
+    }
     model, batch = adapter.whole(settings, trained, frozen), packed_batch(architecture)
     scanned = dataclasses.replace(PLAIN_COMPUTE, scan_layers=True)
     plain, in_loop = architecture.encode(model, batch), architecture.encode(model, batch, compute=scanned)
     np.testing.assert_allclose(in_loop, plain, atol=1e-5)
-    with pytest.raises(ConfigError, match=r'lora_targets: no matrix .* called .Wqkv.; known: attention, feed_forw'):
+    with pytest.raises(
+        ConfigError, match=r'lora_targets: no matrix .* called .Wqkv.; known: attention, feed_forw'
+    ):
         adapter.check(dataclasses.replace(LORA, lora_targets=('Wqkv',)), architecture)
     with pytest.raises(ConfigError, match=r'lora_layers: 3, but this model has 3 layers, from 0 on'):
         adapter.check(dataclasses.replace(LORA, lora_layers=(0, 3)), architecture)
@@ -135,7 +142,11 @@ def test_the_tokens_that_are_named_are_trained_whole_with_their_bias(trained, em
     table, bias = architecture.table, architecture.output_bias
     new, every = len(made.tokens), architecture.padded_vocab_size
     assert 30 < new < 300
-    wanted = {'none': {}, 'new': {f'{table}_rows': new, f'{bias}_rows': new}, 'all': {table: every, bias: every}}
+    wanted = {
+        'none': {},
+        'new': {f'{table}_rows': new, f'{bias}_rows': new},
+        'all': {table: every, bias: every},
+    }
     assert {path: len(v) for path, v in flat.items() if 'adapter' not in path} == wanted[embeddings]
 
 
@@ -146,7 +157,10 @@ def test_only_what_is_named_moves(trained):
     before, base, after = map(flatten, (before, base, after))
     architecture = load_folder(trained.folder('surgery') / 'model')[0]
     made = made_in(trained.folder('surgery'), architecture).tokens
-    assert {p for p in before if not np.array_equal(before[p], base[p])} == {architecture.table, 'cls/predictions/bias'}
+    assert {p for p in before if not np.array_equal(before[p], base[p])} == {
+        architecture.table,
+        'cls/predictions/bias',
+    }
     for path in (architecture.table, 'cls/predictions/bias'):
         moved = np.flatnonzero((before[path] != base[path]).reshape(len(before[path]), -1).any(1))
         assert moved.tolist() == made.tolist()
@@ -161,7 +175,9 @@ def test_only_what_is_named_moves(trained):
     assert gate.keys() == {'0.1', '0.1-base', '0.1-adapter'}
     assert 0 < gate['0.1']['merge'] < 1e-5 and gate['0.1-adapter']['weights'] < 1e-6
     card = (trained.workdir / 'export' / '0.1' / 'README.md').read_text()
-    assert 'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card
+    assert (
+        'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card
+    )
 
 
 def test_a_killed_run_goes_on_bit_by_bit(trained):
@@ -179,7 +195,10 @@ def logits_of_peft(base, folder, tokens):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', FutureWarning)  # PEFT asks transformers by an old name
         model = PeftModel.from_pretrained(plain, folder).eval()
-    given = {'input_ids': torch.from_numpy(tokens), 'attention_mask': torch.ones_like(torch.from_numpy(tokens))}
+    given = {
+        'input_ids': torch.from_numpy(tokens),
+        'attention_mask': torch.ones_like(torch.from_numpy(tokens)),
+    }
     with torch.inference_mode():
         alone, merged = (m(**given).logits.numpy() for m in (model, model.merge_and_unload()))
     return alone, merged
@@ -203,7 +222,11 @@ def test_peft_reads_it_as_the_merged_model(trained, tmp_path, family):
         alone = Adapter(architecture, LORA.lora, adapter.pairs_of(state), params, merged)
         adapters.export(folder, alone, {'phase': '0.1'}, 'base')
     tokens = np.random.default_rng(0).integers(5, architecture.vocab_size, (2, 12))
-    batch = {'tokens': tokens, 'segments': np.ones_like(tokens), 'positions': np.arange(12)[None].repeat(2, 0)}
+    batch = {
+        'tokens': tokens,
+        'segments': np.ones_like(tokens),
+        'positions': np.arange(12)[None].repeat(2, 0),
+    }
     batch = {name: jnp.asarray(value, jnp.int32) for name, value in batch.items()}
     ours = architecture.logits(merged, architecture.encode(merged, batch))
     for theirs in logits_of_peft(base, folder, tokens):

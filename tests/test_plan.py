@@ -32,11 +32,11 @@ from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.model.trees import unflatten
-from bioptimus_jax.pretrain import backends, curriculum, sharding
+from bioptimus_jax.pretrain import adapter, backends, curriculum, sharding
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.disk import disk_space
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
-from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.objective import make_objective, planned_made
 from bioptimus_jax.pretrain.objectives import distil
 from bioptimus_jax.pretrain.plan import (
     Assumptions,
@@ -222,6 +222,14 @@ SHAPES = {
     'every piece': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'causal'}),
     'a teacher': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'distil'}),
     'pairs': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'nsp'}),
+    'an adapter': (FEW, 8, 64, {}, {'micro_batches': 2, 'lora_rank': 4}),
+    'an adapter alone, scanned': (
+        Bert(512, 64, 6, 2, 256, 128),
+        16,
+        128,
+        {'remat': 'dots', 'scan_layers': 'yes'},
+        {'lora_rank': 4, 'lora_embeddings': 'none'},
+    ),
 }
 
 
@@ -436,12 +444,14 @@ def traced_step(wanted, architecture, mesh, **how):
     objective = make_objective(wanted, architecture, known_of(architecture), length, mesh, print)
     objective = dataclasses.replace(objective, compute=dataclasses.replace(objective.compute, **how))
     shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
-    state = jax.eval_shape(
-        lambda params: initial_state(
-            objective.start(params, jax.random.key(0)), wanted.pretrain, objective.all_rules
-        ),
-        unflatten(shapes),
-    )
+    made, key = planned_made(objective), jax.random.key(0)
+
+    def begun(params):
+        started = objective.start(params, key)
+        parts = adapter.split(wanted.pretrain, architecture, made, params, started, key)
+        return initial_state(parts.trained, wanted.pretrain, objective.all_rules), parts.frozen
+
+    state, base = jax.eval_shape(begun, unflatten(shapes))
     batch = {
         'tokens': jax.ShapeDtypeStruct((rows, length), jnp.int32),
         'segment_lengths': jax.ShapeDtypeStruct((rows, 4), jnp.int32),
@@ -454,8 +464,8 @@ def traced_step(wanted, architecture, mesh, **how):
     table = curriculum.table(schedule, wanted)
     rules = objective.all_rules
     kept = sharding.state_shardings(state, mesh, rules)
-    step = jitted_step(objective, mesh, kept, sharding.shardings_of(frozen, mesh, rules))
-    return step.trace(state, frozen, batch, table)
+    beside = sharding.shardings_of(frozen, mesh, rules) | adapter.base_shardings(base, mesh, rules)
+    return jitted_step(objective, mesh, kept, beside).trace(state, frozen | base, batch, table)
 
 
 def test_splitting_parameters_and_rows_divides_their_memory(paper):

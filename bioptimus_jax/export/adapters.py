@@ -57,7 +57,9 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
 
     Gives the largest difference of a weight, as `weights`. Raises GateError.
     """
-    module_of = {path: adapter.architecture.tensor_name(path).removesuffix('.weight') for path in adapter.pairs}
+    module_of = {
+        path: adapter.architecture.tensor_name(path).removesuffix('.weight') for path in adapter.pairs
+    }
     pairs = {module_of[path]: Pair(down.T, up.T) for path, (down, up) in adapter.pairs.items()}
     with whole_folder(folder) as hidden:
         write_adapter(hidden, pairs, adapter.lora, base)
@@ -67,7 +69,9 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
             difference = np.abs(without[path] + read.change(module).T - merged[path]).max()
             worst = max(worst, float(difference))
         if not worst <= CLOSE:
-            raise GateError(f'{folder}: with the adapter that is read back, weights differ from the merged by {worst:.2e}')
+            raise GateError(
+                f'{folder}: with the adapter that is read back, weights differ from the merged by {worst:.2e}'
+            )
         measured = {'weights': worst}
         write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
         names = dict(base=base, phase=about['phase'], alone=ALONE, hf_class=adapter.architecture.hf_class)

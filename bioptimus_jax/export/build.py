@@ -77,7 +77,9 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
-    content = digest({name: {n: v for n, v in read_sums(folder / name).items() if n != card.NAME} for name in gates})
+    content = digest(
+        {name: {n: v for n, v in read_sums(folder / name).items() if n != card.NAME} for name in gates}
+    )
     return {'phases': finished, 'gate': gates, 'content': content}
 
 
@@ -92,7 +94,10 @@ def _exported(
     texts: Sequence[str],
 ) -> dict[str, Any]:
     """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
-    setting, parts = dataclasses.asdict(run.config.phase[phase_of(phase)]), _parts(run, objective, params, initial)
+    setting, parts = (
+        dataclasses.asdict(run.config.phase[phase_of(phase)]),
+        _parts(run, objective, params, initial),
+    )
     about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
     if beside := [suffix for suffix in parts if suffix]:
         about['beside'] = beside
@@ -102,7 +107,9 @@ def _exported(
         name, part = f'{phase}{suffix}', parts[suffix]
         if isinstance(part, adapters.Adapter):
             found = adapters.export(folder / name, part, about, f'{phase}{adapters.BASE}')
-            run.console.say(f'export: {name} is the adapter alone, in the form of PEFT, for {phase}{adapters.BASE}')
+            run.console.say(
+                f'export: {name} is the adapter alone, in the form of PEFT, for {phase}{adapters.BASE}'
+            )
         else:
             found = export(
                 folder / name,
@@ -144,7 +151,10 @@ def _parts(
     made = made_in(initial.parent, architecture)
     unmerged = adapter.restored(settings, params, arrays_of(objective, made).base, made, at_start)
     merged = objective.exports(adapter.without_adapter(unmerged, merged=True))
-    before, base = objective.exports(unmerged), objective.exports(adapter.without_adapter(unmerged, merged=False))
+    before, base = (
+        objective.exports(unmerged),
+        objective.exports(adapter.without_adapter(unmerged, merged=False)),
+    )
     found = {suffix: Part(*model, not suffix, before[suffix][1]) for suffix, model in merged.items()}
     alone = adapters.Adapter(base[''][0], settings.lora, adapter.pairs_of(params), base[''][1], merged[''][1])
     return {**found, adapters.BASE: Part(*base[''], whole=True), adapters.ALONE: alone}

@@ -72,7 +72,9 @@ def check_export(
     }
     if unmerged:
         differences['merge'] = max(
-            _difference(folder, name, array, unmerged[name], mask_BxL, 'what they were before the adapter was merged')
+            _difference(
+                folder, name, array, unmerged[name], mask_BxL, 'what they were before the adapter was merged'
+            )
             for name, array in outputs.items()
         )
     sizes = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}

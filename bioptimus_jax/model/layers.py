@@ -37,19 +37,43 @@ DOWN, UP = 'adapter_down', 'adapter_up'
 """Matrices that an adapter puts beside the kernel of a dense layer."""
 
 
-class Dense(nn.Dense):
-    """A dense layer, to which the values times DOWN times UP are added where it has these.
+@jax.custom_vjp
+def adapted(values_xD: jax.Array, kernel_DxE: jax.Array, down_DxR: jax.Array, up_RxE: jax.Array) -> jax.Array:
+    """The values times the kernel, and times `down` and `up`, summed. The kernel has no gradient.
 
-    Not the kernel with their product added to it: its gradient would be as large as the kernel's, and as much work.
+    So its gradient is not computed at all, as it would be if the product of the other two were added to it first. And
+    it is one product, of which the backward pass keeps one result: of a sum of two it would keep both.
     """
+    return _adapted(values_xD, kernel_DxE, down_DxR, up_RxE)[0]
+
+
+def _adapted(values_xD: jax.Array, kernel_DxE: jax.Array, down_DxR: jax.Array, up_RxE: jax.Array) -> tuple:
+    narrow_xR = values_xD @ down_DxR
+    both = jnp.concatenate([values_xD, narrow_xR], -1) @ jnp.concatenate([kernel_DxE, up_RxE])
+    return both, (values_xD, narrow_xR, kernel_DxE, down_DxR, up_RxE)
+
+
+def _adapted_backward(kept: tuple, change_xE: jax.Array) -> tuple:
+    values_xD, narrow_xR, kernel_DxE, down_DxR, up_RxE = kept
+    of_narrow_xR = change_xE @ up_RxE.T
+    of_values_xD = change_xE @ kernel_DxE.T + of_narrow_xR @ down_DxR.T
+    of_down_DxR = jnp.einsum('...d,...r->dr', values_xD, of_narrow_xR)
+    return of_values_xD, None, of_down_DxR, jnp.einsum('...r,...e->re', narrow_xR, change_xE)
+
+
+adapted.defvjp(_adapted, _adapted_backward)
+
+
+class Dense(nn.Dense):
+    """A dense layer, with an adapter where it has the two matrices of one beside its kernel."""
 
     @nn.compact
     def __call__(self, values: jax.Array) -> jax.Array:
-        made = super().__call__(values)
         if not self.has_variable('params', DOWN):
-            return made
-        narrow = values.astype(self.dtype) @ self.get_variable('params', DOWN).astype(self.dtype)
-        return made + narrow @ self.get_variable('params', UP).astype(self.dtype)
+            return super().__call__(values)
+        low = {n: jnp.asarray(leaf, self.dtype) for n, leaf in self.variables['params'].items()}
+        made = adapted(values.astype(self.dtype), low['kernel'], low[DOWN], low[UP])
+        return made + low['bias'] if self.use_bias else made
 
 
 class ModelPart(nn.Module):

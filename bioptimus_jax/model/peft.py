@@ -70,7 +70,10 @@ def read_adapter(folder: Path) -> Adapter:
     values: Any = read_json(file)
     if not isinstance(values, dict):
         raise InputError(f'{file}: no such file, or no object; an adapter of PEFT has this file')
-    kind, merge = values.get('peft_type'), 'merge it with merge_and_unload() of PEFT, and give the folder of the result'
+    kind, merge = (
+        values.get('peft_type'),
+        'merge it with merge_and_unload() of PEFT, and give the folder of the result',
+    )
     if kind != 'LORA':
         raise InputError(f'{file}: peft_type is {kind!r}; only LORA can be read: {merge}')
     bias = {'bias': 'trained biases'} if values.get('bias', 'none') != 'none' else {}
@@ -95,16 +98,22 @@ def _pairs(file: Path) -> dict[str, Pair]:
     for name, tensor in tensors.items():
         found = PART.match(name)
         if not found:
-            raise InputError(f'{file}: holds {name}, which is no matrix of a LoRA on a layer; merge it with PEFT')
+            raise InputError(
+                f'{file}: holds {name}, which is no matrix of a LoRA on a layer; merge it with PEFT'
+            )
         parts.setdefault(found[1], {})[found[2]] = tensor
     for module, both in parts.items():
         if lacking := {'A', 'B'} - both.keys():
             raise InputError(f'{file}: {module} has no lora_{min(lacking)}; fetch it again')
         shapes = both['A'].shape, both['B'].shape
         if [len(shape) for shape in shapes] != [2, 2] or shapes[0][0] != shapes[1][1] or not shapes[0][0]:
-            raise InputError(f'{file}: {module} has matrices of shapes {shapes[0]} and {shapes[1]}, which do not fit')
+            raise InputError(
+                f'{file}: {module} has matrices of shapes {shapes[0]} and {shapes[1]}, which do not fit'
+            )
     if not parts:
-        raise InputError(f'{file}: holds no matrix; an adapter has a lora_A and a lora_B for each of its targets')
+        raise InputError(
+            f'{file}: holds no matrix; an adapter has a lora_A and a lora_B for each of its targets'
+        )
     check_finite(tensors, file.parent, file)
     return {module: Pair(both['A'], both['B']) for module, both in parts.items()}
 
@@ -127,11 +136,17 @@ def write_merged(base: Path, adapter: Adapter, folder: Path) -> None:
         merged[name] = merged[name] + change
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(base.iterdir()):
-        if file.is_file() and file.suffix in ('.json', '.txt', '.model') and not file.name.endswith('.index.json'):
+        if (
+            file.is_file()
+            and file.suffix in ('.json', '.txt', '.model')
+            and not file.name.endswith('.index.json')
+        ):
             with atomic(folder / file.name, 'wb') as copy:
                 copy.write(file.read_bytes())
     config: Any = read_json(folder / 'config.json')
-    write_json(folder / 'config.json', {n: v for n, v in config.items() if n != 'torch_dtype'} | {'dtype': 'float32'})
+    write_json(
+        folder / 'config.json', {n: v for n, v in config.items() if n != 'torch_dtype'} | {'dtype': 'float32'}
+    )
     with complete(folder / WEIGHTS[0]) as hidden:
         contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in merged.items()}
         safetensors.numpy.save_file(contiguous, hidden, metadata={'format': 'pt'})
@@ -148,7 +163,9 @@ def _weight_of(module: str, state: Mapping[str, Any], adapter: Adapter, base: Pa
     """The tensor of a module; the base may have been saved with or without the model around the encoder."""
     weight = f'{module}.weight'
     # bert.encoder.x in the one may be encoder.x in the other.
-    candidates = [name for name in state if name == weight or name.endswith(f'.{weight}') or weight.endswith(f'.{name}')]
+    candidates = [
+        name for name in state if name == weight or name.endswith(f'.{weight}') or weight.endswith(f'.{name}')
+    ]
     exact = [name for name in candidates if name == weight]
     if len(found := exact or candidates) != 1:
         raise InputError(

@@ -84,7 +84,11 @@ def split(
     # A head that an objective has put in the place of the model's may have its paths.
     for path, leaf in flatten(started).items():
         has_rows = path in architecture.padded
-        own = given.get(path) is not leaf or path in made.whole or (has_rows and settings.lora_embeddings == 'all')
+        own = (
+            given.get(path) is not leaf
+            or path in made.whole
+            or (has_rows and settings.lora_embeddings == 'all')
+        )
         (trained if own else base)[path] = leaf
         if has_rows and not own and settings.lora_embeddings == 'new' and len(made.tokens):
             trained[path + ROWS] = jnp.asarray(leaf)[made.tokens]
@@ -126,7 +130,11 @@ def base_shardings(frozen: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule])
 
 
 def restored(
-    settings: Pretrain, trained: Mapping[str, Any], base: Mapping[str, Any], made: Made, params: Mapping[str, Any]
+    settings: Pretrain,
+    trained: Mapping[str, Any],
+    base: Mapping[str, Any],
+    made: Made,
+    params: Mapping[str, Any],
 ) -> Any:
     """The parameters that a model computes with, of a checkpoint, which holds what is `trained` alone.
 
@@ -154,7 +162,9 @@ def without_adapter(params: Mapping[str, Any], *, merged: bool) -> dict[str, Any
     return unflatten(flat)
 
 
-def work_saved(settings: Pretrain, trained: Mapping[str, Any], architecture: Architecture) -> tuple[float, float]:
+def work_saved(
+    settings: Pretrain, trained: Mapping[str, Any], architecture: Architecture
+) -> tuple[float, float]:
     """FLOPs of a piece, and of one that is predicted, that full training takes and this does not: the gradients of
     matrices that nothing trains, less what the adapter takes itself. `trained`: paths and shapes."""
     if settings.lora is None:
@@ -162,7 +172,9 @@ def work_saved(settings: Pretrain, trained: Mapping[str, Any], architecture: Arc
     sizes = {path: int(np.prod(shape)) for path, shape in architecture.shapes().items()}
     kept = {p: 2.0 * n for p, n in sizes.items() if p.endswith(KERNEL) and p not in trained}
     of_head = sum(work for path, work in kept.items() if path.startswith(HEAD))
-    of_adapter = sum(6.0 * np.prod(shape) for path, shape in trained.items() if path.endswith((f'/{DOWN}', f'/{UP}')))
+    of_adapter = sum(
+        6.0 * np.prod(shape) for path, shape in trained.items() if path.endswith((f'/{DOWN}', f'/{UP}'))
+    )
     table = architecture.output_table
     output = 2.0 * sizes[table] if table not in trained and table + ROWS not in trained else 0.0
     return sum(kept.values()) - of_head - of_adapter, of_head + output

@@ -451,9 +451,7 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     # The average is what is exported, so it is what is scored.
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
-        params = adapter.whole(
-            session.run.config.pretrain, state.get(AVERAGE, state['params']), own.frozen
-        )
+        params = adapter.whole(session.run.config.pretrain, state.get(AVERAGE, state['params']), own.frozen)
         values = dict(session.evaluation.scores(params, own.frozen, phase_end))
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'step': step, 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}

@@ -76,9 +76,11 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     # One model, and what each objective reads besides.
     whole, base = (_bytes(of, split, objective.all_rules) for of in (arrays[0].trained, arrays[0].base))
     frozen = sum(_bytes(of.frozen, split, one.all_rules) for one, of in zip(objectives, arrays, strict=True))
-    # Of rows that are trained apart the gradient is that of the whole table at first.
+    # The gradient of rows that are trained apart is that of the whole table at first.
     tables = {path for path in (a.table, a.output_table) if {path, path + ROWS} & arrays[0].trained.keys()}
     table = sum(math.prod(shapes[path]) for path in tables) / runtime.tensor * FLOAT
+    # Of rows that are trained apart a table is put together first.
+    joined = table if base and any(path.endswith(ROWS) for path in arrays[0].trained) else 0.0
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
@@ -91,7 +93,7 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     return Memory(
         parameters=whole + base + frozen,
         optimizer=(3 if experiment.pretrain.averages else 2) * whole,
-        gradients=table + totals + stacked,
+        gradients=table + joined + totals + stacked,
         activations=activations * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
         update=UPDATE * whole,

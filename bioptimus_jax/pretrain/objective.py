@@ -361,13 +361,18 @@ class Arrays(NamedTuple):
     base: dict[str, tuple[int, ...]]
 
 
+def planned_made(objective: Objective) -> Made:
+    """What surgery is likely to make: so many new tokens, and no parameter beside them."""
+    entries = objective.architecture.vocab_size
+    new = min(round(new_tokens(objective.config.vocab, entries)), entries)
+    return Made(np.arange(new, dtype=np.int32))
+
+
 def arrays_of(objective: Objective, made: Made | None = None) -> Arrays:
     """What a step with that objective has in memory; `made`: by surgery, by default as many new tokens as are likely."""
     o, shapes = objective, objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
-    if made is None:
-        entries = o.architecture.vocab_size
-        made = Made(np.arange(min(round(new_tokens(o.config.vocab, entries)), entries), dtype=np.int32))
+    made = planned_made(o) if made is None else made
 
     def parts(params: Any) -> tuple[Any, Any, Any]:
         key = jax.random.key(0)
