@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import warnings
 
 import jax
@@ -16,7 +17,9 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import adapters
 from bioptimus_jax.export.adapters import Adapter
+from bioptimus_jax.finetuning.config import own_models
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
+from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.layers import UP
 from bioptimus_jax.model.peft import read_adapter, write_merged
 from bioptimus_jax.model.tensors import load_folder, write_folder
@@ -27,6 +30,7 @@ from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.surgery import graft
 from bioptimus_jax.surgery.made import Made, made_in
 from bioptimus_jax.tokenizer import subwords
 
@@ -173,7 +177,8 @@ def test_only_what_is_named_moves(trained):
     assert moments < sum(np.size(v) for v in before.values()) / 3
     gate = trained.manifest('export').counts['gate']
     assert gate.keys() == {'0.1', '0.1-base', '0.1-adapter'}
-    assert 0 < gate['0.1']['merge'] < 1e-5 and gate['0.1-adapter']['weights'] < 1e-6
+    assert 0 < gate['0.1']['merge'] < 1e-5
+    assert gate['0.1-adapter']['weights'] < 1e-6
     card = (trained.workdir / 'export' / '0.1' / 'README.md').read_text()
     assert (
         'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card
@@ -235,3 +240,125 @@ def test_peft_reads_it_as_the_merged_model(trained, tmp_path, family):
     read = flatten(load_folder(tmp_path / 'merged')[1])
     for path, value in flatten(merged).items():
         np.testing.assert_allclose(read[path], value, atol=1e-6)
+
+
+def test_a_source_may_have_an_adapter(trained, prepared, tmp_path):
+    """Surgery merges it, and has the merged model as the source of all stages."""
+    export = trained.workdir / 'export'
+    changes = {
+        'source.path': export / '0.1-base',
+        'source.adapter': export / '0.1-adapter',
+        'vocab.kind': 'source',
+        'surgery.strategy': 'copy',
+    }
+    run = Run(tmp_path / 'run', experiment(prepared, **changes), quiet=True)
+    shutil.copytree(trained.folder('vocab'), run.workdir / 'vocab')
+    graft.check(run.config)
+    graft.build(run, run.workdir / 'surgery')
+    wanted = flatten(load_folder(export / '0.1')[1])
+    for name, folder in model_folders(
+        run.config, lambda stage: run.workdir / stage, ['source', 'initial'], 'x'
+    ).items():
+        found = flatten(load_folder(folder)[1])
+        for path, value in wanted.items():
+            np.testing.assert_allclose(found[path], value, atol=1e-6, err_msg=f'{name} {path}')
+    files = graft.external_inputs(run.config)
+    assert {
+        export / '0.1-adapter' / name for name in ('adapter_config.json', 'adapter_model.safetensors')
+    } <= {*files}
+    assert own_models(run.config) == []
+    with pytest.raises(
+        ConfigError, match=r'config\.source\.adapter: .* is for the weights of a source; name that in'
+    ):
+        experiment(prepared, **{'source.adapter': export / '0.1-adapter'})
+    with pytest.raises(
+        InputError, match=r'nowhere: no such folder; config\.source\.adapter must name one of this'
+    ):
+        graft.check(experiment(prepared, **{**changes, 'source.adapter': 'nowhere'}))
+
+
+MODULE = 'bert.encoder.layer.0.attention.self.query'
+A, B = (f'base_model.model.{MODULE}.lora_{letter}.weight' for letter in 'AB')
+
+
+@pytest.mark.parametrize(
+    ('config', 'tensors', 'message'),
+    [
+        (
+            {'peft_type': 'IA3'},
+            {},
+            r"adapter_config\.json: peft_type is 'IA3'; only LORA can be read: merge it with",
+        ),
+        (
+            {'use_dora': True},
+            {},
+            r'adapter_config\.json: use_dora is True: DoRA, which .* cannot be read; merge it with',
+        ),
+        (
+            {'modules_to_save': ['classifier']},
+            {},
+            r"modules_to_save is \['classifier'\]: whole modules beside",
+        ),
+        ({'trainable_token_indices': [7]}, {}, r'trainable_token_indices is \[7\]: rows of tokens'),
+        ({'bias': 'lora_only'}, {}, r"bias is 'lora_only': trained biases cannot be read"),
+        ({'alpha_pattern': {'query': 3}}, {}, r'alpha_pattern is .*: an alpha for each module'),
+        ({'lora_alpha': 'x'}, {}, r"lora_alpha is 'x'; a number is expected"),
+        ({}, {A: None}, rf'adapter_model\.safetensors: {MODULE} has no lora_A; fetch it again'),
+        (
+            {},
+            {A: np.ones((3, 32))},
+            rf'{MODULE} has matrices of shapes \(3, 32\) and \(32, 4\), which do not fit',
+        ),
+        (
+            {},
+            {A: np.ones((4, 8))},
+            rf'{MODULE} is for a matrix of shape \(32, 8\), but .* has \(32, 32\); this',
+        ),
+        ({}, {A: np.full((4, 32), np.nan)}, r'lora_A.weight, 128 of 128 numbers are NaN or infinite'),
+        (
+            {},
+            {A.replace('query', 'Wqkv'): np.ones((4, 32)), B.replace('query', 'Wqkv'): np.ones((32, 4))},
+            r'has matrices for .*self\.Wqkv, which .* does not have; this adapter is for another model',
+        ),
+        (
+            {},
+            {
+                A.replace(MODULE, 'bert.pooler.dense'): np.ones((4, 32)),
+                B.replace(MODULE, 'bert.pooler.dense'): np.ones((32, 4)),
+            },
+            r'has matrices for bert\.pooler\.dense, which is in no layer; merge it',
+        ),
+        (
+            {},
+            {f'base_model.model.{MODULE}.lora_magnitude_vector': np.ones(4)},
+            r'lora_magnitude_vector, which is no matrix',
+        ),
+    ],
+)
+def test_another_adapter_is_refused_in_one_line(config, tensors, message, trained, tmp_path):
+    export, folder = trained.workdir / 'export', tmp_path / 'adapter'
+    shutil.copytree(export / '0.1-adapter', folder)
+    values = json.loads((folder / 'adapter_config.json').read_text())
+    (folder / 'adapter_config.json').write_text(json.dumps({**values, **config}))
+    state = load_file(folder / 'adapter_model.safetensors')
+    changed = {**state, **{n: t if t is None else t.astype(np.float32) for n, t in tensors.items()}}
+    save_file({n: t for n, t in changed.items() if t is not None}, folder / 'adapter_model.safetensors')
+    with pytest.raises(InputError, match=message) as caught:
+        write_merged(export / '0.1-base', read_adapter(folder), tmp_path / 'merged')
+    assert '\n' not in str(caught.value)
+
+
+def test_rank_stabilised_adapters_count_by_the_root_of_the_rank(trained, tmp_path):
+    folder = tmp_path / 'adapter'
+    shutil.copytree(trained.workdir / 'export' / '0.1-adapter', folder)
+    values = json.loads((folder / 'adapter_config.json').read_text())
+    plain = read_adapter(folder)
+    (folder / 'adapter_config.json').write_text(json.dumps({**values, 'use_rslora': True}))
+    np.testing.assert_allclose(read_adapter(folder).change(MODULE), 2 * plain.change(MODULE), rtol=1e-6)
+
+
+def test_an_adapter_of_random_weights_is_refused(prepared):
+    with pytest.raises(
+        ConfigError, match=r'config\.pretrain\.lora_rank: 4, but config\.surgery\.strategy=scratch begins'
+    ):
+        experiment(prepared, **{'pretrain.lora_rank': 4})

@@ -62,10 +62,15 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
             f'config.pretrain.head_steps: {e.pretrain.optimizer} applies its learning rate itself, to all weights; set '
             'head_steps to 0, or take another config.pretrain.optimizer'
         )
+    if e.source.adapter and not (e.source.path and e.surgery.initialisation.source):
+        yield (
+            f'config.source.adapter: {e.source.adapter} is for the weights of a source; name that in '
+            'config.source.path, with a config.surgery.strategy that takes its weights'
+        )
     if e.pretrain.lora and not e.surgery.initialisation.source:
         yield (
-            f'config.pretrain.lora_rank: {e.pretrain.lora_rank}, but config.surgery.strategy={e.surgery.strategy} begins '
-            'with random weights, which an adapter would leave as they are; set it to 0, or take a source'
+            f'config.pretrain.lora_rank: {e.pretrain.lora_rank}, but config.surgery.strategy={e.surgery.strategy} '
+            'begins with random weights, which an adapter would leave as they are; set it to 0, or take a source'
         )
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):

@@ -8,7 +8,7 @@ from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import own_models
-from bioptimus_jax.model.config import INITIAL
+from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases
@@ -40,7 +40,7 @@ def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
     own = own_models(experiment)
     if not own:
         return ()
-    return ('vocab', 'surgery') if own == [INITIAL] else ('vocab', 'surgery', 'export')
+    return ('vocab', 'surgery') if set(own) <= {INITIAL, SOURCE} else ('vocab', 'surgery', 'export')
 
 
 def keys(section: str, names: str) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ STAGES: dict[str, Stage] = {
             'surgery',
             "the weights at step 0: the source's, with embedding rows for new tokens",
             'vocab/, contexts/, the source; with a donor also that, or corpus/',
-            'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
+            'surgery/model (Hugging Face folder), tokens.jsonl, report.json; surgery/source, merged from an adapter',
             ('seed', 'surgery', 'model'),
             _surgery_needs,
             _late('surgery.graft', 'build'),

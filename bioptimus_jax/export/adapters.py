@@ -19,7 +19,8 @@ from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, whole_folder, write_json
 
 BASE, ALONE = '-base', '-adapter'
-"""Ends of the names of folders. None of them is that of the merged model: transformers would put the adapter on again."""
+"""Ends of the names of folders. The merged model has another: with these files beside it transformers would put the
+adapter on again."""
 CLOSE = 1e-5
 USE = """---
 library_name: peft

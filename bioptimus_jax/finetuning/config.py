@@ -8,7 +8,7 @@ from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key, meant, named
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
-from bioptimus_jax.model.config import INITIAL, phase_of
+from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import HasTraining
 
 STANDARD = 'standard'
@@ -172,9 +172,11 @@ class Finetune:
 
 
 def own_models(experiment: 'HasFinetune') -> list[str]:
-    """The models of config.finetune that this run makes: step 0, phases and snapshots; not the source, no folders."""
+    """The models of config.finetune that this run makes: step 0, phases and snapshots; no folders, and the source only
+    where an adapter is merged into it."""
     wanted = experiment.finetune.models or experiment.phases
-    return [name for name in wanted if name == INITIAL or phase_of(name) in experiment.phases]
+    made = (INITIAL, SOURCE) if experiment.source.adapter else (INITIAL,)
+    return [name for name in wanted if name in made or phase_of(name) in experiment.phases]
 
 
 def wrong_finetune(settings: Finetune) -> Iterator[str]:

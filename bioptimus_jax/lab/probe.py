@@ -6,8 +6,10 @@ pieces, as it does new tokens. Their rows are rebuilt by every strategy and vari
 
 import dataclasses
 import functools
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,8 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     if not run.config.source.path:
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
     run.computes('probe', str(present()), **computing())
-    source, started = load_source(run.config.source, run.config.seed), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix='bioptimus-') as merged:
+        source, started = load_source(run.config.source, run.config.seed, Path(merged)), time.monotonic()
     assert source is not None, 'there is a path'
     folder = run.folder('vocab')
     subwords = load_subwords(folder)

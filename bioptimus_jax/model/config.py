@@ -17,6 +17,11 @@ class Source:
     path: str = common_key(
         '', 'local Hugging Face folder, or a hub id, as OWNER/NAME or OWNER/NAME@REVISION', path=True
     )
+    adapter: str = key(
+        '',
+        'folder of an adapter of PEFT (LoRA) for this model; stage surgery merges it into the weights, in float32',
+        path=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

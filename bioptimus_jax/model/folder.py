@@ -45,7 +45,8 @@ def refuse_adapter(folder: Path) -> None:
     if (folder / ADAPTER).is_file():
         raise InputError(
             f'{folder / ADAPTER}: adapters are not read, and the weights without it are another model; merge it into '
-            'them with merge_and_unload() of PEFT, save the result with save_pretrained(), and give that folder'
+            'them with merge_and_unload() of PEFT, save the result with save_pretrained(), and give that folder (a '
+            'source may have one, as config.source.adapter)'
         )
 
 
@@ -102,7 +103,10 @@ def model_folders(
 
 
 def folder_in_run(stage: Callable[[str], Path], name: str) -> Path:
-    """Where the run has a model that it makes itself: the one at step 0, or an exported phase or snapshot."""
+    """Where the run has a model that it makes itself: the one at step 0, an exported phase or snapshot, or the source
+    that an adapter was merged into."""
+    if name == SOURCE:
+        return stage('surgery') / SOURCE
     return stage('surgery') / 'model' if name == INITIAL else stage('export') / name
 
 
@@ -117,6 +121,8 @@ def named_model(experiment: HasModel, entry: str, named_in: str) -> tuple[str, P
         check_name(name, named_in, also=SNAPSHOT)
         return name, model_folder(path, named_in) if hub_model(path) else Path(path)
     if entry == SOURCE:
+        if experiment.source.adapter:
+            return entry, None
         if (folder := source_folder(experiment.source)) is None:
             raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
         return entry, folder

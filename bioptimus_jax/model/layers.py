@@ -73,7 +73,7 @@ class Dense(nn.Dense):
             return super().__call__(values)
         low = {n: jnp.asarray(leaf, self.dtype) for n, leaf in self.variables['params'].items()}
         made = adapted(values.astype(self.dtype), low['kernel'], low[DOWN], low[UP])
-        return made + low['bias'] if self.use_bias else made
+        return made + jnp.expand_dims(low['bias'], range(made.ndim - 1)) if self.use_bias else made
 
 
 class ModelPart(nn.Module):

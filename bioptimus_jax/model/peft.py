@@ -1,4 +1,4 @@
-"""Adapters in the form of PEFT, adapter_config.json and adapter_model.safetensors: one that is read, one that is written.
+"""Adapters in the form of PEFT, adapter_config.json and adapter_model.safetensors: read, merged and written.
 
 D, E: rows and columns of a matrix of transformers, R: the rank.
 """
@@ -15,12 +15,14 @@ import safetensors.numpy
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.remote.models import ADAPTER
+from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.lora import Lora
-from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights
+from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, tensor_names
 from bioptimus_jax.storage.files import atomic, complete, read_json, write_json
 
 TENSORS = 'adapter_model.safetensors'
 BEGINNING = 'base_model.model.'
+OF_LAYER = re.compile(r'\.\d+\.')
 PART = re.compile(r'^base_model\.model\.(.+)\.lora_([AB])\.weight$')
 UNSUPPORTED = {
     'use_dora': 'DoRA, which also scales columns',
@@ -59,14 +61,30 @@ class Adapter:
         return np.float32(scale) * (up_DxR.astype(np.float32) @ down_RxE.astype(np.float32))
 
 
-def adapter_files(folder: Path) -> list[Path]:
-    """The files of an adapter that decide what it does."""
+def adapter_files(source: Source) -> list[Path]:
+    """The files of a source's adapter that decide what it does; none without one. Raises InputError."""
+    if not source.adapter:
+        return []
+    folder = Path(source.adapter)
+    if not folder.is_dir():
+        raise InputError(
+            f'{folder}: no such folder; config.source.adapter must name one of this machine, with {ADAPTER}'
+        )
     return [folder / ADAPTER, folder / TENSORS]
+
+
+def check_adapter(source: Source, base: Path) -> None:
+    """Raise InputError where a source has an adapter that cannot be read, or one that is for another model."""
+    if source.adapter:
+        adapter_files(source)
+        adapter, names = read_adapter(Path(source.adapter)), dict.fromkeys(tensor_names(base))
+        for module in adapter.pairs if names else ():
+            _weight_of(module, names, adapter, base)
 
 
 def read_adapter(folder: Path) -> Adapter:
     """The adapter of a folder. Raises InputError, which names the file, for one that is damaged or no plain LoRA."""
-    file, weights = adapter_files(folder)
+    file, weights = folder / ADAPTER, folder / TENSORS
     values: Any = read_json(file)
     if not isinstance(values, dict):
         raise InputError(f'{file}: no such file, or no object; an adapter of PEFT has this file')
@@ -152,15 +170,13 @@ def write_merged(base: Path, adapter: Adapter, folder: Path) -> None:
         safetensors.numpy.save_file(contiguous, hidden, metadata={'format': 'pt'})
 
 
-def check_fits(base: Path, adapter: Adapter, names: list[str]) -> None:
-    """Raise InputError where the base has no weight for one of the modules; `names`: of its tensors, if known."""
-    if names:
-        for module in adapter.pairs:
-            _weight_of(module, dict.fromkeys(names), adapter, base)
-
-
 def _weight_of(module: str, state: Mapping[str, Any], adapter: Adapter, base: Path) -> str:
     """The tensor of a module; the base may have been saved with or without the model around the encoder."""
+    if not OF_LAYER.search(module):
+        raise InputError(
+            f'{adapter.folder / TENSORS}: has matrices for {module}, which is in no layer; merge it with '
+            'merge_and_unload() of PEFT, and give the folder of the result'
+        )
     weight = f'{module}.weight'
     # bert.encoder.x in the one may be encoder.x in the other.
     candidates = [

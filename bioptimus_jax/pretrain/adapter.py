@@ -73,7 +73,7 @@ def split(
     started: Mapping[str, Any],
     key: jax.Array,
 ) -> Split:
-    """The parameters at step 0, `started` by an objective from the model's, parted into what is trained and what is not.
+    """The parameters at step 0, `started` by an objective from the model's: what is trained of them, and what is not.
 
     What the objective added or changed is trained whole, as is what surgery `made`. Also traced, for shapes alone.
     """

@@ -42,8 +42,9 @@ def disk_space(
 ) -> list[Space]:
     """The space of every stage of the experiment, by far the most of it; 0 words: what grows with them is left out.
 
-    `parameters` are those that are trained, `frozen` those that an adapter leaves as they are. `entries` are those of the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of
-    which the scratch folder holds.
+    `parameters` are those that are trained, `frozen` those that an adapter leaves as they are. `entries` are those of
+    the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of which the scratch folder
+    holds.
     """
     rows, new = experiment.rows, new_tokens(experiment.vocab, entries)
     documents, scratch_documents = corpus_words / WORDS_PER_DOCUMENT, input_words / WORDS_PER_DOCUMENT

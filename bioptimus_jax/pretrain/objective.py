@@ -369,7 +369,7 @@ def planned_made(objective: Objective) -> Made:
 
 
 def arrays_of(objective: Objective, made: Made | None = None) -> Arrays:
-    """What a step with that objective has in memory; `made`: by surgery, by default as many new tokens as are likely."""
+    """What a step with that objective has in memory; `made`: by surgery, by default what is likely."""
     o, shapes = objective, objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
     made = planned_made(o) if made is None else made

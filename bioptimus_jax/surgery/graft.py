@@ -14,9 +14,11 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check_folder as check_tokenizer
+from bioptimus_jax.model.peft import adapter_files, check_adapter
 from bioptimus_jax.model.tensors import (
     has_head,
     own_architecture,
@@ -66,7 +68,7 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, known)
     else:
-        source = load_source(experiment.source, experiment.seed)
+        source = load_source(experiment.source, experiment.seed, folder / SOURCE)
         assert source is not None  # by `check`
         if source.fresh:
             run.console.say(
@@ -127,6 +129,7 @@ def check(experiment: HasSurgery) -> None:
         raise ConfigError(f'config.vocab.tokenizer: {flaw}')
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
+        check_adapter(experiment.source, folder)
         fit.check(surgery, shape, not surgery.fit_cross_entropy or has_head(folder), str(folder))
         if not rows_fit(surgery, shape):
             raise ConfigError(
@@ -166,7 +169,13 @@ def external_inputs(experiment: HasSurgery) -> list[Path]:
         return [folder / 'config.json']
     donor_folder = donor.folder_of(settings) if settings.initialisation.donor else None
     listed = lists.file_of(settings.fit_only, 'config.surgery.fit_only')
-    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ()), *listed]
+    adapter = adapter_files(experiment.source)
+    return [
+        *deciding_files(folder),
+        *adapter,
+        *(deciding_files(donor_folder) if donor_folder else ()),
+        *listed,
+    ]
 
 
 def _shape(experiment: HasSurgery, entries: int) -> Architecture:

@@ -1,4 +1,4 @@
-"""What stage surgery has made of a model, by its records: rows of tokens, and parameters that the source does not have."""
+"""What stage surgery has made of a model, by its records: rows of tokens, parameters that the source does not have."""
 
 import dataclasses
 from pathlib import Path

@@ -22,6 +22,7 @@ from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import Loaded, load_model
+from bioptimus_jax.model.peft import read_adapter, write_merged
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.progress.console import Progress
 from bioptimus_jax.surgery import partial
@@ -33,9 +34,15 @@ CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
 DEVICE_PIECES = 65536  # of a GPU or TPU
 
 
-def load_source(source: Source, seed: int) -> Loaded | None:
-    """The model of `config.source`; None where its path is empty. Raises InputError for a bad folder."""
+def load_source(source: Source, seed: int, merged: Path) -> Loaded | None:
+    """The model of `config.source`; None where its path is empty. Raises InputError for a bad folder.
+
+    A model with an adapter is written to the folder `merged`, and read from there.
+    """
     folder = source_folder(source)
+    if folder and source.adapter:
+        write_merged(folder, read_adapter(Path(source.adapter)), merged)
+        folder = merged
     return None if folder is None else load_model(folder, seed)
 
 
