@@ -250,15 +250,15 @@ def test_a_source_may_have_an_adapter(trained, prepared, tmp_path):
         'source.adapter': export / '0.1-adapter',
         'vocab.kind': 'source',
         'surgery.strategy': 'copy',
+        'finetune.models': 'source,',
     }
     run = Run(tmp_path / 'run', experiment(prepared, **changes), quiet=True)
     shutil.copytree(trained.folder('vocab'), run.workdir / 'vocab')
     graft.check(run.config)
     graft.build(run, run.workdir / 'surgery')
     wanted = flatten(load_folder(export / '0.1')[1])
-    for name, folder in model_folders(
-        run.config, lambda stage: run.workdir / stage, ['source', 'initial'], 'x'
-    ).items():
+    folders = model_folders(run.config, lambda stage: run.workdir / stage, ['source', 'initial'], 'x')
+    for name, folder in folders.items():
         found = flatten(load_folder(folder)[1])
         for path, value in wanted.items():
             np.testing.assert_allclose(found[path], value, atol=1e-6, err_msg=f'{name} {path}')
@@ -266,7 +266,7 @@ def test_a_source_may_have_an_adapter(trained, prepared, tmp_path):
     assert {
         export / '0.1-adapter' / name for name in ('adapter_config.json', 'adapter_model.safetensors')
     } <= {*files}
-    assert own_models(run.config) == []
+    assert own_models(run.config) == ['source']
     with pytest.raises(
         ConfigError, match=r'config\.source\.adapter: .* is for the weights of a source; name that in'
     ):

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from peft.tuners.lora import LoraLayer
 from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetuning.adapters import merge
 from bioptimus_jax.finetuning.entities.align import align, piece_labels
 from bioptimus_jax.finetuning.entities.batches import collate
 from bioptimus_jax.finetuning.entities.files import read_predictions
@@ -665,3 +667,27 @@ def test_a_loss_that_is_not_finite_is_laid_to_what_can_be_its_cause(first, error
     )
     with pytest.raises(error, match=message):
         _best_epoch(ENTITIES, training, Path('m'), (), (), print, print, print, 0)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_an_adapter_is_on_every_layer_of_every_family_and_merged_is_the_same_model(kind, four_layers, drugs):
+    wanted = settings(lora_rank=2)
+    folder = four_layers(kind)
+    tokenizer, tagger = load_tagger(folder, TYPES, wanted, 0)
+    trained = {name: p for name, p in tagger.named_parameters() if p.requires_grad}
+    layers = encoder_layers(tagger)
+    linear = sum(isinstance(m, LoraLayer) for layer in layers for m in layer.modules())
+    assert len([name for name in trained if 'lora_' in name]) == 2 * linear >= 4 * 2 * 2
+    plain = {name for name in trained if 'lora_' not in name}
+    assert plain and not any('layer' in name or of_embeddings(name) for name in plain), plain
+    with torch.no_grad():
+        for name, parameter in trained.items():
+            if 'lora_B' in name:
+                parameter.normal_(0, 0.1)
+    batch = batch_of(tokenizer, tagger.eval(), drugs.train[:4])
+    with torch.inference_mode():
+        before = tagger(batch)
+    merge(tagger)
+    assert not any('lora' in name for name in tagger.state_dict())
+    with torch.inference_mode():
+        np.testing.assert_allclose(tagger(batch), before, atol=2e-5)

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
-from bioptimus_jax.config.fields import common_key, key, meant, named
+from bioptimus_jax.config.fields import NOT_EMPTY, common_key, key, meant, named
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
+from bioptimus_jax.model.lora import MOST_RANK, TARGETS, Lora, lora_of
 from bioptimus_jax.pretrain.config import HasTraining
 
 STANDARD = 'standard'
+WITH_LORA = ('finetune.lora_rank', NOT_EMPTY)
 PAPER_FINETUNING = {'epochs': 5, 'batch_sentences': 16, 'learning_rate': 2e-5}
 """Values of the keys that follow model and set by default, for configs that do as a paper did (BIOptimus, Table 9)."""
 TASKS = Plugins('bioptimus_jax.finetuning.tasks', 'TASK')
@@ -130,6 +132,21 @@ class Finetune:
         one_of=('electra', 'zhang'),
     )
     reinit_layers: int = key(0, 'top layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS)
+    lora_rank: int = key(
+        0,
+        'rank of an adapter (LoRA) that is trained in place of the weights of the encoder (extra lora); the head is '
+        'trained whole, and a model that is kept has it merged; 0: none',
+        low=0,
+        high=MOST_RANK,
+    )
+    lora_alpha: float = key(
+        0.0, 'lora: its product counts alpha / rank; 0: twice the rank', low=0, high=1e6, active_if=WITH_LORA
+    )
+    lora_targets: tuple[str, ...] = key(
+        TARGETS,
+        'lora: matrices of every layer that get one: attention, feed_forward, or names of matrices, as query',
+        active_if=WITH_LORA,
+    )
     remove_layers: int = key(0, 'top layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
     train_sentences: int = key(0, 'a choice of training sentences, for low resources; 0: all', low=0)
     train_choice: str = key(
@@ -157,6 +174,11 @@ class Finetune:
     crossed: bool = key(
         False, 'models that are kept also predict the test of the other sets that share a type of entity'
     )
+
+    @property
+    def lora(self) -> Lora | None:
+        """The adapter that is trained, if any."""
+        return lora_of(self.lora_rank, self.lora_alpha, self.lora_targets) if self.lora_rank else None
 
     def named(self, setting: str) -> 'Finetune':
         """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
@@ -224,6 +246,11 @@ def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
         )
     if setting.keep == 'best' and setting.learn_devel:
         yield f"{kept} learns devel, which then chooses none; set 'all'"
+    if setting.lora and setting.reinit_layers:
+        yield (
+            f'{where}reinit_layers: {setting.reinit_layers}, but of an encoder with an adapter (lora_rank='
+            f'{setting.lora_rank}) no layer is trained that begins at random; set one of them to 0'
+        )
     if setting.head.endswith(('crf', 'span')) and setting.label_pieces != 'first':
         yield (
             f'{where}label_pieces: {setting.label_pieces!r}, but head={setting.head!r} reads the first pieces of '

@@ -24,7 +24,8 @@ def read_both_ways(lstm: torch.nn.LSTM, states_BxLxD: torch.Tensor, mask_BxL: to
 
 
 class Head(torch.nn.Module, abc.ABC):
-    """What is fine-tuned: `pretrained`, which computes in `dtype`, and what a subclass adds.
+    """What is fine-tuned: `pretrained`, which computes in `dtype`, and what a subclass adds. `adapter`: that of
+    `finetuning.adapters`, until it is merged.
 
     Parameters whose names begin with one of `undecayed` have no weight decay; nor have biases and norms.
     """
@@ -33,6 +34,7 @@ class Head(torch.nn.Module, abc.ABC):
 
     def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__()
+        self.adapter: Any = None
         self.pretrained, self.labels, self.dtype = pretrained, tuple(labels), DTYPES[dtype]
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
+from bioptimus_jax.finetuning import adapters
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.kept import Reads
@@ -60,6 +61,8 @@ def load_head(
     device = device_here()
     # What is new is drawn on the CPU, and so the same with and without a GPU.
     head = task.head(model, labels, settings, computing_dtype(settings, device))
+    if settings.lora:
+        head.adapter = adapters.put_on(head, settings.lora)
     if settings.reinit_layers:
         reinitialise(head, settings.reinit_layers)
     if settings.freeze_layers:

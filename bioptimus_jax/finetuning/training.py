@@ -86,6 +86,7 @@ def finetune(
     """
     import torch
 
+    from bioptimus_jax.finetuning.adapters import merge
     from bioptimus_jax.finetuning.loading import load_head
 
     # Four threads on two cores take 1.7 times as long as two.
@@ -103,6 +104,8 @@ def finetune(
         task, training, model_folder, dataset.devel, splits['devel'].windows, on_epoch, check, warn, until
     )
     head.load_state_dict(best.weights)
+    trained = sum(p.numel() for p in head.parameters() if p.requires_grad)
+    merge(head)
     started = time.monotonic()
     found = [] if until else outputs(head, splits['test'].windows, settings, check)
     test = [] if until else task.decode(dataset.test, splits['test'].windows, found, head, settings)
@@ -120,7 +123,7 @@ def finetune(
         alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
         train_sentences=len(dataset.train),
         updates=training.updates,
-        trained_parameters=sum(p.numel() for p in head.parameters() if p.requires_grad),
+        trained_parameters=trained,
         first_loss=round(training.first_loss, 5),
         sameness=task.sameness([task.answers(example) for example in dataset.devel], best.answers) or None,
         chance_loss=round(_entropy(Counter(answer for answers in learned for answer in answers)), 5),
