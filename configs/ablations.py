@@ -41,6 +41,10 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
                       (`fitted`), and on those of the list alone (`fitted_bad`), with up to 10 contexts of each; then
                       phase 0.1, without fine-tuning. Make the list with another seed, and give another evaluation.seed
                       here, so that the tokens are not judged by the words that they were chosen by.
+          adapters    the default rows, then phase 0.1 with all weights trained (`full`), or with LoRA in their place:
+                      of rank 8 and 64 with the rows of new tokens (`lora_8`, `lora_64`), with all rows
+                      (`lora_8_all`), and on attention alone (`lora_8_attention`), at a higher rate: LORA_RATE
+                      times that of `full`.
           curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
                       one phase of 600 steps of 2,000 pieces, cut there to look at the weights.
 Phases:   as in the paper the learning rate restarts with every phase, at 0.7 of the peak before, so each end is a
@@ -170,6 +174,14 @@ PACED: dict[str, dict] = {
 }
 REFIT: dict[str, dict] = {'spelled': {}, 'fitted': {'fit_steps': 150}, 'fitted_bad': {'fit_steps': 150}}
 OF_A_LIST = 'fitted_bad'
+ADAPTERS: dict[str, dict] = {
+    'full': {},
+    'lora_8': {'lora_rank': 8},
+    'lora_64': {'lora_rank': 64},
+    'lora_8_all': {'lora_rank': 8, 'lora_embeddings': 'all'},
+    'lora_8_attention': {'lora_rank': 8, 'lora_targets': ('attention',)},
+}
+LORA_RATE = 4.0
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
 SEEDS = (0, 1, 2)
 WORDS_PER_STEP = 1500
@@ -186,6 +198,7 @@ ARMS: dict[str, tuple[str, ...]] = {
     'forecast': ('tokens_15', 'words_20', 'masked_20', CURRICULUM, 'hard_to_easy'),
     'pace': tuple(PACED),
     'refit': tuple(REFIT),
+    'adapters': tuple(ADAPTERS),
     'curves': (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS),
 }
 ARGUMENTS = tuple(
@@ -269,6 +282,13 @@ def get_config(argument: str = '') -> ConfigDict:
         config.stages = tuple(stage for stage in config.stages if stage != 'finetune')
         config.finetune.models = ()
         config.analysis.tokens = options.tokens
+    elif ablation == 'adapters':
+        _initialise(config, 'spelled')
+        config.pretrain.update(ADAPTERS[name])
+        if config.pretrain.lora_rank:
+            config.pretrain.learning_rate *= LORA_RATE
+        _phases(config, PAPER[:1], options)
+        config.finetune.models = config.phases
     elif ablation == 'table3':
         _phases(config, ORDERS[name][:1], options)
         config.finetune.models = config.phases

@@ -21,6 +21,7 @@ EXTRAS = {
     'obstore': ('remote', 'run folders and inputs in buckets'),
     'distributed': ('distributed', 'a dask cluster'),
     'gensim': ('donor', 'word vectors that new rows are made by'),
+    'peft': ('lora', 'adapters in fine-tuning'),
 }
 """Modules that only some users need: the extra that brings one, and what for."""
 SIDE = {'cpu': 1024}
