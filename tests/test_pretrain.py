@@ -50,6 +50,7 @@ from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.manifests import Manifest
@@ -776,7 +777,7 @@ class Parts:
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
         tokens = subwords.load(run.folder('vocab')).tokens
         rows = Rows(run.folder('rows'), 'train')
-        schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(len(rows), 1, 1))
+        schedule = curriculum.make_schedule(run.config, RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(schedule, run.config)
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')
