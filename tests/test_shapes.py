@@ -12,13 +12,16 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.hosts.devices import DEVICES, GIB
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import Assumptions, check, make_plan
 from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.records.metrics import Evaluation
+from bioptimus_jax.report.estimate import tables
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -174,6 +177,12 @@ def test_a_plan_counts_every_shape():
     plan = make_plan(Experiment.from_config(c), Assumptions(words=1e6, fill=0.5))
     assert [phase.pieces for phase in plan.phases] == [10 * 256 * 256, 10 * 32 * 512]
     assert plan.phases[1].flops_per_piece > plan.phases[0].flops_per_piece, 'a piece attends to more'
+    shown = tables(plan, [DEVICES['h100']], 1)
+    assert 'batches of 256 rows of 512, then 32 rows of 1024' in shown['phases'].note
+    [rows] = [row for row in shown['disk'].records() if row['stage'] == 'rows']
+    assert rows['what'] == '5,066 rows of 512, 2,533 rows of 1024, and held-out ones'
+    alone = step_memory(plan.experiment, plan.architecture, 'gpu', 1).peak / GIB
+    assert shown['memory'].records()[0]['peak'] == pytest.approx(alone, abs=0.01), 'the step that needs most'
 
 
 WRONG = {
