@@ -60,12 +60,17 @@ def sharded_steps(
     base_shardings = adapter.base_shardings(parts.frozen, mesh, own.all_rules)
     base = sharding.place_state(parts.frozen, base_shardings)  # once, for all objectives
 
+    placed: dict[type[Objective], Any] = {}  # of an objective once, whatever the shapes of its steps
+
     def compiled(objective: Objective) -> TrainStep:
         # An argument of the compiled step, not a constant in it: XLA would copy a teacher into every program.
-        frozen = objective.frozen(started)
+        kind = type(objective)
+        frozen = placed[kind] if kind in placed else objective.frozen(started)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
         step = jitted_step(objective, mesh, shardings, frozen_shardings | base_shardings)
-        return TrainStep(step, sharding.place_state(frozen, frozen_shardings) | base)
+        if kind not in placed:
+            placed[kind] = sharding.place_state(frozen, frozen_shardings)
+        return TrainStep(step, placed[kind] | base)
 
     return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
 
