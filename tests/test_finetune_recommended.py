@@ -1,5 +1,6 @@
 """Epochs, batch and rate that follow model and set, and models that answer everything alike."""
 
+import dataclasses
 import json
 import random
 
@@ -31,6 +32,10 @@ from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
 def test_the_rule_by_hand(width, examples, epochs, batch, rate):
     made = recommended.completed(Finetune(), width, examples)
     assert (made.epochs, made.batch_sentences, made.learning_rate) == (epochs, batch, rate)
+    with_adapter = recommended.completed(Finetune(lora_rank=8), width, examples)
+    assert with_adapter == dataclasses.replace(
+        made, lora_rank=8, learning_rate=min(round(10 * rate, 6), 5e-3)
+    )
 
 
 def test_the_rule_leaves_what_is_given_and_moves_one_way():

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import random
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 from peft.tuners.lora import LoraLayer
+from safetensors.numpy import load_file
 from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning.adapters import merge
+from bioptimus_jax.finetuning.config import Finetune, wrong_finetune
 from bioptimus_jax.finetuning.entities.align import align, piece_labels
 from bioptimus_jax.finetuning.entities.batches import collate
 from bioptimus_jax.finetuning.entities.files import read_predictions
@@ -679,7 +682,8 @@ def test_an_adapter_is_on_every_layer_of_every_family_and_merged_is_the_same_mod
     linear = sum(isinstance(m, LoraLayer) for layer in layers for m in layer.modules())
     assert len([name for name in trained if 'lora_' in name]) == 2 * linear >= 4 * 2 * 2
     plain = {name for name in trained if 'lora_' not in name}
-    assert plain and not any('layer' in name or of_embeddings(name) for name in plain), plain
+    assert plain
+    assert not any('layer' in name or of_embeddings(name) for name in plain), plain
     with torch.no_grad():
         for name, parameter in trained.items():
             if 'lora_B' in name:
@@ -691,3 +695,58 @@ def test_an_adapter_is_on_every_layer_of_every_family_and_merged_is_the_same_mod
     assert not any('lora' in name for name in tagger.state_dict())
     with torch.inference_mode():
         np.testing.assert_allclose(tagger(batch), before, atol=2e-5)
+
+
+def test_what_an_adapter_has_learned_is_a_plain_model(bert, drugs, tmp_path):
+    """The encoder's matrices alone have changed, and transformers without peft answers as the head did."""
+    wanted, saved = settings(lora_rank=4, learning_rate=2e-2, epochs=6), []
+
+    def save(tokenizer, head):
+        saved.append(head)
+        save_model(tokenizer, head, Reads(), tmp_path / 'kept')
+
+    outcome = finetune(ENTITIES, bert, drugs, wanted, 0, save=save)
+    scores = ENTITIES.metric.scores([s.gold for s in drugs.test], outcome.test)
+    assert scores['f1'] > 0.9
+    assert outcome.trained_parameters < 10_000
+    assert not (tmp_path / 'kept' / 'adapter_config.json').exists()
+    before = load_file(bert / 'model.safetensors')
+    after = load_file(tmp_path / 'kept' / 'model.safetensors')
+    moved = {
+        name for name, value in after.items() if name not in before or not np.array_equal(value, before[name])
+    }
+    layers = {
+        name for name in after if '.layer.' in name and name.endswith('weight') and 'LayerNorm' not in name
+    }
+    assert moved == {*layers, 'classifier.weight', 'classifier.bias'}
+    tokenizer, again = load_tagger(tmp_path / 'kept', TYPES, settings(), 0)
+    batch = batch_of(tokenizer, again.eval(), drugs.test[:8])
+    with torch.inference_mode():
+        np.testing.assert_array_equal(again(batch), saved[0].eval()(batch))
+
+
+def test_an_adapter_leaves_poolers_and_what_is_given_with_it_trained(bert, pairs, monkeypatch):
+    wanted = settings(lora_rank=2, lora_targets=('query',), freeze_layers=1, layer_decay=0.5, epochs=1)
+    _, head = load_head(CLASSES, bert, CLASSES.labels(pairs, wanted), wanted, 0)
+    trained = [name.removeprefix('pretrained.') for name, p in head.named_parameters() if p.requires_grad]
+    query = 'bert.encoder.layer.1.attention.self.query'
+    matrices = [f'{query}.lora_{letter}.default.weight' for letter in 'AB']
+    ends = [
+        f'{module}.{leaf}' for module in ('bert.pooler.dense', 'classifier') for leaf in ('weight', 'bias')
+    ]
+    assert trained == [*matrices, *ends]
+    rates = {
+        len(group['params']): group['lr'] for group in parameter_groups(head, wanted) if group['lr'] != 5e-3
+    }
+    assert rates == {2: 5e-3 * 0.5**2, 1: 5e-3 * 0.5}
+    with pytest.raises(
+        ConfigError, match=r"lora_targets: no matrix .* 'Wqkv'; known: attention, feed_forward, dense"
+    ):
+        load_head(CLASSES, bert, ('a', 'b'), settings(lora_rank=2, lora_targets=('Wqkv',)), 0)
+    refused = next(wrong_finetune(dataclasses.replace(Finetune(), lora_rank=2, reinit_layers=1)))
+    assert 'config.finetune.reinit_layers: 1, but of an encoder with an adapter (lora_rank=2)' in refused
+    monkeypatch.setitem(sys.modules, 'peft', None)
+    with pytest.raises(
+        ConfigError, match=r"lora_rank: needs the package peft; pip install 'bioptimus-jax\[lora\]'"
+    ):
+        load_head(CLASSES, bert, ('a', 'b'), wanted, 0)

@@ -49,15 +49,15 @@ def put_on(head: Head, lora: Lora) -> Adapter:
 
 
 def _in_layers(head: Head, lora: Lora, modules: Iterable[tuple[str, torch.nn.Module]]) -> list[str]:
-    """The names of the linear modules in layers that are targets."""
-    layers = {id(layer): number for number, layer in enumerate(encoder_layers(head))}
+    """The names of the linear modules in layers that are targets; a module comes right before those in it."""
+    layers = {id(layer) for layer in encoder_layers(head)}
     found: dict[str, str] = {}
-    beginnings: list[str] = []
+    layer = None
     for name, module in modules:
         if id(module) in layers:
-            beginnings.append(f'{name}.')
-        if isinstance(module, torch.nn.Linear):
-            found |= {name: name.removeprefix(start) for start in beginnings if name.startswith(start)}
+            layer = f'{name}.'
+        if isinstance(module, torch.nn.Linear) and layer and name.startswith(layer):
+            found[name] = name.removeprefix(layer)
     chosen = {*lora.chosen(dict.fromkeys(found.values()), KEY)}
     return [name for name, within in found.items() if within in chosen]
 

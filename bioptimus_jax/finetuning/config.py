@@ -85,7 +85,7 @@ class Finetune:
     )
     learning_rate: float = common_key(
         0.0,
-        "peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5); 0: by the model's width",
+        "peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5); 0: by the model's width, of an adapter ten times that",
         low=0,
         high=1,
     )

@@ -14,6 +14,8 @@ VERSION = 1
 """Raised when one of the numbers below changes: cells that were trained with others are then trained again."""
 BASE_RATE, BASE_WIDTH, HIGHEST_RATE = 5e-5, 768, 2e-3
 """BERT-base's rate (BLURB's search, Tinn et al.); that of another width is the inverse square of it."""
+LORA_TIMES, HIGHEST_LORA_RATE = 10, 5e-3
+"""An adapter's rate, as a multiple of that of all weights, and the highest."""
 FEW, MANY = 200, 10_000
 SMALL_BATCH, BATCH, LARGE_BATCH = 8, 16, 32
 UPDATES = 600
@@ -40,13 +42,14 @@ def completed(settings: Finetune, width: int, examples: int) -> Finetune:
         settings,
         batch_sentences=batch,
         epochs=settings.epochs or min(max(passes, FEWEST_EPOCHS), MOST_EPOCHS),
-        learning_rate=settings.learning_rate or rate_for(width),
+        learning_rate=settings.learning_rate or rate_for(width, lora=bool(settings.lora)),
     )
 
 
-def rate_for(width: int) -> float:
-    """The learning rate for a model of so many units, in two digits."""
-    return float(f'{min(BASE_RATE * (BASE_WIDTH / width) ** 2, HIGHEST_RATE):.1e}')
+def rate_for(width: int, *, lora: bool = False) -> float:
+    """The learning rate for a model of so many units, or for an adapter on it, in two digits."""
+    rate = min(BASE_RATE * (BASE_WIDTH / width) ** 2, HIGHEST_RATE)
+    return float(f'{min(LORA_TIMES * rate, HIGHEST_LORA_RATE) if lora else rate:.1e}')
 
 
 def width_of(folder: Path) -> int:
