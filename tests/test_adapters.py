@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from toy_families import SMALL, noisy, packed_batch
+from toy_objectives import Steps
 from toy_pretraining import assert_same_bits, experiment, killed_copy
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -27,6 +28,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.config import Pretrain
+from bioptimus_jax.pretrain.objective import arrays_of, planned_objective
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -362,3 +364,55 @@ def test_an_adapter_of_random_weights_is_refused(prepared):
         ConfigError, match=r'config\.pretrain\.lora_rank: 4, but config\.surgery\.strategy=scratch begins'
     ):
         experiment(prepared, **{'pretrain.lora_rank': 4})
+
+
+OF_SOURCE = {'source.path': 'none', 'surgery.strategy': 'averaged_input', 'pretrain.lora_rank': 4}
+
+
+@pytest.mark.parametrize(
+    'objective',
+    ['mlm', 'distil', *(pytest.param(n, marks=pytest.mark.slow) for n in ('causal', 'adversarial'))],
+)
+def test_every_objective_trains_one_alike_in_parts_and_on_several_devices(objective, tiny):
+    """What an objective adds is trained whole; the weights that stay are in no state."""
+    given = {**OF_SOURCE, 'pretrain.objective': objective}
+    if objective == 'distil':
+        given['objective.distil.teacher'] = tiny / 'teacher'
+    alone = Steps(tiny, **given)
+    paths = flatten(alone.state['params'])
+    kernels = [path for path in alone.architecture.shapes() if 'layer/' in path and path.endswith('/kernel')]
+    added = {'map/kernel', 'map/bias'} if objective == 'distil' else set()
+    assert {path for path in paths if 'adapter' not in path} == added
+    assert len(paths) == 2 * len(kernels) + len(added)
+    after, metrics = alone.after(2)
+    assert metrics['loss'] > 0
+    moved = flatten(after['params'])
+    assert all(np.abs(moved[path]).max() > 0 for path in paths)
+    if objective == 'mlm':
+        cut = Steps(tiny, devices=8, fsdp=2, tensor=2, pretrain__micro_batches=2, **given).after(2)[0]
+        for path, value in flatten(cut['params']).items():
+            np.testing.assert_allclose(value, moved[path], atol=2e-5, err_msg=path)
+        assert (
+            sum(arrays_of(alone.objective).trained[p] == np.shape(v) for p, v in moved.items())
+            == len(kernels) * 2
+        )
+
+
+@pytest.mark.parametrize(('name', 'family'), [('rtd', 'electra'), ('nsp', 'bert')])
+def test_what_an_objective_puts_in_the_place_of_a_head_is_trained_whole(name, family, prepared):
+    """A generator, heads of pieces and of pairs; and exports are made of the merged model."""
+    layout = 'pairs' if name == 'nsp' else 'documents'
+    wanted = experiment(prepared, **{**OF_SOURCE, 'pretrain.objective': name, 'rows.layout': layout})
+    architecture, params = noisy(SMALL[family])
+    objective = planned_objective(wanted, architecture)
+    # It reads no source where only shapes are asked for.
+    started = jax.eval_shape(lambda params: objective.start(params, jax.random.key(0)), params)
+    arrays = arrays_of(objective, Made(np.array([3], np.int32)))
+    kept = {path for path in arrays.base if not path.startswith('encoder/')}
+    assert not kept & arrays.trained.keys()
+    assert all(path in flatten(params) for path in arrays.base)
+    theirs = {path for path in flatten(started) if path not in flatten(params)}
+    assert theirs
+    assert theirs <= arrays.trained.keys()
+    assert not any('adapter' in path for path in arrays.trained if path.startswith('generator/'))
+    assert arrays.trained[f'{architecture.table}_rows'] == (1, architecture.width)
