@@ -43,8 +43,7 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
                       here, so that the tokens are not judged by the words that they were chosen by.
           adapters    the default rows, then phase 0.1 with all weights trained (`full`), or with LoRA in their place:
                       of rank 8 and 64 with the rows of new tokens (`lora_8`, `lora_64`), with all rows
-                      (`lora_8_all`), and on attention alone (`lora_8_attention`), at a higher rate: LORA_RATE
-                      times that of `full`.
+                      (`lora_8_all`), and on attention alone (`lora_8_attention`). With rates=3 others are tried.
           curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
                       one phase of 600 steps of 2,000 pieces, cut there to look at the weights.
 Phases:   as in the paper the learning rate restarts with every phase, at 0.7 of the peak before, so each end is a
@@ -181,7 +180,6 @@ ADAPTERS: dict[str, dict] = {
     'lora_8_all': {'lora_rank': 8, 'lora_embeddings': 'all'},
     'lora_8_attention': {'lora_rank': 8, 'lora_targets': ('attention',)},
 }
-LORA_RATE = 4.0
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
 SEEDS = (0, 1, 2)
 WORDS_PER_STEP = 1500
@@ -285,8 +283,6 @@ def get_config(argument: str = '') -> ConfigDict:
     elif ablation == 'adapters':
         _initialise(config, 'spelled')
         config.pretrain.update(ADAPTERS[name])
-        if config.pretrain.lora_rank:
-            config.pretrain.learning_rate *= LORA_RATE
         _phases(config, PAPER[:1], options)
         config.finetune.models = config.phases
     elif ablation == 'table3':

@@ -39,8 +39,9 @@ def put_on(head: Head, lora: Lora) -> Adapter:
     encoder, above = head.encoder, [p for module in head.above for p in module.parameters()]
     # Its names, of modules in the layers: `all-linear` would take poolers too, and refuses taggers.
     wanted = _in_layers(head, lora, encoder.named_modules())
+    alpha: Any = lora.alpha  # peft says int, and divides it
     config = LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, target_modules=wanted, lora_dropout=0.0, init_lora_weights=True
+        r=lora.rank, lora_alpha=alpha, target_modules=wanted, lora_dropout=0.0, init_lora_weights=True
     )
     tuner = LoraModel(encoder, config, 'default')
     for parameter in above:

@@ -9,7 +9,7 @@ D, E: rows and columns of a matrix, R: the rank, V: tokens, N: those whose rows 
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -34,9 +34,19 @@ IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.+)/kernel$')
 # All of them are small but for the rows. A kernel's own axes would not do: ranks and numbers of rows have no divisors.
 RULES = (
     Rule(f'/({DOWN}|{UP})$', (None, None)),
-    Rule(f'bias{ROWS}$', (None,), decays=False),
     Rule(f'{ROWS}$', (None, 'fsdp')),
 )
+
+
+WHOLE_OF_ROWS: Mapping[str, Callable[[Architecture], tuple[str | None, ...]]] = {
+    'none': lambda architecture: (),
+    'new': lambda architecture: (architecture.output_bias,),
+    'all': lambda architecture: architecture.padded,
+}
+"""config.pretrain.lora_embeddings -> paths of what has an entry for every token and is trained whole.
+
+All of the bias: how often words occur is what differs first between two corpora, for old ones as for new ones.
+"""
 
 
 def targets_of(settings: Pretrain, paths: Sequence[str]) -> list[str]:
@@ -81,16 +91,13 @@ def split(
         return Split(started, {})
     given = flatten(params)
     trained, base = dict[str, Any](), dict[str, Any]()
-    # A head that an objective has put in the place of the model's may have its paths.
+    added = {*made.whole, *WHOLE_OF_ROWS[settings.lora_embeddings](architecture)}
+    tables = {architecture.table, architecture.output_table} if settings.lora_embeddings == 'new' else set()
     for path, leaf in flatten(started).items():
-        has_rows = path in architecture.padded
-        own = (
-            given.get(path) is not leaf
-            or path in made.whole
-            or (has_rows and settings.lora_embeddings == 'all')
-        )
+        # A head that an objective has put in the place of the model's may have its paths.
+        own = given.get(path) is not leaf or path in added
         (trained if own else base)[path] = leaf
-        if has_rows and not own and settings.lora_embeddings == 'new' and len(made.tokens):
+        if path in tables and not own and len(made.tokens):
             trained[path + ROWS] = jnp.asarray(leaf)[made.tokens]
     rank, layers = settings.lora.rank, set(settings.lora_layers)
     for path in targets_of(settings, list(base)):

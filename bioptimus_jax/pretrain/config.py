@@ -262,8 +262,8 @@ class Pretrain:
     )
     lora_embeddings: str = key(
         'new',
-        'lora: rows of tokens that are trained whole, with the output bias of these tokens: new, those that surgery '
-        'made; all; none. Heads and positions that surgery made are trained in any case',
+        'lora: rows of tokens that are trained whole, and with them the output bias: new, those that surgery made; '
+        'all; none. Heads and positions that surgery made are trained in any case',
         one_of=('new', 'all', 'none'),
         active_if=WITH_LORA,
     )
