@@ -30,6 +30,8 @@ from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.objective import arrays_of, planned_objective
 from bioptimus_jax.records.surgery import TokenRow
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections.training import training_loss
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import graft
@@ -179,6 +181,7 @@ def test_only_what_is_named_moves(trained):
     assert gate.keys() == {'0.1', '0.1-base', '0.1-adapter'}
     assert 0 < gate['0.1']['merge'] < 1e-5
     assert gate['0.1-adapter']['weights'] < 1e-6
+    assert 'trained but an adapter of rank 4' in training_loss(read_measures(trained)).caption
     card = (trained.workdir / 'export' / '0.1' / 'README.md').read_text()
     assert (
         'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card

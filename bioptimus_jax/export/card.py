@@ -20,8 +20,8 @@ from bioptimus_jax.hosts.remote.models import HubModel, hub_model
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.model.folder import has_sentence_vectors
-from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.config import HasTraining, Pretrain
+from bioptimus_jax.pretrain import adapter, curriculum
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shape import step_shapes
@@ -342,22 +342,10 @@ def _training(config: HasTraining) -> str:
     averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
     if p.averages and not p.ema:
         averaged = f'. These weights are those that {p.optimizer} evaluates in place of the trained ones'
-    told += f'. {_of_adapter(p)}' if p.lora else ''
+    told += f'. {adapter.words(p)}' if p.lora else ''
     return (
         f'Training: {p.optimizer}, learning rate {", ".join(rates)}{" by phase" * (len(rates) > 1)}; after its warm-up '
         f'{told}; {_batches(config)}, seed {config.seed}{averaged}'
-    )
-
-
-def _of_adapter(settings: Pretrain) -> str:
-    """What was trained in place of all weights."""
-    lora, layers = settings.lora, settings.lora_layers
-    if lora is None:
-        return ''
-    of_layers = f' of layers {", ".join(map(str, layers))}' if layers else ''
-    return (
-        f'Not all weights were trained but an adapter of rank {lora.rank}, alpha {lora.alpha:g}, on '
-        f'{", ".join(lora.targets)}{of_layers}; rows of tokens that are trained: {settings.lora_embeddings}'
     )
 
 

@@ -63,6 +63,18 @@ def targets_of(settings: Pretrain, paths: Sequence[str]) -> list[str]:
     return [path for path, at in found.items() if at[2] in wanted]
 
 
+def words(settings: Pretrain) -> str:
+    """What was trained in place of all weights, in words; empty without an adapter."""
+    lora, layers = settings.lora, settings.lora_layers
+    if lora is None:
+        return ''
+    of_layers = f' of layers {", ".join(map(str, layers))}' if layers else ''
+    return (
+        f'Not all weights were trained but an adapter of rank {lora.rank}, alpha {lora.alpha:g}, on '
+        f'{", ".join(lora.targets)}{of_layers}; rows of tokens that are trained: {settings.lora_embeddings}'
+    )
+
+
 def check(settings: Pretrain, architecture: Architecture) -> None:
     """Raise ConfigError for targets or layers that the model does not have."""
     targets_of(settings, list(architecture.shapes()))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.units import row_rates
 from bioptimus_jax.records.metrics import Evaluation
@@ -49,6 +50,8 @@ def training_loss(m: Measures) -> Figure:
         f' with the learning rate; phase boundaries are marked.'
     )
     caption = 'The training loss jumps where the masking changes: it does not compare phases.'
+    if trained := adapter.words(m.run.config.pretrain):
+        caption += f' {trained}.'
     return Figure('training_loss', title, caption, alt, draw_panels('training_loss', draw, height=3.6))
 
 
