@@ -16,7 +16,7 @@ from bioptimus_jax.analysis.masked_lm import load
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus import readers
 from bioptimus_jax.corpus.config import Content, Corpus
-from bioptimus_jax.corpus.content import Condition, ContentJudge, Terms, check, fields_asked
+from bioptimus_jax.corpus.content import Condition, ContentJudge, Terms, check, fields_asked, shares
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
@@ -25,6 +25,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.records.counts import CorpusCounts
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.storage.files import read_jsonl
 
 
@@ -132,6 +133,22 @@ def test_the_preferred_ones_are_chosen_first(tmp_path):
     (tmp_path / 'third').mkdir()
     ids, _ = corpus(tmp_path / 'third', ROWS, max_words=4, content__prefer='terms', **scores)
     assert ids == ['d7'], 'the only one with three words of terms'
+
+
+def test_shares_say_what_each_condition_would_keep(tmp_path):
+    (tmp_path / 'in.jsonl').write_text(
+        ''.join(json.dumps(row) + '\n' for row in [*ROWS, {**ROWS[0], 'year': None}])
+    )
+    content = Content(where=('year>=2005', 'quality<0.8', 'words>3'))
+    settings = Corpus(inputs=(str(tmp_path / 'in.jsonl'),), content=content)
+    kept = shares(content, look_into(settings).records)
+    assert {name: round(11 * share) for name, share in kept.items()} == {
+        'year>=2005': 5,
+        'quality<0.8': 9,
+        'words>3': 11,
+        'without a field': 1,
+        'all together': 3,
+    }
 
 
 def test_every_reader_says_what_is_asked_for(tmp_path):

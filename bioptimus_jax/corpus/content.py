@@ -12,7 +12,8 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import numpy as np
 
 from bioptimus_jax.corpus.config import Content
 from bioptimus_jax.corpus.documents import document_key
+from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.storage.files import numbered_jsonl
+from bioptimus_jax.text.words import count_words
 
 WORDS, TERMS = 'words', 'terms'
 ID = 'id'
@@ -65,11 +68,11 @@ class Condition:
             )
         return made
 
-    def holds(self, values: Iterable[str]) -> bool:
+    def holds(self, values: Sequence[str]) -> bool:
         """Whether it holds for these values of its field."""
         if self.sign == '!=':
-            return all(self._compared(value) for value in values)
-        return any(self._compared(value) for value in values)
+            return bool(values) and all(map(self._compared, values))
+        return any(map(self._compared, values))
 
     def _compared(self, value: str) -> bool:
         numbers = number_of(value), number_of(self.value)
@@ -215,7 +218,7 @@ class ContentJudge:
         """The verdict on a document with those fields; `no_field` where it lacks one that is asked for."""
         if not self.asked:
             return Judged('')
-        values = {name: self._values(name, fields, key, text, words) for name in self.asked}
+        values = self.values(fields, key, text, words)
         if not all(values.values()):
             return Judged('no_field')
         if not all(condition.holds(values[condition.field]) for condition in self.conditions):
@@ -227,12 +230,30 @@ class ContentJudge:
             return Judged('no_field')
         return Judged('' if weight > 0 else 'no_weight', preference, weight)
 
+    def values(self, fields: Fields, key: int, text: str, words: int) -> dict[str, tuple[str, ...]]:
+        """The values of all fields that are asked for; none of one that the document lacks."""
+        return {name: self._values(name, fields, key, text, words) for name in self.asked}
+
     def _values(self, name: str, fields: Fields, key: int, text: str, words: int) -> tuple[str, ...]:
         if name in self.scores.names:
             return self.scores.of(name, key)
         if name == TERMS:
             return (repr(self.terms.density(text, words)),)
         return (str(words),) if name == WORDS else tuple(fields.get(name, ()))
+
+
+def shares(settings: Content, records: Sequence[Record]) -> dict[str, float]:
+    """The share of documents that each condition alone keeps, that lack a field that is asked for, and that stay."""
+    judge, kept = ContentJudge(settings), Counter[str]()
+    for record in records:
+        told = record.fields, document_key(record.id), record.text, count_words(record.text)
+        values = judge.values(*told)
+        kept.update(
+            text for text, one in zip(settings.where, judge.conditions) if one.holds(values[one.field])
+        )
+        kept[judge.judge(*told).reason] += 1
+    named = {**{text: text for text in settings.where}, 'without a field': 'no_field', 'all together': ''}
+    return {name: kept[of] / max(len(records), 1) for name, of in named.items()}
 
 
 def values_of(row: Mapping[str, Any], asked: Iterable[str]) -> dict[str, tuple[str, ...]]:
