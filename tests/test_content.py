@@ -135,6 +135,20 @@ def test_the_preferred_ones_are_chosen_first(tmp_path):
     assert ids == ['d7'], 'the only one with three words of terms'
 
 
+def test_held_out_documents_are_the_same_whatever_is_preferred(tmp_path):
+    rows = [{**ROWS[0], 'id': f'd{n}', 'abstract': f'word{n} heart', 'quality': n} for n in range(200)]
+    found = {}
+    for prefer in ('', 'quality'):
+        (tmp_path / f'p{prefer}').mkdir()
+        given = {'heldout_fraction': 0.25, 'max_words': 100, 'content__prefer': prefer}
+        ids, counts = corpus(tmp_path / f'p{prefer}', rows, **given)
+        held = [d.id for d in open_documents(tmp_path / f'p{prefer}' / 'run' / 'corpus', 'heldout')]
+        found[prefer] = held
+        assert 30 <= len(ids) == counts.train <= 45
+        assert (min(int(id[1:]) for id in ids) > 100) == bool(prefer)
+    assert found[''] == found['quality'] != []
+
+
 def test_shares_say_what_each_condition_would_keep(tmp_path):
     (tmp_path / 'in.jsonl').write_text(
         ''.join(json.dumps(row) + '\n' for row in [*ROWS, {**ROWS[0], 'year': None}])

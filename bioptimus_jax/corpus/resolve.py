@@ -83,7 +83,8 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[SiftedFile], scr
         reason_N[near] = CODE['near_duplicate']
     if settings.max_words:
         words_N = column['words'] * np.where(column['heldout'], 1, copies_N)
-        _choose(reason_N, column['preference'], column['draw'], words_N, settings.max_words)
+        by = column['draw'], column['preference']
+        _choose(reason_N, column['heldout'], *by, words_N, settings.max_words)
     reason_N[(reason_N == 0) & (copies_N == 0) & ~column['heldout']] = CODE['no_weight']
     return verdicts
 
@@ -155,11 +156,29 @@ def _copies(weight_N: np.ndarray, draw_N: np.ndarray) -> np.ndarray:
 
 
 def _choose(
-    reason_N: np.ndarray, preference_N: np.ndarray, draw_N: np.ndarray, words_N: np.ndarray, max_words: int
+    reason_N: np.ndarray,
+    heldout_N: np.ndarray,
+    draw_N: np.ndarray,
+    preference_N: np.ndarray,
+    words_N: np.ndarray,
+    max_words: int,
 ) -> None:
-    """Keep the documents that are preferred, and of equal ones the first in the random order, up to the one that brings
-    `max_words`."""
+    """Keep the documents that come first in the random order, up to the one that brings `max_words`; for training the
+    preferred ones with as many words.
+
+    Held-out documents are those of the random choice in any case, so that choices are scored on the same texts.
+    """
     documents = np.flatnonzero(reason_N == 0)
-    order = documents[np.lexsort((draw_N[documents], -preference_N[documents]))]
+    chosen = _first(documents, (draw_N,), words_N, max_words)
+    train = documents[~heldout_N[documents]]
+    of_train = words_N[np.intersect1d(chosen, train)].sum()
+    preferred = _first(train, (draw_N, -preference_N), words_N, of_train)
+    kept = np.union1d(chosen[heldout_N[chosen]], preferred)
+    reason_N[np.setdiff1d(documents, kept)] = CODE['not_chosen']
+
+
+def _first(numbers: np.ndarray, by: Sequence[np.ndarray], words_N: np.ndarray, max_words: int) -> np.ndarray:
+    """The first of these documents, in the order of the last key and, where it is equal, of the one before it."""
+    order = numbers[np.lexsort([key[numbers] for key in by])]
     before = np.cumsum(words_N[order]) - words_N[order]
-    reason_N[order[before >= max_words]] = CODE['not_chosen']
+    return order[before < max_words]
