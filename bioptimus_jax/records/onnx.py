@@ -22,7 +22,7 @@ class Agreement(Record):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TestScores(Record):
+class OnnxScore(Record):
     """Scores of both on the test items that the fine-tuning was scored on: shares, not percent.
 
     `low`, `high`: the interval of PyTorch's score over `drawn` items.
@@ -70,6 +70,6 @@ class OnnxForm(Record):
     pytorch_bytes: int
     made_from: str
     agreement: Agreement
-    score: TestScores | None = or_null()
+    score: OnnxScore | None = or_null()
     speed: Speed
     versions: Mapping[str, str]

@@ -17,7 +17,7 @@ from bioptimus_jax.inference.model import KINDS
 from bioptimus_jax.inference.onnx import gate, graph
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.card import OF_MODEL, lines, onnx_card
-from bioptimus_jax.inference.onnx.scored import Tested, scores, tested_on
+from bioptimus_jax.inference.onnx.scored import Tested, scores, as_tested
 from bioptimus_jax.inference.onnx.session import ABOUT, GRAPH, OnnxModel, form_of, needed, opened
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.weights import weight_files
@@ -62,7 +62,7 @@ def export_onnx(
     model, purpose = graph.load(folder)
     tokenizer = load_in_transformers(folder)
     check_embedding_rows(folder, tokenizer, model)
-    means, tested = ANSWERING[purpose.hf_class], tested_on(folder)
+    means, tested = ANSWERING[purpose.hf_class], as_tested(folder)
     positions = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
     reader = for_texts(tokenizer, [tokenizer.mask_token] if means.hides and tokenizer.mask_token else ())
     # A window that was never trained is compared as well: its values must be the same.

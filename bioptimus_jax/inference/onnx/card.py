@@ -10,6 +10,7 @@ from bioptimus_jax.export.card import NAME
 from bioptimus_jax.inference.model import KINDS
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.session import ABOUT, GRAPH
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.onnx import OnnxForm
 
 OF_MODEL = 'model-card.md'
@@ -22,8 +23,9 @@ CARD = """---
 
 # {name} as ONNX, {precision}
 
-A model that {does}, as one graph of ONNX, made by bioptimus-jax{more}. It takes {inputs} (int64, batch and length as
-they come, each of them needed) and gives `{output}` in float32. A text may have {positions:,} pieces.
+A model that {does}, as one graph of ONNX, made by bioptimus-jax{more}.
+It takes {inputs} (int64, batch and length as they come, each of them needed) and gives `{output}` in float32.
+A text may have {positions:,} pieces.
 
 ## Use
 
@@ -49,7 +51,7 @@ def onnx_card(folder: Path, form: OnnxForm) -> str:
     answers = any(kind.hf_class == form.hf_class for kind in KINDS.values())
     return CARD.format(
         data=_data(folder).to_yaml(),
-        name=folder.resolve().name,
+        name=_title(folder),
         precision=form.precision,
         does=means.does,
         more=f'; what it is and how it was trained says [the card of the model]({OF_MODEL})'
@@ -82,9 +84,18 @@ def lines(form: OnnxForm) -> list[str]:
     said.append(f'{size / 1e6:,.1f} MB, PyTorch {form.pytorch_bytes / 1e6:,.1f} MB')
     said.append(
         f'{speed.onnx:,.0f} texts/s, PyTorch in float32 {speed.pytorch:,.0f} (texts of {speed.pieces:.0f} pieces, '
-        f'{speed.threads} of the threads of {speed.machine})'
+        f'{numbered(speed.threads, "thread")} of {speed.machine})'
     )
     return said
+
+
+def _title(folder: Path) -> str:
+    """The heading of the model's own card, else the name of its folder."""
+    if (folder / NAME).is_file():
+        for line in (folder / NAME).read_text('utf-8', 'replace').splitlines():
+            if line.startswith('# '):
+                return line.removeprefix('# ').strip()
+    return folder.resolve().name
 
 
 def _data(folder: Path) -> Any:

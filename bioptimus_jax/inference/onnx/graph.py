@@ -46,6 +46,10 @@ def load(folder: Path) -> tuple[Any, Purpose]:
 
     Raises InputError for a model that answers nothing, and one without some of its weights.
     """
+    from transformers.utils import logging as of_transformers
+
+    of_transformers.set_verbosity_error()
+    of_transformers.disable_progress_bar()
     purposes = [Purpose('AutoModel', VECTORS, pooling_in(folder) or USUAL)]
     if not has_sentence_vectors(folder):
         kind = kind_of(folder)

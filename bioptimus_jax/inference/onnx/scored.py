@@ -13,7 +13,7 @@ from bioptimus_jax.finetuning.task import Task, task_of
 from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.inference.onnx.gate import OnnxGateError
 from bioptimus_jax.records.finetune import FineTuning
-from bioptimus_jax.records.onnx import TestScores
+from bioptimus_jax.records.onnx import OnnxScore
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.vocab.agreement import load_for_words
 
@@ -31,7 +31,7 @@ class Tested:
     items: Sequence[Any]
 
 
-def tested_on(folder: Path) -> Tested | None:
+def as_tested(folder: Path) -> Tested | None:
     """The test items of a kept model, from the predictions beside it; None for a model without a fine-tuning's record.
 
     Raises InputError for damage.
@@ -50,7 +50,7 @@ def tested_on(folder: Path) -> Tested | None:
     return Tested(task, record.dataset, settings, items)
 
 
-def scores(tested: Tested, folder: Path, model: Any, onnx: Any, labels: Sequence[str]) -> TestScores:
+def scores(tested: Tested, folder: Path, model: Any, onnx: Any, labels: Sequence[str]) -> OnnxScore:
     """The scores of both, and the interval of the model's. Raises OnnxGateError where the file's is outside of it."""
     task, settings = tested.task, tested.settings
     windows = task.windows(load_for_words(folder), tested.items, settings).windows
@@ -63,7 +63,7 @@ def scores(tested: Tested, folder: Path, model: Any, onnx: Any, labels: Sequence
     of_model, of_onnx = (_score(task, side) for side in sides)
     unit, counts_1xUxC = counts_by_unit(task.metric, sides[:1], task.unit)
     low, high = percentile_interval(bootstrap(task.metric, counts_1xUxC))
-    found = TestScores(
+    found = OnnxScore(
         dataset=tested.dataset,
         metric=task.metric.title,
         items=len(tested.items),
