@@ -90,20 +90,18 @@ def asking(model, names):
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
-    """A run that kept a tagger, a classifier of many labels and a model that gives numbers, on sets that teach them."""
+    """A run that kept a tagger, a classifier of two texts and a model that gives numbers, on sets that teach them."""
     root, draw = tmp_path_factory.mktemp('onnx'), random.Random(0)
     (root / 'sets').mkdir()
     save_set(root / 'sets' / 'drugs', (100, 30, 40))
     for split, count in {'train': 120, 'devel': 24, 'test': 40}.items():
-        hoc, numbers = ['labels\ttext\tid'], ['id\ta\tb\tscore']
+        pairs, numbers = [], ['id\ta\tb\tscore']
         for at in range(count):
-            for part in range(2):
-                has = draw.random() < 0.5
-                words = [draw.choice(OTHER) for _ in range(4)] + [DRUGS[2]] * 3 * has
-                hoc.append(f'3_{int(has)},4_0\t{" ".join(words)}\t{at}_s{part}')
+            drug, word = draw.choice(DRUGS[:2]), draw.choice(OTHER)
+            pairs.append(f'{at}\t{word} {drug} {drug}\tthe dose of {word}\t{"yes" if drug == DRUGS[0] else "no"}')
             score = draw.randrange(5)
             numbers.append(f'{at}\t{" ".join([*DRUGS[:1] * score, "the"])}\tthe dose\t{score}')
-        for name, lines in {'hoc': hoc, 'biosses': numbers}.items():
+        for name, lines in {'bioasq': pairs, 'biosses': numbers}.items():
             (root / 'sets' / name).mkdir(exist_ok=True)
             (root / 'sets' / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n')
     save_encoder(root / 'tiny', layers=1)
@@ -125,7 +123,7 @@ def exported(to, *arguments):
 
 
 @pytest.mark.parametrize(
-    ('dataset', 'precision'), [('drugs', 'int8'), ('hoc', 'float32'), ('biosses', 'float16')]
+    ('dataset', 'precision'), [('drugs', 'int8'), ('bioasq', 'float32'), ('biosses', 'float16')]
 )
 def test_a_fine_tuned_model_keeps_its_test_score_and_answers(dataset, precision, run, tmp_path, capsys):
     """The score of the file is that of the model within its interval, and what is predicted for text is the same."""
@@ -146,7 +144,7 @@ def test_a_fine_tuned_model_keeps_its_test_score_and_answers(dataset, precision,
     assert {p.name for p in to.iterdir()} >= {'model.onnx', 'onnx.json', 'config.json', 'tokenizer.json'}
     assert (to / 'reading.json').read_bytes() == (model / 'reading.json').read_bytes()
     texts = ['the patient got zolmipan dose daily', 'amlozine the amlozine of and', 'the dose']
-    texts = [(text, 'the dose') for text in texts] if dataset == 'biosses' else texts
+    texts = [(text, 'the dose') for text in texts] if dataset != 'drugs' else texts
     ours, theirs = bx.predict(to, texts), bx.predict(model, texts)
     assert any(one.get('entities') or one.get('answers') for one in ours)
     for one, other in zip(ours, theirs, strict=True):
