@@ -78,7 +78,9 @@ def main() -> None:
         for precision, form in by_precision.items():
             if score := form.get('score'):
                 headline[f'{name}_{precision}'] = score['onnx'] - score['pytorch']
-    versions = {'versions_of_peers': versions_of('onnx', 'onnxruntime', 'onnxscript', 'torch', 'transformers')}
+    versions = {
+        'versions_of_peers': versions_of('onnx', 'onnxruntime', 'onnxscript', 'torch', 'transformers')
+    }
     publish(NAME, {'sets': found} | versions, options.quick, **headline)
 
 
@@ -104,7 +106,11 @@ def measured(chosen: NamedSet, model: Path, train: int, settings: Finetune, fold
         print(f'{chosen.name}, {precision}:', flush=True)
         try:
             form = export_onnx(
-                cell.target / MODEL, folder / precision, precision, 1, lambda line: print(f'  {line}', flush=True)
+                cell.target / MODEL,
+                folder / precision,
+                precision,
+                1,
+                lambda line: print(f'  {line}', flush=True),
             )
             found[precision] = form.json()
         except InputError as error:

@@ -277,7 +277,10 @@ def of_branches_and_tags(model, hub, capsys):
     for more, message in (
         (['--to=hf://lab/tagger', '--tag=v1'], 'has a tag v1 already, which stays as it is; choose another'),
         (['--to=hf://lab/tagger@v1'], 'v1 is a tag there, and tags stay as they are; name a branch'),
-        (['--to=hf://lab/tagger', '--tag=a b'], "--tag: 'a b' cannot be the name of a branch or a tag; choose"),
+        (
+            ['--to=hf://lab/tagger', '--tag=a b'],
+            "--tag: 'a b' cannot be the name of a branch or a tag; choose",
+        ),
     ):
         code, line = call(capsys, *push, *more)
         assert code in (USAGE, BAD_INPUT)
@@ -341,7 +344,13 @@ def test_a_model_as_onnx_is_fetched_where_there_is_no_other_form(hub, tmp_path):
     hub.commit('models', 'lab/both', {**files, 'model.onnx': b'x'})
     assert not (model_at('lab/both') / 'model.onnx').exists()
     del files['model.safetensors']
-    alone = {**files, 'model.onnx': b'x', 'model.onnx.data': b'y', 'onnx.json': b'{}', 'onnx/model.onnx': b'z'}
+    alone = {
+        **files,
+        'model.onnx': b'x',
+        'model.onnx.data': b'y',
+        'onnx.json': b'{}',
+        'onnx/model.onnx': b'z',
+    }
     hub.commit('models', 'lab/alone', alone)
     folder = model_at('lab/alone')
     assert {p.name for p in folder.iterdir()} == {*alone} - {'onnx/model.onnx'}
@@ -358,7 +367,10 @@ def test_a_model_as_onnx_is_fetched_where_there_is_no_other_form(hub, tmp_path):
         ),
         ('lab/tiny@v9', 'lab/tiny@v9: no such revision; give a branch, a tag or a commit of it'),
         ('lab/gated', 'lab/gated: access is refused; accept its terms on its page'),
-        ('lab/onnx', 'lab/onnx: the model on the hub has no config.json, or no weights as safetensors, of PyTorch or as ONNX'),
+        (
+            'lab/onnx',
+            'lab/onnx: the model on the hub has no config.json, or no weights as safetensors, of PyTorch or as ONNX',
+        ),
         (
             './tiny',
             'tiny: no such folder; give the folder of a model, or of a run that kept one, or a hub id',

@@ -1,12 +1,10 @@
 """Finished models as ONNX: the same as PyTorch for every family, the same scores, and what is refused."""
 
-import json
+import ast
 import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -28,7 +26,7 @@ pytest.importorskip('onnxscript')
 from bioptimus_jax.inference.onnx import gate, graph, session
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.build import SUMS, export_onnx
-from bioptimus_jax.inference.onnx.scored import scores, as_tested
+from bioptimus_jax.inference.onnx.scored import as_tested, scores
 from bioptimus_jax.records.onnx import Agreement
 
 MASKED = 'AutoModelForMaskedLM'
@@ -98,7 +96,9 @@ def run(tmp_path_factory):
         pairs, numbers = [], ['id\ta\tb\tscore']
         for at in range(count):
             drug, word = draw.choice(DRUGS[:2]), draw.choice(OTHER)
-            pairs.append(f'{at}\t{word} {drug} {drug}\tthe dose of {word}\t{"yes" if drug == DRUGS[0] else "no"}')
+            pairs.append(
+                f'{at}\t{word} {drug} {drug}\tthe dose of {word}\t{"yes" if drug == DRUGS[0] else "no"}'
+            )
             score = draw.randrange(5)
             numbers.append(f'{at}\t{" ".join([*DRUGS[:1] * score, "the"])}\tthe dose\t{score}')
         for name, lines in {'bioasq': pairs, 'biosses': numbers}.items():
@@ -106,7 +106,12 @@ def run(tmp_path_factory):
             (root / 'sets' / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n')
     save_encoder(root / 'tiny', layers=1)
     keys = {'seeds': '0', 'epochs': '10', 'learning_rate': '5e-3', 'batch_sentences': '8', 'keep': 'best'}
-    keys |= {'max_pieces': '48', 'overlap_pieces': '8', 'folder': root / 'sets', 'models': f'tiny={root / "tiny"}'}
+    keys |= {
+        'max_pieces': '48',
+        'overlap_pieces': '8',
+        'folder': root / 'sets',
+        'models': f'tiny={root / "tiny"}',
+    }
     (root / 'c.py').write_text('from bioptimus_jax.ext import defaults as get_config\n')
     asked = [f'--config.finetune.{key}={value}' for key, value in keys.items()]
     assert main(['finetune', f'--config={root / "c.py"}', f'--workdir={root / "run"}', *asked]) == 0
@@ -137,7 +142,9 @@ def test_a_fine_tuned_model_keeps_its_test_score_and_answers(dataset, precision,
     assert score.low <= score.onnx <= score.high
     assert score.pytorch > 0.3
     assert f'test of {dataset}, 40 items: {score.metric} {100 * score.onnx:.2f}, PyTorch' in said
-    assert re.search(r'export: [\d,]+ texts/s, PyTorch in float32 [\d,]+ \(texts of \d+ pieces, 1 thread of ', said)
+    assert re.search(
+        r'export: [\d,]+ texts/s, PyTorch in float32 [\d,]+ \(texts of \d+ pieces, 1 thread of ', said
+    )
     assert form.agreement.relative <= gate.BOUNDS[precision].relative
     assert form.precision == precision
     assert form.speed.onnx > 0
@@ -170,8 +177,14 @@ def onnx(tiny, tmp_path_factory):
     return to
 
 
-def test_a_folder_says_what_is_in_it_and_its_card_how_it_is_used(onnx, tiny):
-    """Inputs, opset and precision are those of the file; no path of this machine is in it; the lines of the card run."""
+def code_in(folder):
+    """The lines of Python on the card of a folder."""
+    [code] = re.findall(r'```python\n(.*?)```', (folder / 'README.md').read_text(), re.S)
+    return code
+
+
+def test_a_folder_says_what_is_in_it_and_its_card_how_it_is_used(onnx, tiny, monkeypatch, capsys):
+    """Inputs, opset and precision are those of the file; no path of this machine is in it; the card's lines run."""
     import onnx as library
 
     file = library.load(onnx / 'model.onnx')
@@ -185,15 +198,15 @@ def test_a_folder_says_what_is_in_it_and_its_card_how_it_is_used(onnx, tiny):
     assert b'site-packages' not in (onnx / 'model.onnx').read_bytes()
     sums = dict(line.split('  ')[::-1] for line in (onnx / SUMS).read_text().splitlines())
     assert set(sums) == {p.name for p in onnx.iterdir()} - {SUMS}
-    [code] = re.findall(r'```python\n(.*?)```', (onnx / 'README.md').read_text(), re.S)
-    done = subprocess.run([sys.executable, '-c', code], cwd=onnx, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(onnx)
+    exec(code_in(onnx), {})
+    assert len(ast.literal_eval(capsys.readouterr().out)) == 5
     text = 'Treatment with [MASK] was effective.'
     [theirs], [ours] = bx.predict(tiny, [text]), bx.predict(onnx, [text])
     assert [list(one) for one in ours['masks']] == [list(one) for one in theirs['masks']]
 
 
-def test_vectors_are_those_of_the_model(tmp_path):
+def test_vectors_are_those_of_the_model(tmp_path, monkeypatch):
     """A folder that says how its vectors are pooled becomes a graph that pools."""
     folder = save_encoder(tmp_path / 'texts', layers=1)
     (folder / '1_Pooling').mkdir()
@@ -202,15 +215,10 @@ def test_vectors_are_those_of_the_model(tmp_path):
     form = export_onnx(folder, tmp_path / 'onnx', 'float32', 1, lambda line: None)
     assert (form.output, form.hf_class) == ('vectors', 'AutoModel')
     texts = ['the patient got zolmipan', 'daily dose', 'of']
-    [code] = re.findall(r'```python\n(.*?)```', (tmp_path / 'onnx' / 'README.md').read_text(), re.S)
-    code = re.sub(r'\[\'a dose.*?\]', repr(texts), code).replace('print(vectors @ vectors.T)', '')
-    done = subprocess.run(
-        [sys.executable, '-c', f'{code}\nprint(vectors.tolist())'],
-        cwd=tmp_path / 'onnx',
-        capture_output=True,
-        text=True,
-    )
-    np.testing.assert_allclose(json.loads(done.stdout), bx.embed(folder, texts), atol=1e-5)
+    code, known = re.sub(r"\['a dose.*?\]", repr(texts), code_in(tmp_path / 'onnx')), {}
+    monkeypatch.chdir(tmp_path / 'onnx')
+    exec(code, known)
+    np.testing.assert_allclose(known['vectors'], bx.embed(folder, texts), atol=1e-5)
     with pytest.raises(bx.InputError, match=r'onnx\.json: the graph gives vectors of AutoModel, no answers'):
         bx.predict(tmp_path / 'onnx', ['a [MASK]'])
 
@@ -288,12 +296,22 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
     to = f'--to={tmp_path / "new"}'
     onnx_form = '--form=onnx'
     refused(capsys, BAD_INPUT, r'none: no such folder; give the folder of a model', './none', onnx_form, to)
-    refused(capsys, USAGE, r'--precision: invalid choice: .int4.', str(tiny), onnx_form, to, '--precision=int4')
+    refused(
+        capsys, USAGE, r'--precision: invalid choice: .int4.', str(tiny), onnx_form, to, '--precision=int4'
+    )
     refused(capsys, USAGE, r'--form: invalid choice: .onx.*did you mean', str(tiny), '--form=onx', to)
     refused(capsys, USAGE, r'--to is missing; give a new folder', str(tiny), onnx_form)
     refused(capsys, USAGE, r'--form is missing; give --form=onnx', str(tiny), to)
     refused(capsys, USAGE, r'MODEL is missing; give the folder of a model', onnx_form, to)
-    refused(capsys, USAGE, r'MODEL is a folder and belongs to no --config', str(tiny), onnx_form, to, '--workdir=x')
+    refused(
+        capsys,
+        USAGE,
+        r'MODEL is a folder and belongs to no --config',
+        str(tiny),
+        onnx_form,
+        to,
+        '--workdir=x',
+    )
     refused(capsys, BAD_INPUT, r'already exists; name a new folder', str(tiny), onnx_form, f'--to={tmp_path}')
     refused(capsys, BAD_INPUT, r'holds a model as ONNX already', str(onnx), onnx_form, to)
     crf = tmp_path / 'crf'
@@ -316,11 +334,14 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
     (damaged / 'onnx.json').write_text('{"inputs": 3}')
     with pytest.raises(bx.InputError, match=r"onnx\.json: is damaged \(without the key 'hf_class'\)"):
         bx.predict(damaged, ['a [MASK]'])
-    monkeypatch.setitem(sys.modules, 'onnxscript', None)
+    found = session.importlib.util.find_spec
+    monkeypatch.setattr(
+        session.importlib.util, 'find_spec', lambda n: found(n) if n != 'onnxscript' else None
+    )
     refused(
         capsys,
         USAGE,
-        r"the package onnxscript is not installed; pip install 'bioptimus-jax\[onnx\]'",
+        r"need the package onnxscript, which is not installed; pip install 'bioptimus-jax\[onnx\]'",
         str(tiny),
         onnx_form,
         to,

@@ -17,8 +17,8 @@ LFS = re.compile(r'/(?:(?:datasets|spaces)/)?[^/]+/[^/]+\.git/info/lfs/objects/b
 
 
 class Hub:
-    """Repositories by (kind, OWNER/NAME), each a list of commits (hash, files), the last one is main; `branches` beside it
-    by (kind, OWNER/NAME, branch), their newest commit.
+    """Repositories by (kind, OWNER/NAME), each a list of commits (hash, files), the last one is main; `branches` beside
+    it by (kind, OWNER/NAME, branch), their newest commit.
 
     `asked`: method and path of every request. `token`: what a request must bring, where there is one. `gated`:
     repositories that nobody may read.

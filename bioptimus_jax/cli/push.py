@@ -40,14 +40,17 @@ class Repository:
     sdk: str | None = None
 
 
-MODEL, PAGE = Repository('model', 'hf://OWNER/NAME[@BRANCH]'), Repository('space', 'hf://spaces/OWNER/NAME', 'static')
+MODEL, PAGE = (
+    Repository('model', 'hf://OWNER/NAME[@BRANCH]'),
+    Repository('space', 'hf://spaces/OWNER/NAME', 'static'),
+)
 REPOSITORIES = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
 """Kind of repository by stage. A report is a static Space, which shows its index.html."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where files go: the repository `name`, one of its branches, and a tag for the commit; main and none where empty."""
+    """Where files go: the repository `name`, one of its branches (empty: main), and a tag for the commit, if any."""
 
     name: str
     branch: str = ''
@@ -191,8 +194,8 @@ def destination(to: str, tag: str, kind: Repository) -> Place:
 def send(made: Parcel, place: Place, private: bool) -> str:
     """Make repository and branch if they are not there, and put the files in it by one commit; where they are then.
 
-    Other files that are there stay. Raises InputError, also where it is public and should be private, and for a tag that
-    is there.
+    Other files that are there stay. Raises InputError, also where it is public and should be private, and for a tag
+    that is there.
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 

@@ -214,7 +214,7 @@ class Task(abc.ABC):
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
 
     def asked_again(self, item: Predicted) -> Any:
-        """The example of a prediction, for a model that is to answer the same once more; None where it holds too little."""
+        """The example of a prediction, for a model that is to answer it once more; None where it holds too little."""
         return None
 
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:

@@ -44,7 +44,8 @@ def _call(command: Command) -> None:
     if not options.model and not options.form:
         if not (options.config and options.workdir):
             raise ConfigError(
-                'export takes --config and --workdir, or a MODEL with --form=onnx and --to; see `bioptimus export --help`'
+                'export takes --config and --workdir, or a MODEL with --form=onnx and --to; see '
+                '`bioptimus export --help`'
             )
         make_stage(command, STAGE)
         return
@@ -56,7 +57,9 @@ def _call(command: Command) -> None:
         if not given:
             raise ConfigError(f'export: {name} is missing; give {what}')
     if options.config or options.workdir:
-        raise ConfigError('export: MODEL is a folder and belongs to no --config or --workdir; leave these out')
+        raise ConfigError(
+            'export: MODEL is a folder and belongs to no --config or --workdir; leave these out'
+        )
     from bioptimus_jax.inference.model import model_at
     from bioptimus_jax.inference.onnx.build import export_onnx  # imports torch
 
@@ -77,7 +80,7 @@ VERB = Verb(
         flag('--to', 'folder to make for it', None, metavar='FOLDER'),
         flag(
             '--precision',
-            'of its numbers (default: %(default)s)',
+            'precision of its numbers (default: %(default)s)',
             'float32',
             choices=('float32', 'float16', 'int8'),
         ),

@@ -1,1 +1,1 @@
-"""Finished models as one ONNX file: traced by torch.onnx, run by onnxruntime, and let out behind a gate of their own."""
+"""Finished models as one ONNX file: traced by torch.onnx, run by onnxruntime, and behind a gate of their own."""

@@ -81,8 +81,7 @@ ANSWERING = {
     ),
     'AutoModelForTokenClassification': Answering(
         'finds entities',
-        NAMES
-        + 'tags = [labels[number] for number in logits[0].argmax(-1).tolist()]  # of pieces; a word has its first one\'s\n'
+        NAMES + 'tags = [labels[number] for number in logits[0].argmax(-1).tolist()]  # of pieces\n'
         "print(list(zip(tokenizer.convert_ids_to_tokens(given['input_ids'][0]), tags)))\n",
         imports=LABELLED,
     ),
@@ -101,4 +100,4 @@ ANSWERING = {
         texts="['a dose for mice', 'The drug was given to mice.']",
     ),
 }
-"""By classes of transformers."""
+"""What graphs answer, by the class of transformers that was traced."""

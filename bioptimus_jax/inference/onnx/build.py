@@ -11,14 +11,21 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export.build import SUMS
 from bioptimus_jax.export.card import NAME as CARD
 from bioptimus_jax.finetuning.kept import NAME as READING
-from bioptimus_jax.finetuning.kept import read_reads
 from bioptimus_jax.finetuning.loading import check_embedding_rows, positions_of
 from bioptimus_jax.inference.model import KINDS
 from bioptimus_jax.inference.onnx import gate, graph
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.inference.onnx.card import OF_MODEL, lines, onnx_card
-from bioptimus_jax.inference.onnx.scored import Tested, scores, as_tested
-from bioptimus_jax.inference.onnx.session import ABOUT, GRAPH, OnnxModel, form_of, needed, opened
+from bioptimus_jax.inference.onnx.scored import Tested, as_tested, scores
+from bioptimus_jax.inference.onnx.session import (
+    ABOUT,
+    GRAPH,
+    PACKAGES,
+    OnnxModel,
+    form_of,
+    opened,
+    require_extra,
+)
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.weights import weight_files
 from bioptimus_jax.records.onnx import OnnxForm
@@ -27,7 +34,6 @@ from bioptimus_jax.storage.files import atomic, digest, sha256, whole_folder, wr
 from bioptimus_jax.tokenizer.subwords import file_names
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
 
-PACKAGES = ('onnx', 'onnxscript', 'onnxruntime')
 TEXTS = (
     ('Torsade de pointes was induced by metoclopramide.',),
     ('Mutations of BRCA1 were found in 12 of 40 families with early-onset breast cancer.',),
@@ -43,17 +49,14 @@ HELDOUT = 16
 """Documents of a run that were never trained on, which its exports are compared on."""
 
 
-def export_onnx(
-    folder: Path, to: Path, precision: str, threads: int, say: Callable[[str], None]
-) -> OnnxForm:
+def export_onnx(folder: Path, to: Path, precision: str, threads: int, say: Callable[[str], None]) -> OnnxForm:
     """Write the folder `to`, only if it passes the gate; gives what it says of itself. Raises InputError, ConfigError.
 
     `folder`: of an exported or a fine-tuned model, or of any tagger, classifier or masked language model.
     """
     if precision not in graph.PRECISIONS:
         raise ConfigError(f'--precision={precision}: give one of {", ".join(graph.PRECISIONS)}')
-    for package in PACKAGES:
-        needed(package)
+    require_extra()
     if to.exists():
         raise InputError(f'{to}: already exists; name a new folder')
     if form_of(folder):

@@ -40,8 +40,8 @@ With onnxruntime and the tokenizer of transformers alone:
 `{about}` has these numbers for programs, and `sha256sums` the checksums of the files.
 """
 PREDICT = """
-`bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to, and
-needs the extra `onnx` of bioptimus-jax.
+`bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to,
+and needs the extra `onnx` of bioptimus-jax.
 """
 
 

@@ -1,6 +1,8 @@
 """The gate of a model as ONNX: onnxruntime must compute what PyTorch does in float32, for one text, two and more.
 
-Real pieces alone are compared: what a graph gives for padding may be anything. Shapes: B texts, L pieces of the longest.
+Real pieces alone are compared: what a graph gives for padding may be anything.
+
+Shapes: B texts, L pieces of the longest.
 """
 
 import dataclasses
@@ -111,7 +113,10 @@ def compared(
             left, right = left[real_BxL], right[real_BxL]
         difference = (left - right).astype(np.float64)
         count, pieces = count + right.size, pieces + int(real_BxL.sum())
-        total, squares = total + right.sum(dtype=np.float64), squares + np.square(right, dtype=np.float64).sum()
+        total, squares = (
+            total + right.sum(dtype=np.float64),
+            squares + np.square(right, dtype=np.float64).sum(),
+        )
         squared += np.square(difference).sum()
         largest = max(largest, float(np.abs(difference).max(initial=0)))
         answers, expected = means.answers(left, config), means.answers(right, config)

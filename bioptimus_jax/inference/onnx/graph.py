@@ -19,7 +19,7 @@ import torch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.loading import load_weights
 from bioptimus_jax.inference.model import kind_of
-from bioptimus_jax.inference.onnx.session import GRAPH, LOGITS, VECTORS, needed
+from bioptimus_jax.inference.onnx.session import GRAPH, LOGITS, VECTORS
 from bioptimus_jax.model.folder import has_sentence_vectors
 from bioptimus_jax.model.pooling import POOLINGS, USUAL, pooling_in
 
@@ -108,7 +108,8 @@ def write_float16(model: Any, purpose: Purpose, folder: Path) -> None:
 
 def write_int8(model: Any, purpose: Purpose, folder: Path) -> None:
     """Leave the graph with matrices of int8, a scale for each column; what they multiply is quantised as it comes."""
-    quantization = needed('onnxruntime.quantization')
+    from onnxruntime import quantization
+
     with tempfile.TemporaryDirectory(prefix='bioptimus-') as name, _silence():
         plain = _traced(model, purpose, Path(name))
         quantization.quantize_dynamic(
@@ -134,8 +135,6 @@ def _is_large(model: Any) -> bool:
 
 def _traced(model: Any, purpose: Purpose, folder: Path) -> Path:
     """The file of a model's graph in the folder. Raises InputError for a model that torch.onnx cannot trace."""
-    needed('onnx')
-    needed('onnxscript')
     names = inputs_of(model)
     # Two texts of unlike lengths: of one text torch.export might take the batch for a constant.
     ids_BxL = torch.full((2, 9), min(7, model.config.vocab_size - 1))

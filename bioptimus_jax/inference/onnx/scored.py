@@ -1,4 +1,4 @@
-"""The test score of a fine-tuned model as ONNX, beside that of the model itself, on what its fine-tuning was tested on."""
+"""The test score of a fine-tuned model as ONNX, beside that of the model itself, on the test of its fine-tuning."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -57,9 +57,7 @@ def scores(tested: Tested, folder: Path, model: Any, onnx: Any, labels: Sequence
     sides = []
     for pretrained in (model, onnx):
         head = task.head(pretrained, labels, settings, 'float32')
-        sides.append(
-            task.predicted(tested.items, predict(task, head, tested.items, windows, settings))
-        )
+        sides.append(task.predicted(tested.items, predict(task, head, tested.items, windows, settings)))
     of_model, of_onnx = (_score(task, side) for side in sides)
     unit, counts_1xUxC = counts_by_unit(task.metric, sides[:1], task.unit)
     low, high = percentile_interval(bootstrap(task.metric, counts_1xUxC))
@@ -76,13 +74,12 @@ def scores(tested: Tested, folder: Path, model: Any, onnx: Any, labels: Sequence
     # Of answers that are all alike there may be no interval: then the score must be the same.
     if not (low <= of_onnx <= high or of_onnx == of_model):
         raise OnnxGateError(
-            f'{folder}: as ONNX its {found.metric} on the test of {found.dataset} is {100 * of_onnx:.2f}, outside of the '
-            f'interval of its own {100 * of_model:.2f} [{100 * low:.2f}, {100 * high:.2f}]; take --precision=float32'
+            f'{folder}: as ONNX its {found.metric} on the test of {found.dataset} is {100 * of_onnx:.2f}, outside of '
+            f'the interval of its own {100 * of_model:.2f} [{100 * low:.2f}, {100 * high:.2f}]; take '
+            '--precision=float32'
         )
     return found
 
 
 def _score(task: Task, side: Sequence[Predicted]) -> float:
-    return float(
-        task.metric.scores([e.gold for e in side], [e.predicted for e in side])[task.metric.name]
-    )
+    return float(task.metric.scores([e.gold for e in side], [e.predicted for e in side])[task.metric.name])

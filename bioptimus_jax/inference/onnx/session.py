@@ -3,8 +3,9 @@
 Shapes: B windows, L pieces of the longest window.
 """
 
-import importlib
+import importlib.util
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from bioptimus_jax.storage.files import read_json
 
 GRAPH, ABOUT = 'model.onnx', 'onnx.json'
 """The graph of a folder, and the file that says what it takes and gives."""
+PACKAGES = ('onnx', 'onnxscript', 'onnxruntime')
+"""What the extra brings; to run a file the last one is enough."""
 LOGITS, VECTORS = 'logits', 'vectors'
 """What a graph may give."""
 ERRORS_ALONE = 3
@@ -25,14 +28,13 @@ ERRORS_ALONE = 3
 ANEW = 'export it again with --form=onnx'
 
 
-def needed(package: str) -> Any:
-    """A package of the extra. Raises ConfigError where it is not installed."""
-    try:
-        return importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"--form=onnx: the package {package.partition('.')[0]} is not installed; pip install 'bioptimus-jax[onnx]'"
-        ) from error
+def require_extra(packages: Sequence[str] = PACKAGES) -> None:
+    """Raise ConfigError where one of these packages is not installed."""
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(
+                f"models as ONNX need the package {name}, which is not installed; pip install 'bioptimus-jax[onnx]'"
+            )
 
 
 def form_of(folder: Path) -> OnnxForm | None:
@@ -47,12 +49,14 @@ def form_of(folder: Path) -> OnnxForm | None:
 
 def opened(file: Path, threads: int) -> Any:
     """An InferenceSession on the CPU. Raises InputError for a file that onnxruntime refuses."""
-    runtime = needed('onnxruntime')
-    options = runtime.SessionOptions()
+    require_extra(PACKAGES[-1:])
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = ERRORS_ALONE
     try:
-        return runtime.InferenceSession(str(file), options, providers=['CPUExecutionProvider'])
+        return onnxruntime.InferenceSession(str(file), options, providers=['CPUExecutionProvider'])
     except Exception as error:  # of its C++, whatever the file holds
         said = str(error).strip().splitlines()[0][:200]
         raise InputError(f'{file}: onnxruntime cannot read it ({said}); {ANEW}') from error
