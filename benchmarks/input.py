@@ -15,7 +15,7 @@ from pathlib import Path
 from protocol import publish, resident_mb
 from workload import BASE, QUICK, architecture, opened, prepare
 
-from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.batches import Batches, stream
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 
@@ -35,7 +35,7 @@ def main() -> None:
         _, rows = opened(QUICK, Path(folder))
         batches = Batches(rows, BATCH_ROWS, 0, batch_sharding(make_mesh()))
         started, early = time.perf_counter(), 0.0
-        for number, batch, _ in batches.stream(0, count):
+        for number, batch, _ in stream(batches.at, 0, count):
             del batch
             if number == count // 100:
                 early = resident_mb()

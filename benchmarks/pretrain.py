@@ -32,7 +32,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN_COMPUTE
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import MeasuredAttention
-from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.batches import Batches, stream
 from bioptimus_jax.pretrain.memory import plain_fits
 from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
@@ -168,11 +168,11 @@ class Training:
         """A training with keys of config.runtime that are other than the defaults."""
         objective, table, batches, mesh, params = parts(shape, folder, **runtime)
         train_step, state = sharded_step(objective, mesh, params)
-        return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
+        return cls(shape, objective, table, batches, mesh, train_step, state, stream(batches.at, 0, 10**6))
 
     def go_on(self, state: Any, done: int) -> None:
         """Take the state of so many steps, and their place in the stream."""
-        self.state, self.stream = state, self.batches.stream(done, 10**6)
+        self.state, self.stream = state, stream(self.batches.at, done, 10**6)
 
     def compiled(self) -> tuple[Any, float]:
         """The compiled step, to be looked at, and the seconds of its compilation."""

@@ -16,6 +16,7 @@ from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum, loop
 from bioptimus_jax.pretrain.checkpoint import Checkpoints
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.run.execute import execute
@@ -148,7 +149,7 @@ def test_micro_batches_are_one_batch(initial):
     for parts in (1, 4):
         objective = objective_of('bert', micro_batches=parts, ema=0.75)
         e = objective.config
-        table = curriculum.table(curriculum.make_schedule(e, curriculum.RowCounts(4, 1, 1)), e)
+        table = curriculum.table(curriculum.make_schedule(e, RowCounts(4, 1, 1)), e)
         step, state = sharded_step(objective, make_mesh(1), initial['bert'])
         state, metrics = step(state, rows(), table)
         found.append((float(metrics['loss']), flatten(state['optimizer'][1].mu)))

@@ -1,5 +1,7 @@
 """The curriculum table: steps, settings, learning rates, and which changes may continue a run."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -8,12 +10,14 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.pretrain import curriculum, deadline
-from bioptimus_jax.pretrain.config import Phase
-from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
+from bioptimus_jax.pretrain.config import Phase, Pretrain
+from bioptimus_jax.pretrain.curriculum import ScheduledPhase
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.units import number_of
 from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.rows.config import Rows
 
 
 def experiment(durations=(10, 20, 30, 40), **changes):
@@ -62,7 +66,8 @@ def test_the_learning_rate_ends_at_the_share_asked_for():
 )
 def test_units(unit, duration, steps):
     phase = Phase(duration=float(duration), duration_unit=unit)
-    assert curriculum.phase_steps(phase, COUNTS, 10) == steps  # 100 rows at 10 a batch: 10 steps an epoch
+    e = SimpleNamespace(phase={'p': phase}, pretrain=Pretrain(batch_rows=10), rows=Rows())
+    assert curriculum.phase_steps(e, 'p', COUNTS) == steps  # 100 rows at 10 a batch: 10 steps an epoch
 
 
 def test_a_head_has_at_most_half_of_the_steps_to_itself():

@@ -25,6 +25,7 @@ from bioptimus_jax.pretrain.cross_entropy import Divergence, in_chunks
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import Assumptions, check, make_plan
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.tokenizer import subwords
@@ -284,7 +285,7 @@ def test_the_recipe_has_the_published_schedule(arm):
     adam = (settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm)
     assert adam == (0.9, 0.98, 1e-6, 0.01, 0.0)
     assert (settings.batch_rows, wanted.rows.row_pieces, settings.decay) == (8192, 512, 'all')
-    [phase] = schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(10**6, 1, 1))
+    [phase] = schedule = curriculum.make_schedule(wanted, RowCounts(10**6, 1, 1))
     assert (phase.phase.rate, phase.phase.corruption, phase.stop) == (0.15, (0.8, 0.1, 0.1), 50_000)
     table = curriculum.table(schedule, wanted)
     rates = [float(curriculum.learning_rate_at(table, step)) for step in (0, 2499, 26_250, 49_999)]

@@ -13,6 +13,7 @@ from bioptimus_jax.pretrain import curriculum, objectives, units
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective, masking_of, most_places
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, replicated
 from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -109,7 +110,7 @@ def made(folder, objective, devices=1, **changes):
     experiment, mesh = of_letters(folder, PIECES, ('0.1',), **asked), make_mesh(devices)
     model = Bert(len(SUBWORDS.tokens), 16, 1, 2, 16, PIECES, dropout=0.0, attention_dropout=0.0)
     objective = make_objective(experiment, model, SUBWORDS, PIECES, mesh, print)
-    schedule = curriculum.make_schedule(experiment, curriculum.RowCounts(ROWS, 1, 1))
+    schedule = curriculum.make_schedule(experiment, RowCounts(ROWS, 1, 1))
     table = curriculum.table(schedule, experiment)
     tokens = np.random.default_rng(0).integers(5, len(SUBWORDS.tokens), (ROWS, PIECES)).astype(np.int32)
     batch = {

@@ -19,6 +19,7 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.rows.layouts import layout_of
@@ -51,9 +52,7 @@ def losses(family: str, trained: str) -> list[float]:
     model = FAMILIES.load(family)(100, 32, 2, 4, 64, PIECES + 8 * (family != 'bert')).padded_with(0)
     mesh = make_mesh(1)
     objective = make_objective(experiment, model, make(names, True), PIECES, mesh, print)
-    table = curriculum.table(
-        curriculum.make_schedule(experiment, curriculum.RowCounts(100, 1, 1)), experiment
-    )
+    table = curriculum.table(curriculum.make_schedule(experiment, RowCounts(100, 1, 1)), experiment)
     step, state = sharded_step(objective, mesh, model.initial_parameters(jax.random.key(0)))
     if phases == PHASES:  # compiled as for users
         lowered = step.compiled.lower(state, step.frozen, batch_of(np.random.default_rng(0)), table)

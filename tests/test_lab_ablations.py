@@ -18,6 +18,7 @@ from bioptimus_jax.lab.trained import PAPER_SETTINGS, setting_name
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.run.fingerprint import result_keys
 
 MODULE = runpy.run_path(str(Path(__file__).resolve().parents[1] / 'configs' / 'ablations.py'))
@@ -25,8 +26,8 @@ RIVALS = ',A=/models/a,B=/models/b'
 OPTIONS = {'table6': RIVALS, 'refit': ',tokens=/lists/bad.txt'}
 ABLATIONS = tuple(f'{name}{OPTIONS.get(name, "")}' for name in MODULE['ARMS'])
 MASKED = ('table3', 'table5', 'table7', 'orders', 'corruption')
-COUNTS = curriculum.RowCounts(rows=68_222, tokens=16_782_230, words=12_501_757)
-OF_COPY = curriculum.RowCounts(rows=80_000, tokens=19_700_000, words=12_501_757)
+COUNTS = RowCounts(rows=68_222, tokens=16_782_230, words=12_501_757)
+OF_COPY = RowCounts(rows=80_000, tokens=19_700_000, words=12_501_757)
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +138,7 @@ def test_corruption_is_a_factorial_at_matched_rates_of_mask():
 
 def test_masking_rises_falls_stays_is_shuffled_and_takes_a_detour():
     arms = experiments('masking')
-    counts = curriculum.RowCounts(rows=6_822, tokens=1_678_223, words=1_400_000)
+    counts = RowCounts(rows=6_822, tokens=1_678_223, words=1_400_000)
 
     def path(name, seed=0):
         e = arms[f'{name}.seed-{seed}']

@@ -7,19 +7,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
+from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained, watched_batches
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import mixture
-from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.curriculum import make_schedule
-from bioptimus_jax.pretrain.order import Order, Pattern
+from bioptimus_jax.pretrain.order import Order, Pattern, unmixed
 from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
 PIECES, SIZES = 64, (37, 11, 23)
@@ -43,9 +43,10 @@ def test_shares_are_rows_of_a_thousand(weights, expected):
 def test_rows_follow_the_shares_and_each_corpus_its_own_order():
     """Against a count row by row; every thousand rows have the shares exactly, and every batch nearly."""
     stretches = {0: (700, 300, 0), 250: (0, 0, 1000), 260: (1, 500, 499)}
-    patterns = [Pattern.of(start, rows_C) for start, rows_C in stretches.items()]
-    order, batch_rows = Order(SIZES, 8, 5, patterns), 8
-    alone = [Order([size], 1, 5) for size in SIZES]
+    ends = [*list(stretches)[1:], None]
+    patterns = [Pattern.of(at, rows_C, end, 8) for (at, rows_C), end in zip(stretches.items(), ends)]
+    order, batch_rows = Order(SIZES, 5, patterns), 8
+    alone = [Order([size], 5, unmixed(1)) for size in SIZES]
     firsts, given = np.cumsum([0, *SIZES]), Counter()
     read = {start: [] for start in stretches}
     for step in range(385):
@@ -61,10 +62,13 @@ def test_rows_follow_the_shares_and_each_corpus_its_own_order():
             np.testing.assert_array_equal(counts, stretches[start])
     in_batches = np.reshape(read[0], (-1, batch_rows)) == 0
     assert np.abs(in_batches.sum(axis=1) - 0.7 * batch_rows).max() < 2
-    assert Order(SIZES, 8, 5, patterns)(331).tolist() == order(331).tolist()
+    assert Order(SIZES, 5, patterns)(331).tolist() == order(331).tolist()
     # A corpus that gives nothing yet changes only the numbers of those behind it.
-    later = [Pattern.of(start, (own, 0, *others)) for start, (own, *others) in stretches.items()]
-    wider = Order((SIZES[0], 5, *SIZES[1:]), 8, 5, later)
+    later = [
+        Pattern.of(at, (own, 0, *others), end, 8)
+        for (at, (own, *others)), end in zip(stretches.items(), ends)
+    ]
+    wider = Order((SIZES[0], 5, *SIZES[1:]), 5, later)
     for step in (0, 249, 250, 384):
         rows = wider(step)
         assert (rows - 5 * (rows >= SIZES[0])).tolist() == order(step).tolist()
@@ -99,26 +103,25 @@ def opened(prepared, workdir, **changes):
     return Run(workdir, experiment(prepared, **changes), quiet=True)
 
 
-def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepared, tmp_path, monkeypatch):
-    """Killed in the second phase."""
-    run, texts = opened(prepared, tmp_path / 'whole'), []
-    at = Batches.at
+EARLY = {'curriculum.order': 'self_paced', 'curriculum.patience': 1, 'curriculum.min_improvement': 1.0}
+"""A phase ends at its second evaluation."""
 
-    def watched(batches, step):
-        texts.append((step, np.asarray((batch := at(batches, step))['tokens'])))
-        return batch
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Batches, 'at', watched)
-        with killed_copy(run, tmp_path / 'killed', lambda step: step > 8):
-            pretrained(run)
+@pytest.mark.parametrize(
+    ('changes', 'end'), [({}, 6), ({**EARLY, 'evaluation.per_phase': 3}, 4)], ids=['given', 'self-paced']
+)
+def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(changes, end, prepared, tmp_path):
+    """Killed in the second phase, which may begin earlier than was planned."""
+    run = opened(prepared, tmp_path / 'whole', **changes)
+    with watched_batches() as seen, killed_copy(run, tmp_path / 'killed', lambda step: step > 8):
+        pretrained(run)
+    assert [line['stop'] for line in read_json(run.workdir / 'pretrain/curriculum.json')] == [end, 12]
     first_of_notes = len(SPECIAL_TOKENS) + len(LETTERS['own'])
-    of_notes = {step: (tokens.max(axis=1) >= first_of_notes).tolist() for step, tokens in texts}
-    assert [sum(of_notes[step]) for step in range(6)] == [2] * 6
-    assert all(all(of_notes[step]) for step in range(6, 12))
+    of_notes = [(seen[step]['tokens'].max(axis=1) >= first_of_notes).sum() for step in range(12)]
+    assert of_notes == [2] * end + [8] * (12 - end)
     notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows').content
     assert run.manifest('pretrain').inputs['corpora:notes'] == notes
-    assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed')), '0.4')
+    assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed', **changes)), '0.4')
 
 
 def test_a_finished_run_goes_on_with_rows_of_another_corpus(prepared, tmp_path):
@@ -168,6 +171,7 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
     a_row = 0.75 * own.words / own.rows + 0.25 * notes.words / notes.rows
     schedule = make_schedule(run.config, mixture.counts_of(run.config, rows))
     assert schedule[0].stop == round(5000 / a_row / 8)
+    [rows] = rows.values()
     assert len(rows) == own.rows + notes.rows
 
 
@@ -186,7 +190,6 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
             {'phase.0.1.duration_unit': 'epochs'},
             r'config\.phase\.0\.1\.duration_unit: several corpora have no epochs',
         ),
-        ({'curriculum.order': 'self_paced'}, r'config\.phase\.0\.1\.corpora: phases that end early'),
         (
             {'corpora.notes.run': '/nowhere'},
             r'config\.corpora\.notes\.run: /nowhere has no finished stage rows',

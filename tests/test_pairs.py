@@ -33,6 +33,7 @@ from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import check
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
@@ -256,7 +257,7 @@ class Parts:
         rows, mesh = Rows(run.folder('rows'), 'train'), make_mesh(devices, fsdp)
         known = load_subwords(run.folder('vocab'))
         self.objective = make_objective(run.config, self.architecture, known, rows.pieces, mesh, print)
-        schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(len(rows), 1, 1))
+        schedule = curriculum.make_schedule(run.config, RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(schedule, run.config)
         self.batch = Batches(rows, 8, 0, batch_sharding(mesh), self.objective.reads).at(0)
         self.step, self.state = sharded_step(self.objective, mesh, params)

@@ -45,6 +45,7 @@ from bioptimus_jax.pretrain.plan import (
     parameter_counts,
     planned_architecture,
 )
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
 from bioptimus_jax.rows.blocks import FIRSTS, LABELS
@@ -157,7 +158,7 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
 def test_the_demo_takes_the_steps_of_its_curriculum():
     demo = experiment('demo')
     planned = make_plan(demo, Assumptions())
-    real = curriculum.make_schedule(demo, curriculum.RowCounts(5630, 521_910, 372_111))  # rows of a real run
+    real = curriculum.make_schedule(demo, RowCounts(5630, 521_910, 372_111))  # rows of a real run
     assert [(p.name, p.steps) for p in planned.phases] == [(s.name, s.stop - s.start) for s in real]
     assert planned.steps == 600
     assert planned.pieces == pytest.approx(889_862, rel=0.03)  # what that run counted, with rows .966 full
@@ -450,7 +451,7 @@ def traced_step(wanted, architecture, mesh, **how):
     if layout_of(wanted.rows.layout).labelled:
         batch |= dict.fromkeys((FIRSTS, LABELS), jax.ShapeDtypeStruct((rows, 4), jnp.int32))
     frozen = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), objective.frozen({}))
-    schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
+    schedule = curriculum.make_schedule(wanted, RowCounts(1000, 100_000, 80_000))
     table = curriculum.table(schedule, wanted)
     rules = objective.all_rules
     kept = sharding.state_shardings(state, mesh, rules)

@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.config import OBJECTIVES
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import check
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.resolved import experiment_of
@@ -287,7 +288,7 @@ def test_terms_with_denominators_of_their_own_add_up_over_micro_batches(parts, p
     architecture = dataclasses.replace(architecture, dropout=0.0, attention_dropout=0.0)
     known = make([*SPECIAL_TOKENS, *LETTERS], True)
     objective = make_objective(e, architecture, known, rows.pieces, mesh, print)
-    schedule = curriculum.make_schedule(e, curriculum.RowCounts(len(rows), 1, 1))
+    schedule = curriculum.make_schedule(e, RowCounts(len(rows), 1, 1))
     table = curriculum.table(schedule, e)
     batch = Batches(rows, 8, 0, batch_sharding(mesh), objective.reads).at(0)
     assert batch.keys() == {'tokens', 'segment_lengths'}

@@ -19,6 +19,7 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.rows.stored import Rows
@@ -184,7 +185,7 @@ def test_whole_words_are_masked_as_the_tokenizer_cuts(run, name):
         make_mesh(1),
         print,
     )
-    schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(8, 1, 1))
+    schedule = curriculum.make_schedule(run.config, RowCounts(8, 1, 1))
     table = curriculum.table(schedule, run.config)
     several = alone = 0
     for step in range(6):

@@ -15,6 +15,7 @@ import types
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint.experimental.v1 as v1
 import pytest
 from safetensors.numpy import load_file, save_file
 from toy_attention import not_at_all, roughly
@@ -50,6 +51,7 @@ from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.manifests import Manifest
@@ -84,6 +86,18 @@ def undisturbed(prepared, tmp_path_factory):
     with killed_copy(run, folder / 'half', lambda step: step > 12):
         pretrained(run)
     return run.workdir, parameters(run, '0.4')
+
+
+@pytest.mark.filterwarnings('ignore:Sharding info not provided')
+def test_orbaxs_coming_interface_reads_what_is_written(undisturbed):
+    """That of orbax.checkpoint 1, which 0.12 has among its experiments."""
+    workdir, wanted = undisturbed
+    saved = v1.load_checkpointables(workdir.resolve() / 'pretrain/checkpoints/24')
+    found = flatten(saved['state']['params'])
+    assert found.keys() == wanted.keys()
+    for path, value in wanted.items():
+        np.testing.assert_array_equal(found[path], value, err_msg=path)
+    assert {f'params/{path}' for path in wanted} < saved['checksums'].keys()
 
 
 def assert_identical(workdir, wanted):
@@ -776,7 +790,7 @@ class Parts:
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
         tokens = subwords.load(run.folder('vocab')).tokens
         rows = Rows(run.folder('rows'), 'train')
-        schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(len(rows), 1, 1))
+        schedule = curriculum.make_schedule(run.config, RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(schedule, run.config)
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')

@@ -10,8 +10,9 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
+from bioptimus_jax.pretrain.shape import RowCounts
 
-COUNTS = curriculum.RowCounts(10**9, 1, 1)
+COUNTS = RowCounts(10**9, 1, 1)
 BERT = {
     'beta1': 0.9,
     'beta2': 0.999,

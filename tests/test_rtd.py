@@ -28,6 +28,7 @@ from bioptimus_jax.pretrain.objective import make_objective, objective_of, plann
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED, auc, put_in, rates, targets_and_draws
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
@@ -58,7 +59,7 @@ class Parts:
         _, fsdp, tensor = mesh
         made = make_mesh(math.prod(mesh), fsdp, tensor)
         self.objective = make_objective(self.config, model, make(NAMES, True), PIECES, made, print)
-        counts = curriculum.RowCounts(ROWS, 1, 1)
+        counts = RowCounts(ROWS, 1, 1)
         self.table = curriculum.table(curriculum.make_schedule(self.config, counts), self.config)
         self.step, self.state = sharded_step(self.objective, made, noisy(model).params)
         draw = np.random.default_rng(7)
@@ -514,7 +515,7 @@ def test_the_configs_schedule_is_the_published_one(name):
     published = PUBLISHED[name]
     planned = make_plan(loaded, Assumptions(words=1e9))
     assert planned.steps == published.steps
-    [scheduled] = curriculum.make_schedule(loaded, curriculum.RowCounts(10**6, 10**9, 10**9))
+    [scheduled] = curriculum.make_schedule(loaded, RowCounts(10**6, 10**9, 10**9))
     table = curriculum.table((scheduled,), loaded)
     steps = (published.warmup_steps // 2, published.warmup_steps, published.steps)
     rate = [curriculum.learning_rate_at(table, jnp.int32(step)) for step in steps]

@@ -303,9 +303,9 @@ def test_shown_rows_are_those_that_the_first_step_reads(prepared):
         mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab')),
         load(run.folder('vocab')),
     )
-    mesh = make_mesh(1)
+    mesh, schedule = make_mesh(1), curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))
+    [rows] = rows.values()
     objective = make_objective(run.config, Bert(300, 16, 2, 4, 32, 32), subwords, rows.pieces, mesh, print)
-    schedule = curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))
     batch = Batches(rows, 8, run.config.seed, batch_sharding(mesh)).at(0)
     table = curriculum.table(schedule, run.config)
     example = jax.jit(lambda batch: example_at(objective, batch, table, jax.numpy.int32(0)))(batch)

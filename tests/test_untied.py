@@ -20,6 +20,7 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.storage.files import read_json
@@ -92,7 +93,7 @@ def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path, family):
     experiment, mesh = of_letters(tmp_path, pieces, ('0.1',)), make_mesh(8, fsdp=2, tensor=2)
     model = family(len(subwords.tokens), 16, 1, 2, 16, pieces, untied=True)
     objective = make_objective(experiment, model, subwords, pieces, mesh, print)
-    schedule = curriculum.make_schedule(experiment, curriculum.RowCounts(rows, 1, 1))
+    schedule = curriculum.make_schedule(experiment, RowCounts(rows, 1, 1))
     tokens = np.random.default_rng(0).integers(5, len(subwords.tokens), (rows, pieces)).astype(np.int32)
     batch = {
         'tokens': tokens,

@@ -14,6 +14,7 @@ from bioptimus_jax.model.tensors import load_folder, write_folder
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.rows.stored import Rows
@@ -79,7 +80,7 @@ class Steps:
         self.architecture = dataclasses.replace(self.architecture, dropout=dropout, attention_dropout=dropout)
         rows, words = Rows(run.folder('rows'), 'train'), subwords.load(run.folder('vocab'))
         self.objective = make_objective(config, self.architecture, words, rows.pieces, mesh, print)
-        schedule = curriculum.make_schedule(config, curriculum.RowCounts(len(rows), 1, 1))
+        schedule = curriculum.make_schedule(config, RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(schedule, config)
         self.batches = Batches(
             rows, config.pretrain.batch_rows, 0, batch_sharding(mesh), self.objective.reads

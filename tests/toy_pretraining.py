@@ -5,6 +5,7 @@ import dataclasses
 import json
 import shutil
 
+import jax
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.trees import flatten
-from bioptimus_jax.pretrain import loop
+from bioptimus_jax.pretrain import loop, programs
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.config import Curriculum, Evaluation
 from bioptimus_jax.pretrain.objective import make_objective
@@ -195,9 +196,24 @@ def pretrained(run):
 def equal_programs():
     """Runs in here share what jax has traced and compiled of equal objectives: half of the seconds of a short one."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(loop, 'make_objective', _equal_objective)
+        patched.setattr(programs, 'make_objective', _equal_objective)
         patched.setattr(loop, 'sharded_steps', _equal_steps)
         yield
+
+
+@contextlib.contextmanager
+def watched_batches():
+    """The batches that a run in here is trained on, by step."""
+    seen, stream = {}, loop.Session.stream
+
+    def watching(session, start):
+        for step, batch, waited in stream(session, start):
+            seen[step] = jax.tree.map(np.asarray, batch)
+            yield step, batch, waited
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loop.Session, 'stream', watching)
+        yield seen
 
 
 _objectives, _compiled = [], []

@@ -9,6 +9,7 @@ from bioptimus_jax.finetuning.config import wrong_finetune
 from bioptimus_jax.model.config import INITIAL, SOURCE
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, LONGEST, SELF_PACED
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
+from bioptimus_jax.pretrain.shape import wrong_shapes
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.surgery.config import wrong_surgery
 
@@ -47,6 +48,8 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
         yield f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
     if e.pretrain.batch_rows % e.pretrain.micro_batches:
         yield f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
+    for name in e.phases:
+        yield from wrong_shapes(e, name)
     if e.pretrain.ema and OPTIMIZERS[e.pretrain.optimizer].evaluated:
         yield (
             f'config.pretrain.ema: {e.pretrain.optimizer} scores an average of its own; set ema to 0, or take another '
@@ -107,11 +110,6 @@ def _wrong_corpora(e: HasAnalysis, name: str) -> Iterator[str]:
         yield f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join(known)}{meant(unknown, known)}'
     if len(asked) > 1 and phase.duration_unit == 'epochs':
         yield f'config.phase.{name}.duration_unit: several corpora have no epochs; set words, tokens or steps'
-    if phase.corpora and e.curriculum.order == SELF_PACED:
-        yield (
-            f'{where}: phases that end early do not go with it, as rows are read ahead; choose another '
-            'config.curriculum.order'
-        )
 
 
 def _wrong_continuation(e: HasAnalysis, before: str, name: str) -> Iterator[str]:

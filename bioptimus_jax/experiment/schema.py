@@ -38,8 +38,9 @@ from bioptimus_jax.pretrain.config import (
     Phase,
     Pretrain,
 )
+from bioptimus_jax.pretrain.shape import row_shapes_of
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.vocab.config import Contexts
@@ -81,6 +82,11 @@ class Experiment:
     def trained_phases(self) -> tuple[Phase, ...]:
         """The records of `phases`."""
         return tuple(self.phase[name] for name in self.phases)
+
+    @property
+    def row_shapes(self) -> tuple[RowShape, ...]:
+        """The shapes of all training rows, each once: that of `rows` first, then those of `phases`."""
+        return row_shapes_of(RowShape.of(self.rows), self.trained_phases)
 
     @property
     def trained_objectives(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import Sharded, find_flaw
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.tokenizer.config import TOKENIZERS
@@ -55,7 +56,7 @@ class Trial:
         architecture = family(vocab_size=len(known.tokens), max_positions=pieces, **SIZES)
         self.objective = make_objective(experiment, architecture, known, pieces, mesh, print)
         self._table = curriculum.table(
-            curriculum.make_schedule(experiment, curriculum.RowCounts(rows, 1, 1)), experiment
+            curriculum.make_schedule(experiment, RowCounts(rows, 1, 1)), experiment
         )
         spelled = [encoding.ids for encoding in known.encode(words)]
         drawn, tokens_BxL = np.random.default_rng(seed), np.zeros((rows, pieces), np.int32)

@@ -26,6 +26,8 @@ from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import Objective, planned_objective
+from bioptimus_jax.pretrain.programs import architecture_in
+from bioptimus_jax.pretrain.shape import shape_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
@@ -63,7 +65,8 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             run.console.say(f'export: {phase} is there already')
             gates |= kept
         else:
-            objective = planned_objective(run.config, architecture)
+            turning = shape_of(run.config, run.config.phase[phase_of(phase)]).turning
+            objective = planned_objective(run.config, architecture_in(architecture, turning, phase_of(phase)))
             gates |= _exported(
                 run, folder, phase, checkpoint, objective, load_phase(pretrain, phase), initial, texts
             )

@@ -25,7 +25,7 @@ from bioptimus_jax.lab.trained import (
     one_set_up,
     phase_name,
     trained_models,
-    words_per_step,
+    words_until,
 )
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, write_tables
@@ -125,7 +125,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
 
     def seen(m: Measures) -> Cell:
         end = next((e for name in reversed(m.phases) if (e := m.phase_end(name))), None)
-        return count(end.step * words_per_step(m) if end else None)
+        return count(words_until(m, end.step) if end else None)
 
     def phases(m: Measures) -> str:
         return ' → '.join(phase_name(m.run.config, name) for name in m.phases) or 'none'

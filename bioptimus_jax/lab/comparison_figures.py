@@ -87,7 +87,7 @@ def loss_curves(models: Sequence[trained.Trained]) -> tuple[dict[str, Points], s
         for number, name in enumerate(t.measures.phases, 1):
             records = [r for r in t.measures.evaluations if r.phase == name and r.step > 0]
             for at, record in enumerate(records, 1):
-                value = record.step * trained.words_per_step(t.measures), record.loss
+                value = trained.words_until(t.measures, record.step), record.loss
                 points.setdefault((number, at / len(records)), {}).setdefault(t.seed, value)
     return curve_of, left_out
 

@@ -6,6 +6,7 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 import dataclasses
 import itertools
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,12 @@ from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
+from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
-from bioptimus_jax.records.counts import SplitRows
+from bioptimus_jax.pretrain.shape import RowCounts, StepShape, own_shape, phase_shapes, shape_of, warmup_of
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
 
@@ -105,9 +108,9 @@ class Trained:
     def words(self) -> float:
         """Words of the corpus seen in pre-training, up to here."""
         m = self.measures
-        step, per_step = m.step_of(self.model), words_per_step(m)
-        if step is not None and per_step:
-            return step * per_step
+        step = m.step_of(self.model)
+        if step is not None and (read := words_until(m, step)):
+            return read
         planned = _planned(m)[: len(self.path)]  # what is on record of a run without evaluations
         return 0.0 if self.partial else sum(planned)
 
@@ -204,10 +207,45 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
     return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
 
 
-def words_per_step(m: Measures) -> float:
-    """Mean, of a whole batch; 0 where stage rows has not been run."""
-    counts = m.rows_of()
-    return m.run.config.pretrain.batch_rows * counts.words / counts.rows if counts else 0.0
+def words_until(m: Measures, step: int) -> float:
+    """Words in the batches of the first so many steps, by their mean; 0 where stage rows has not been run."""
+    if not m.rows_of():
+        return 0.0
+    steps = Counter[StepShape]()
+    for stretch in _stretches(m):
+        stop = step if stretch.stop is None else min(step, stretch.stop)
+        steps[stretch.shape] += max(stop - stretch.start, 0)
+    return sum(taken * _words_in_step(m, shape) for shape, taken in steps.items())
+
+
+def _stretches(m: Measures) -> tuple[Stretch, ...]:
+    """The steps of a run by their shapes; all of them have the run's own where no curriculum is on record."""
+    config = m.run.config
+    if not m.curriculum:
+        return (Stretch(0, None, '', own_shape(config)),)
+    schedule = tuple(
+        ScheduledPhase(
+            p.name, config.phase[p.name], p.start, p.stop, warmup=warmup_of(config, p.name, _counts(m))
+        )
+        for p in m.curriculum
+    )
+    return stretches(schedule, config)
+
+
+def _counts(m: Measures) -> dict[tuple[str, RowShape], RowCounts]:
+    config = m.run.config
+    of_shapes = {shape: m.rows_of(shape.split(config.rows)) for shape in config.row_shapes}
+    return {
+        (name, shape): RowCounts(of.rows, of.tokens, of.words)
+        for name in config.phases
+        for shape, of in of_shapes.items()
+        if of
+    }
+
+
+def _words_in_step(m: Measures, shape: StepShape) -> float:
+    counts = m.rows_of(shape.rows.split(m.run.config.rows))
+    return shape.batch_rows * counts.words / counts.rows if counts else 0.0
 
 
 def _trained(m: Measures, model: str) -> Trained:
@@ -238,7 +276,15 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         **evaluation,
         **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
         **_of_objectives(config, names),
+        **_of_shapes(config, names),
     }
+
+
+def _of_shapes(config: Experiment, names: Sequence[str]) -> dict[str, str]:
+    """The shapes of the steps of these phases, where one has other than the run's own."""
+    shapes = [phase_shapes(config, config.phase[name]) for name in names]
+    own = {(own_shape(config),)}
+    return {} if set(shapes) <= own else {'shapes of phases': str(shapes)}
 
 
 def _of_objectives(config: Experiment, names: Sequence[str]) -> dict[str, str]:
@@ -309,30 +355,34 @@ def _rounded(words: float) -> str:
 
 def _planned(m: Measures) -> list[float]:
     """Words of every phase before they are rounded to whole steps."""
-    config = m.run.config
-    return [_words(config.phase[name], m.rows_of(), config.pretrain.batch_rows) for name in m.phases]
+    return [_words(m, name) for name in m.phases]
 
 
 def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
-    per_step = words_per_step(m)
-    if m.run.config.curriculum.order != SELF_PACED or not per_step:
+    if m.run.config.curriculum.order != SELF_PACED or not m.rows_of():
         return list(planned)
     steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
     taken = []
-    for (before, end), words in zip(itertools.pairwise(steps), planned, strict=True):
-        known = words if before is None or end is None else (end - before) * per_step
+    for name, (before, end), words in zip(m.phases, itertools.pairwise(steps), planned, strict=True):
+        known = words if before is None or end is None else words_until(m, end) - words_until(m, before)
         # Within a step it is rounding, in which conditions must not differ.
-        taken.append(known if abs(known - words) > per_step else words)
+        step = _words_in_step(m, shape_of(m.run.config, m.run.config.phase[name]))
+        taken.append(known if abs(known - words) > step else words)
     return taken
 
 
-def _words(phase: Phase, total: SplitRows | None, batch_rows: int) -> float:
+def _words(m: Measures, name: str) -> float:
+    config, phase = m.run.config, m.run.config.phase[name]
+    shape = shape_of(config, phase)
+    total = m.rows_of(shape.rows.split(config.rows))
     if phase.duration_unit == 'words' or total is None:
         return phase.duration
-    per_row = total.words / total.rows
     if phase.duration_unit == 'steps':
-        return phase.duration * batch_rows * per_row
+        warmup = warmup_of(config, name, _counts(m))
+        before = sum(steps * _words_in_step(m, of) for steps, of in warmup)
+        later = phase.duration - sum(steps for steps, _ in warmup)
+        return before + later * _words_in_step(m, shape)
     return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total.tokens) * total.words
 
 

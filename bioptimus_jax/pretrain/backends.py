@@ -68,13 +68,15 @@ class MeasuredAttention:
     """What auto has measured and chosen in a run, by the sides that are attended to.
 
     `rows`: of a step's part, on all devices. `plain_fits`: whether memory suffices for the scores of plain attention.
-    `documents`: places for documents in a row, of which most rows fill only some.
+    `documents`: places for documents in a row, of which most rows fill only some. `width`: pieces of a row where they
+    are not those of the run's own rows.
     """
 
-    rows: int
+    rows: int = 0
     plain_fits: bool = True
     documents: int = DOCUMENTS
     made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    width: int = 0
 
     def read(self, folder: Path) -> None:
         """Take over what a run that goes on has chosen. Raises InputError."""
@@ -329,6 +331,7 @@ def _fastest(
     """What was chosen before, else the fastest for the platform, and what is wrong with others. It is remembered."""
     known, names = (PLAIN_ATTENTION, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(spec.mesh), ())
     sides = 'to one side' if spec.causal else 'to both sides'
+    sides += f', {measured.width} pieces' if measured.width else ''
     kept = measured.made.get(sides)
     # Processes exchange numbers, and the first one's counts: the others may not see the folder with the record.
     if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:

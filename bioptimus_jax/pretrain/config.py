@@ -5,7 +5,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS
+from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import MOST, NOT_EMPTY, common_key, key
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -13,7 +13,7 @@ from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.sets.config import ChoosesSets
-from bioptimus_jax.surgery.config import HasSurgery
+from bioptimus_jax.surgery.config import ROPES, HasSurgery
 
 OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
 OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
@@ -77,6 +77,40 @@ class Phase:
     )
     objective: str = key(
         '', 'what is minimised in this phase; empty: pretrain.objective', one_of=OBJECTIVE_OR_NONE
+    )
+    batch_rows: int = key(0, 'rows in a batch of this phase; 0: pretrain.batch_rows', low=0, high=MOST_ROWS)
+    micro_batches: int = key(
+        0, 'parts that its batches are cut into; 0: pretrain.micro_batches', low=0, high=MOST_ROWS
+    )
+    row_pieces: int = key(
+        0, 'pieces in a row of this phase, which stage rows packs; 0: rows.row_pieces', low=0, high=WIDEST_ROW
+    )
+    max_document_pieces: int = key(
+        0, 'longer documents are cut in this phase; 0: rows.max_document_pieces', low=0, high=WIDEST_ROW
+    )
+    rope_theta: float = key(
+        0.0,
+        "base of rotary positions from this phase's start to its end, in layers that see all pieces; 0: the model's",
+        low=0,
+        high=1e12,
+    )
+    rope_type: str = key(
+        '',
+        "how their angles are made in this phase: default, linear, yarn; empty: the model's",
+        one_of=('', *ROPES),
+    )
+    rope_factor: float = key(0.0, 'linear, yarn: by how much the context has grown', low=0, high=1e6)
+    warmup_tokens: float = key(
+        0.0,
+        'tokens of the steps at its start whose batches are smaller or documents shorter',
+        low=0,
+        high=MOST,
+    )
+    warmup_batch_rows: tuple[int, ...] = key(
+        (), 'rows in their batches, one after the other, each in equally many steps', low=1, high=MOST_ROWS
+    )
+    warmup_document_pieces: tuple[int, ...] = key(
+        (), 'lengths of their documents, likewise, in rows as wide as later', low=8, high=WIDEST_ROW
     )
 
     @property

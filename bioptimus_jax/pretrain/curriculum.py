@@ -5,6 +5,7 @@ The order of the phases may be computed instead (`ordered`), and under self-paci
 (`after_evaluation`): what was decided is on record in curriculum.json, so that a resumed run does not decide it again.
 """
 
+import bisect
 import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,6 +22,14 @@ from bioptimus_jax.pretrain.config import BY_DIFFICULTY, ENTITIES, MOST_STEPS, S
 from bioptimus_jax.pretrain.masking import seed_key
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.pretrain.shape import (
+    Counts,
+    Stair,
+    StepShape,
+    counts_of,
+    shape_of,
+    warmup_of,
+)
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.metrics import Evaluation
@@ -37,6 +46,7 @@ class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
     A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: steps were taken away.
+    `warmup`: its first steps, which have shapes of their own.
     """
 
     name: str
@@ -46,6 +56,7 @@ class ScheduledPhase:
     planned_stop: int = 0
     ended: bool = False
     reduced: bool = False
+    warmup: tuple[Stair, ...] = ()
 
     def evenly(self, parts: int) -> list[int]:
         """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
@@ -74,29 +85,48 @@ Schedule = tuple[ScheduledPhase, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class RowCounts:
-    """What durations in epochs, tokens and words are measured against."""
+class Stretch:
+    """Steps of a phase, start <= step < stop, that all have one shape; the last of all has no end."""
 
-    rows: int
-    tokens: float
-    words: float
+    start: int
+    stop: int | None
+    phase: str
+    shape: StepShape
+
+
+def stretches(schedule: Schedule, config: HasTraining) -> tuple[Stretch, ...]:
+    """The steps of a schedule in the order of training, one stretch for every shape that a phase goes through."""
+    found: list[Stretch] = []
+    for s in schedule:
+        start = s.start
+        for steps, shape in s.warmup:
+            if start < (stop := min(start + steps, s.stop)):
+                found.append(Stretch(start, stop, s.name, shape))
+            start = stop
+        if start < s.stop:
+            found.append(Stretch(start, s.stop, s.name, shape_of(config, s.phase)))
+    return (*found[:-1], dataclasses.replace(found[-1], stop=None))
+
+
+def stretch_at(among: Sequence[Stretch], step: int) -> Stretch:
+    """The stretch that a step belongs to."""
+    return among[bisect.bisect_right([one.start for one in among], step) - 1]
 
 
 def make_schedule(
     experiment: HasTraining,
-    counts: RowCounts | Mapping[str, RowCounts],
+    counts: Counts,
     order: Sequence[str] = (),
     record: Collection[PlacedPhase] = (),
 ) -> Schedule:
-    """Every phase with its first and last step, in `order` (default: as given); `counts`: of all phases, or of each.
+    """Every phase with its first and last step, in `order` (default: as given); `counts`: of the rows that they read.
 
     Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains. Phases
     that were reduced for lack of time keep the steps that they have, as long as there is a limit of time.
     """
-    batch_rows = experiment.pretrain.batch_rows
     names = order or experiment.phases
-    of_each = dict.fromkeys(names, counts) if isinstance(counts, RowCounts) else counts
-    steps = {n: phase_steps(experiment.phase[n], of_each[n], batch_rows) for n in names}
+    warmups = {n: warmup_of(experiment, n, counts) for n in names}
+    steps = {n: phase_steps(experiment, n, counts, warmups[n]) for n in names}
     if sum(steps.values()) > MOST_STEPS:
         longest = max(steps, key=lambda name: steps[name])
         raise ConfigError(
@@ -115,7 +145,7 @@ def make_schedule(
     schedule = _consecutive(
         [(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends
     )
-    return tuple(dataclasses.replace(s, reduced=s.name in reduced) for s in schedule)
+    return tuple(dataclasses.replace(s, reduced=s.name in reduced, warmup=warmups[s.name]) for s in schedule)
 
 
 def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
@@ -190,7 +220,8 @@ def after_evaluation(
         return schedule
     phases = [(s.name, s.phase, s.planned_stop - s.start) for s in schedule]
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
-    return _consecutive(phases, schedule[-1].stop, ends)
+    moved = _consecutive(phases, schedule[-1].stop, ends)
+    return tuple(dataclasses.replace(s, warmup=old.warmup) for s, old in zip(moved, schedule, strict=True))
 
 
 EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
@@ -284,13 +315,30 @@ def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
     write_json(folder / PHASES, dict(ends))
 
 
-def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
-    """The phase's duration in optimiser steps, rounded, at least one."""
-    if phase.duration_unit == 'steps':
-        return max(1, round(phase.duration))
-    per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]
-    # A share of an epoch is that share of its rows, since rows have about equally many tokens and words.
-    return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
+def phase_steps(experiment: HasTraining, name: str, counts: Counts, warmup: Sequence[Stair] = ()) -> int:
+    """The phase's duration in optimiser steps, those of its warm-up among them, rounded, at least one.
+
+    Raises ConfigError where its warm-up alone is longer.
+    """
+    phase = experiment.phase[name]
+
+    def steps_of(shape: StepShape, duration: float) -> float:
+        """How many steps of a shape have that duration."""
+        of = counts_of(counts, name, shape.rows)
+        if phase.duration_unit == 'steps':
+            return duration
+        per_epoch = {'epochs': 1, 'tokens': of.tokens, 'words': of.words}[phase.duration_unit]
+        # A share of an epoch is that share of its rows, since rows have about equally many tokens and words.
+        return duration / per_epoch * of.rows / shape.batch_rows
+
+    before = sum(steps / steps_of(shape, 1) for steps, shape in warmup)
+    if before >= phase.duration:
+        raise ConfigError(
+            f'config.phase.{name}.warmup_tokens: its warm-up has {before:,.6g} {phase.duration_unit}, and the phase '
+            f'{phase.duration:,.6g}; lower it'
+        )
+    later = max(1, round(steps_of(shape_of(experiment, phase), phase.duration - before)))
+    return sum(steps for steps, _ in warmup) + later
 
 
 def table(schedule: Schedule, experiment: HasTraining, objective: str = '') -> dict[str, Any]:

@@ -48,8 +48,10 @@ def disk_space(
     documents, scratch_documents = corpus_words / WORDS_PER_DOCUMENT, input_words / WORDS_PER_DOCUMENT
     heldout = experiment.corpus.heldout_fraction
     token_bytes = 2 if entries <= 2**16 else 4
-    train_rows = corpus_words * (1 - heldout) * pieces_per_word / (rows.row_pieces * fill)
-    train = train_rows * _row_bytes(rows.row_pieces, token_bytes)
+    pieces = corpus_words * (1 - heldout) * pieces_per_word
+    train_rows = {shape: pieces / (shape.row_pieces * fill) for shape in experiment.row_shapes}
+    train = sum(count * _row_bytes(shape.row_pieces, token_bytes) for shape, count in train_rows.items())
+    packed = [f'{numbered(round(count), "row")} of {shape.row_pieces}' for shape, count in train_rows.items()]
     held = documents * heldout * _row_bytes(rows.max_document_pieces, token_bytes)
     model = parameters * FLOAT
     kept = len(experiment.phases) * experiment.evaluation.snapshots_per_phase
@@ -73,7 +75,7 @@ def disk_space(
         Space(
             'rows',
             train + held,
-            f'{numbered(round(train_rows), "row")} of {rows.row_pieces}, and held-out ones',
+            f'{", ".join(packed)}, and held-out ones',
         ),
         Space(
             'pretrain',

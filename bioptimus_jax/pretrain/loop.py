@@ -5,7 +5,7 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +19,23 @@ from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
 from bioptimus_jax.pretrain.backends import MeasuredAttention
-from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.batches import Batches, stream
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.deadline import steps_in_time
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.entities import with_entities
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
-from bioptimus_jax.pretrain.memory import check_memory, plain_fits
-from bioptimus_jax.pretrain.objective import (
-    Evaluation,
-    Objective,
-    make_objective,
-    most_places,
-    planned_objective,
-)
-from bioptimus_jax.pretrain.sharding import (
-    ROWS_OF_A_STEP,
-    batch_sharding,
-    check_fits,
-    make_mesh,
-    mesh_in_words,
-)
+from bioptimus_jax.pretrain.objective import Evaluation, most_places
+from bioptimus_jax.pretrain.programs import Objectives, Program, check_programs, make_objectives
+from bioptimus_jax.pretrain.shape import StepShape, Turning
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, mesh_in_words
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Console, Progress
 from bioptimus_jax.records.metrics import Evaluation as Evaluated
 from bioptimus_jax.records.metrics import Spans, Start, Training
+from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
@@ -66,13 +56,13 @@ class Session:
 
     run: Run[HasTraining]
     folder: Path
-    objectives: dict[str, Objective]
-    train_steps: dict[str, TrainStep]
+    objectives: Objectives
+    train_steps: dict[Program, TrainStep]
     schedule: curriculum.Schedule
-    rows: Rows
-    batches: Batches
+    rows: dict[RowShape, Rows]
+    sharding: jax.sharding.Sharding
     checkpoints: Checkpoints
-    evaluation: Evaluation
+    evaluations_by: dict[Turning, Evaluation]
     clock: Clock
     pace_values: dict[int, float]
     tokens: int
@@ -112,15 +102,52 @@ class Session:
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
         """The curriculum's table of each objective."""
-        return {name: curriculum.table(self.schedule, self.run.config, name) for name in self.objectives}
+        names = {program.name for program in self.objectives.by_program}
+        return {name: curriculum.table(self.schedule, self.run.config, name) for name in names}
 
     def phase_at(self, done: int) -> str:
         """The phase that the step which made `done` steps belonged to."""
         return next(s.name for s in self.schedule if s.start < done <= s.stop)
 
-    def objective_at(self, done: int) -> str:
-        """Name of the objective of the step that made `done` steps."""
-        return self.run.config.objective_in(self.phase_at(done))
+    def shape_at(self, done: int) -> StepShape:
+        """The shape of the step that made `done` steps."""
+        return curriculum.stretch_at(self.stretches, done - 1).shape
+
+    def program_at(self, done: int) -> Program:
+        """What computed the step that made `done` steps."""
+        return Program(self.run.config.objective_in(self.phase_at(done)), self.shape_at(done))
+
+    @property
+    def stretches(self) -> tuple[curriculum.Stretch, ...]:
+        """The steps of the schedule by their shapes."""
+        return curriculum.stretches(self.schedule, self.run.config)
+
+    def batches(self) -> dict[RowShape, Batches]:
+        """The batches of the schedule, by the shape of their rows."""
+        config = self.run.config
+        reads = tuple(
+            dict.fromkeys(name for one in self.objectives.by_program.values() for name in one.reads)
+        )
+        patterns = {shape: mixture.patterns_of(config, self.schedule, shape) for shape in self.rows}
+        return {
+            shape: Batches(self.rows[shape], of_shape, config.seed, self.sharding, reads)
+            for shape, of_shape in patterns.items()
+            if of_shape
+        }
+
+    def stream(self, start: int) -> Iterator[tuple[int, dict[str, jax.Array], float]]:
+        """Steps from `start` to the end, with batches and the seconds waited; the schedule may change meanwhile."""
+        while start < self.total:
+            schedule, batches, by_shape = self.schedule, self.batches(), self.stretches
+
+            def at(step: int) -> dict[str, jax.Array]:
+                return batches[curriculum.stretch_at(by_shape, step).shape.rows].at(step)  # noqa: B023
+
+            for step, batch, waited in stream(at, start, self.total):
+                yield step, batch, waited
+                start = step + 1
+                if self.schedule is not schedule:  # what was read ahead is of the old one
+                    break
 
 
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
@@ -184,12 +211,11 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
         )
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     objectives, measured = _objectives(run, folder, architecture, subwords, rows, mesh)
-    objective, *_ = objectives.values()  # the run's own
     clock.record(0)
     record = curriculum.read_phases(folder)
-    order = difficulty.phase_order(run.console, run.config, run.folder, folder, objective, record)
+    order = difficulty.phase_order(run.console, run.config, run.folder, folder, objectives.own, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
-    train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
+    train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params)
     kept = _kept(run.config, folder, schedule)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
@@ -201,26 +227,27 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {rerun_hint(folder)}')
         curriculum.check_continues(record, schedule, step)
         run.console.say(f'pretrain: resuming after step {step}')
-    evaluation = with_entities(objective.evaluation(heldout), run.config, run.leads, objective, subwords)
+    evaluations = {
+        turning: with_entities(one.evaluation(heldout), run.config, run.leads, one, subwords)
+        for turning, one in objectives.scoring.items()
+    }
     if run.leads:
         measured.write(folder)
         # Before the first checkpoint: one without this record is refused at the next start.
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)
-        evaluation.save(folder)
-    patterns = mixture.patterns_of(config, schedule)
-    reads = tuple(dict.fromkeys(name for one in objectives.values() for name in one.reads))
+        next(iter(evaluations.values())).save(folder)  # the same masks in all of them
     session = Session(
         run,
         folder,
         objectives,
-        dict(zip(objectives, train_steps, strict=True)),
+        dict(zip(objectives.by_program, train_steps, strict=True)),
         schedule,
         rows,
-        Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), reads, patterns),
+        batch_sharding(mesh),
         checkpoints,
-        evaluation,
+        evaluations,
         clock,
         **_recorded(config, run.metrics.of('pretrain'), step),
     )
@@ -232,26 +259,19 @@ def _objectives(
     folder: Path,
     architecture: Architecture,
     subwords: Subwords,
-    rows: Rows,
+    rows: dict[RowShape, Rows],
     mesh: Mesh,
-) -> tuple[dict[str, Objective], MeasuredAttention]:
-    """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
+) -> tuple[Objectives, MeasuredAttention]:
+    """The objectives, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
     config, here = run.config, present()
-    part = config.pretrain.batch_rows // config.pretrain.micro_batches
-    for encoder in planned_objective(config, architecture).encoders:
-        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
-    check_memory(config, architecture, here, mesh.size)
-    measured = MeasuredAttention(part, plain_fits(config, architecture, here, mesh.size), rows.segments)
+    check_programs(config, architecture, here, mesh)
+    measured = MeasuredAttention()
     # A run that goes on takes the attention that it began with: another one rounds in another way, and the resumed run
     # would differ.
     measured.read(folder)
-    objectives = {
-        name: make_objective(
-            config, architecture, subwords, rows.pieces, mesh, run.console.say, name, measured
-        )
-        for name in config.all_objectives
-    }
-    own, *_ = objectives.values()
+    say = run.console.say
+    objectives = make_objectives(config, architecture, subwords, rows, mesh, say, measured, here)
+    own = objectives.own
     run.computes('pretrain', str(here), mesh=mesh_in_words(mesh), **own.compute.words())
     if measured.made:
         run.console.say(
@@ -286,17 +306,18 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
     session.check_pause(start)
     tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
-    interval, compiled = LogInterval(), set[str]()
+    interval, compiled = LogInterval(), set[Program]()
+    shape_ends = {stretch.stop for stretch in session.stretches}
     clock.enter(TRAINING)
-    for step, batch, waited in session.batches.stream(start, session.total):
+    for step, batch, waited in session.stream(start):
         clock.waited(waited)
         done = step + 1
         profiler.before(done)
-        name = session.objective_at(done)
-        with clock.within(TRAINING if name in compiled else COMPILE):  # which the first call waits for
+        program = session.program_at(done)
+        with clock.within(TRAINING if program in compiled else COMPILE):  # which the first call waits for
             # Metrics stay on the device until the next record, so that the host prepares batches meanwhile.
-            state, metrics = session.train_steps[name](state, batch, tables[name])
-        compiled.add(name)
+            state, metrics = session.train_steps[program](state, batch, tables[program.name])
+        compiled.add(program)
         interval.add(done, metrics, waited)
         profiler.after(done, state)
         stopping, logged = (
@@ -305,8 +326,8 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         )
         leaving = stopping or done == session.pause
         save_now = done in kept.values() or leaving or done % runtime.checkpoint_every_steps == 0
-        # Checkpoints and evaluations have a record of their step: it counts the tokens.
-        recorded = save_now or done in evaluate_at or logged
+        # Checkpoints and evaluations have a record of their step, which counts the tokens; and none is of two shapes.
+        recorded = save_now or done in evaluate_at or logged or done in shape_ends
         if recorded:
             record = _log(session, interval)
             progress.update(len(interval.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
@@ -331,8 +352,6 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
                 raise Stopped
             if save_now or logged:
                 run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
-        if done == session.total:  # which may have come nearer
-            break
     profiler.close()
 
 
@@ -412,10 +431,13 @@ def _log(session: Session, interval: LogInterval) -> Training:
     # Found with the record, not at the step: to ask every step would make the host wait for the device.
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
-    cells = settings.batch_rows * session.rows.pieces
-    # An interval never holds two objectives: every phase ends with a record.
     step = values[-1][0]
-    objective = session.objectives[session.objective_at(step)]
+    # An interval never holds two objectives or shapes: every stretch ends with a record.
+    program = session.program_at(step)
+    objective, cells = (
+        session.objectives.by_program[program],
+        program.shape.batch_rows * program.shape.rows.row_pieces,
+    )
     phase = session.phase_at(step)
     record = watch.summarise(interval, values, seconds, cells, objective, phase, session.tokens)
     record = dataclasses.replace(record, joules=session.meter.since_last())
@@ -430,7 +452,7 @@ def _log(session: Session, interval: LogInterval) -> Training:
 
 def _report_not_finite(session: Session, step: int) -> None:
     # Batches are a function of the step, so the rows of the bad one can be named afterwards.
-    rows = session.batches.row_numbers(step - 1)[:8].tolist()
+    rows = session.batches()[session.shape_at(step).rows].row_numbers(step - 1)[:8].tolist()
     good = session.checkpoints.latest()
     remedy = (
         'Lower config.pretrain.learning_rate, look at those rows, or set config.pretrain.not_finite=skip'
@@ -449,7 +471,8 @@ def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     # The average is what is exported, so it is what is scored.
     phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
-        values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
+        evaluation = session.evaluations_by[session.shape_at(step).turning if step else Turning()]
+        values = dict(evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     facts = {'step': step, 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
     record = Evaluated.read({**facts, **values, 'losses': losses}, 'pretrain: an evaluation', NO_LOSS)

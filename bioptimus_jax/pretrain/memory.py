@@ -93,10 +93,17 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     )
 
 
-def check_memory(experiment: HasTraining, architecture: Architecture, here: Present, devices: int) -> None:
+def check_memory(
+    experiment: HasTraining,
+    architecture: Architecture,
+    here: Present,
+    devices: int,
+    section: str = 'config.pretrain',
+) -> None:
     """Raise ConfigError, which says what to change, where the step on so many of the devices here needs more memory.
 
-    On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused.
+    On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused. `section`:
+    the one that says how many rows there are.
     """
     bound = here.memory_bytes * (1 if here.platform == 'cpu' else BEYOND_DOUBT)
     settings, needed = experiment.pretrain, _needed(experiment, architecture, here, devices)
@@ -104,12 +111,12 @@ def check_memory(experiment: HasTraining, architecture: Architecture, here: Pres
         return
     enough = parts_that_fit(experiment, architecture, here, devices, bound)
     remedy = (
-        f'set config.pretrain.micro_batches={enough}, which gives the same batch in parts'
+        f'set {section}.micro_batches={enough}, which gives the same batch in parts'
         if enough
         else 'lower config.rows.row_pieces, or take a smaller model or more devices (config.runtime.fsdp)'
     )
     raise ConfigError(
-        f'config.pretrain.batch_rows: {settings.batch_rows} rows of {experiment.rows.row_pieces} pieces need about '
+        f'{section}.batch_rows: {settings.batch_rows} rows of {experiment.rows.row_pieces} pieces need about '
         f'{in_units(needed, 1024)}, and {here} has {in_units(here.memory_bytes, 1024)}; {remedy}'
     )
 

@@ -3,48 +3,70 @@
 Rows of other corpora are those of other runs, tokenised by the same vocabulary, so nothing is tokenised anew.
 """
 
+import itertools
+from collections.abc import Mapping
 from pathlib import Path
 
 from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain.config import HasTraining
-from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
+from bioptimus_jax.pretrain.curriculum import Schedule, stretches
 from bioptimus_jax.pretrain.order import Pattern
+from bioptimus_jax.pretrain.shape import RowCounts, phase_shapes
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.manifests import place_of, read_manifest
 from bioptimus_jax.tokenizer.subwords import READY
 
+KEPT = ('rows.row_pieces', 'rows.layout')
+"""Keys that all corpora of a run must have alike."""
 
-def open_rows(e: HasTraining, own: Path, vocab: Manifest | None) -> Rows:
-    """A run's own rows, in the folder `own`, and behind them those of the corpora that its phases name.
+
+def open_rows(e: HasTraining, own: Path, vocab: Manifest | None) -> dict[RowShape, Rows]:
+    """A run's own rows, in the folder `own`, and behind them those of the corpora that its phases name; by shape.
 
     `vocab` and errors: as of `check`.
     """
     check(e, vocab)
-    others = [Rows(place_of(_rows_of(e, name)), 'train') for name in names(e)]
-    return Rows(own, 'train').concatenated(others)
+    others = {
+        place_of(_rows_of(e, name)): read_manifest(_rows_of(e, name)) or Manifest() for name in names(e)
+    }
+    return {
+        shape: Rows(own, shape.split(e.rows)).concatenated(
+            [Rows(place, _split_in(manifest, e, shape)) for place, manifest in others.items()]
+        )
+        for shape in e.row_shapes
+    }
 
 
-def patterns_of(experiment: HasTraining, schedule: Schedule) -> list[Pattern]:
-    """How the phases of a schedule mix those rows."""
-    return [Pattern.of(s.start, list(_quotas(experiment, s.name).values())) for s in schedule]
+def patterns_of(experiment: HasTraining, schedule: Schedule, shape: RowShape) -> list[Pattern]:
+    """How the phases of a schedule mix the rows of that shape, and when they read them."""
+    return [
+        Pattern.of(s.start, list(_quotas(experiment, s.phase).values()), s.stop, s.shape.batch_rows)
+        for s in stretches(schedule, experiment)
+        if s.shape.rows == shape
+    ]
 
 
-def counts_of(experiment: HasTraining, rows: Rows) -> dict[str, RowCounts]:
-    """Phase -> what its duration is measured against: the rows, tokens and words of one pattern, where it mixes."""
+def counts_of(
+    experiment: HasTraining, rows: Mapping[RowShape, Rows]
+) -> dict[tuple[str, RowShape], RowCounts]:
+    """What the duration of a phase is measured against: the rows, tokens and words of one pattern, where it mixes."""
     found = {}
-    for name in experiment.phases:
-        shares = zip(_quotas(experiment, name).values(), rows.parts, strict=True)
+    for (name, phase), (shape, of_shape) in itertools.product(experiment.phase.items(), rows.items()):
+        if name not in experiment.phases or shape not in {s.rows for s in phase_shapes(experiment, phase)}:
+            continue
+        shares = zip(_quotas(experiment, name).values(), of_shape.parts, strict=True)
         used = [(k, part.counts) for k, part in shares if k]
         if used[0][0] == PATTERN:  # of one corpus: its own counts, so that epochs are its own
             [(_, counts)] = used
-            found[name] = RowCounts(counts.rows, counts.tokens, counts.words)
+            found[name, shape] = RowCounts(counts.rows, counts.tokens, counts.words)
         else:
             tokens = sum(k * counts.tokens / counts.rows for k, counts in used)
             words = sum(k * counts.words / counts.rows for k, counts in used)
-            found[name] = RowCounts(PATTERN, tokens, words)
+            found[name, shape] = RowCounts(PATTERN, tokens, words)
     return found
 
 
@@ -74,13 +96,19 @@ def check(e: HasTraining, vocab: Manifest | None) -> None:
                 f'{key}: {folder.parent} has no finished stage rows; make it with --config.stages=corpus,vocab,rows '
                 "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
             )
-        for kept in ('rows.row_pieces', 'rows.layout'):
-            theirs = manifest.settings.get(kept, default_of(type(e), kept))
-            ours = getattr(rows, kept.rpartition('.')[2])
-            if theirs != ours:
+        missing = [shape for shape in e.row_shapes if not _split_in(manifest, e, shape)]
+        theirs = {kept: manifest.settings.get(kept, default_of(type(e), kept)) for kept in KEPT}
+        ours = {KEPT[0]: missing[0].row_pieces if missing else theirs[KEPT[0]], KEPT[1]: rows.layout}
+        for kept in KEPT:
+            if theirs[kept] != ours[kept]:
                 raise ConfigError(
-                    f'{key}: has rows with config.{kept}={theirs}, this run with {ours}; make both alike'
+                    f'{key}: has rows with config.{kept}={theirs[kept]}, this run with {ours[kept]}; make both alike'
                 )
+        if missing:
+            raise ConfigError(
+                f'{key}: has no rows of {missing[0].row_pieces} pieces with documents of at most '
+                f'{missing[0].max_document_pieces}; give a phase there the same row_pieces and max_document_pieces'
+            )
         if own and own != tokenizer:
             raise ConfigError(
                 f"{key}: {folder.parent} has another vocabulary than this run; give it this run's vocab folder with "
@@ -92,6 +120,18 @@ def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:
     """Rows of every corpus, the run's own first, in a pattern of the phase."""
     asked = quotas(experiment.phase[phase].corpora)
     return {name: asked.get(name, 0) for name in (OWN, *names(experiment))}
+
+
+def _split_in(rows: Manifest, e: HasTraining, shape: RowShape) -> str:
+    """The training split of another run that goes with this shape; empty without one."""
+    width, longest = (
+        rows.settings.get(n, default_of(type(e), n)) for n in (KEPT[0], 'rows.max_document_pieces')
+    )
+    # Of a run's own rows the width alone has to be the same: how long documents are is each run's affair.
+    if RowShape(width, longest) == shape or (width == shape.row_pieces and shape == RowShape.of(e.rows)):
+        return 'train'
+    split = f'train-{shape.row_pieces}-{shape.max_document_pieces}'
+    return split if split in (rows.counts or {}).get('more', {}) else ''
 
 
 def _tokenizer(manifest: Manifest | None) -> str:

@@ -4,12 +4,11 @@ Each corpus gives the same number of every PATTERN rows of a stretch of steps, e
 seeded order through all stretches, so a batch is a function of (seed, step), and a resumed run reads what it would have
 read.
 
-C corpora, P rows of a pattern, B rows of the global batch.
+C corpora, P rows of a pattern, B rows of the global batch, which a stretch may change.
 """
 
 import bisect
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
 import grain
@@ -20,23 +19,26 @@ from bioptimus_jax.pretrain.shares import PATTERN
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """A stretch of steps from `start` on, in which corpus c gives `rows_C[c]` of every PATTERN rows.
+    """A stretch of steps, start <= step < stop, in which corpus c gives `rows_C[c]` of every PATTERN rows.
 
-    `corpus_P`: the corpus of each of them; `before_PxC`: rows that each corpus gives before it.
+    `stop` None: without an end. `corpus_P`: the corpus of each row; `before_PxC`: what each corpus gives before it.
     """
 
     start: int
+    stop: int | None
+    batch_rows: int
     rows_C: np.ndarray
     corpus_P: np.ndarray
     before_PxC: np.ndarray
 
     @classmethod
-    def of(cls, start: int, rows_C: Sequence[int]) -> 'Pattern':
+    def of(cls, start: int, rows_C: Sequence[int], stop: int | None, batch_rows: int) -> 'Pattern':
         """The j-th of the k rows of a corpus is as near as can be to (j + 1/2) / k of the pattern."""
         places = np.concatenate([(np.arange(k) + 0.5) / max(k, 1) for k in rows_C])
         corpus_P = np.repeat(np.arange(len(rows_C)), rows_C)[np.argsort(places, kind='stable')]
         given_PxC = np.cumsum(corpus_P[:, None] == np.arange(len(rows_C)), axis=0)
-        return cls(start, np.array(rows_C), corpus_P, np.vstack([0 * given_PxC[:1], given_PxC[:-1]]))
+        before_PxC = np.vstack([0 * given_PxC[:1], given_PxC[:-1]])
+        return cls(start, stop, batch_rows, np.array(rows_C), corpus_P, before_PxC)
 
     def given_C(self, rows: int) -> np.ndarray:
         """Rows of each corpus among the first so many of the stretch."""
@@ -44,29 +46,30 @@ class Pattern:
         return cycles * self.rows_C + self.before_PxC[place]
 
 
-UNMIXED = (Pattern.of(0, [PATTERN]),)
+def unmixed(batch_rows: int) -> tuple[Pattern]:
+    """All steps with so many rows of the only corpus."""
+    return (Pattern.of(0, [PATTERN], None, batch_rows),)
 
 
 class Order:
-    """The rows of each step, numbered through all corpora."""
+    """The rows of each step, numbered through all corpora; the stretches of `patterns` may leave steps out."""
 
-    def __init__(
-        self, sizes_C: Sequence[int], batch_rows: int, seed: int, patterns: Sequence[Pattern] = UNMIXED
-    ):
-        self.batch_rows, self.patterns = batch_rows, patterns
+    def __init__(self, sizes_C: Sequence[int], seed: int, patterns: Sequence[Pattern]):
+        self.patterns = patterns
         self.offsets_C = np.cumsum([0, *sizes_C])[:-1]
         # `repeat` gives `shuffle` another seed for every epoch: no two epochs have the same order.
         self.orders = [grain.MapDataset.range(size).seed(seed).shuffle().repeat() for size in sizes_C]
         self.given = [np.zeros(len(sizes_C), int)]  # of each corpus before each stretch
-        for one, following in itertools.pairwise(patterns):
-            rows = (following.start - one.start) * batch_rows
-            self.given.append(self.given[-1] + one.given_C(rows))
+        for pattern in patterns[:-1]:
+            assert pattern.stop is not None
+            rows = (pattern.stop - pattern.start) * pattern.batch_rows
+            self.given.append(self.given[-1] + pattern.given_C(rows))
 
     def __call__(self, step: int) -> np.ndarray:
         """The rows of the global batch at `step`, in order."""
         number = bisect.bisect_right([pattern.start for pattern in self.patterns], step) - 1
         pattern = self.patterns[number]
-        at_B = (step - pattern.start) * self.batch_rows + np.arange(self.batch_rows)
+        at_B = (step - pattern.start) * pattern.batch_rows + np.arange(pattern.batch_rows)
         corpus_B, place_B = pattern.corpus_P[at_B % PATTERN], at_B % PATTERN
         # How many rows its corpus gave before each row: in whole patterns, in this pattern, in earlier stretches.
         index_B = at_B // PATTERN * pattern.rows_C[corpus_B] + pattern.before_PxC[place_B, corpus_B]

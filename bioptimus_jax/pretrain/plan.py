@@ -20,14 +20,16 @@ from bioptimus_jax.model.tensors import own_architecture, read_architecture
 from bioptimus_jax.pretrain import entities, mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, HasTraining
-from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
+from bioptimus_jax.pretrain.curriculum import make_schedule, stretches
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
-from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
+from bioptimus_jax.pretrain.memory import BEYOND_DOUBT
 from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
-from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
+from bioptimus_jax.pretrain.programs import check_programs
+from bioptimus_jax.pretrain.shape import RowCounts
+from bioptimus_jax.pretrain.sharding import planned_mesh
 from bioptimus_jax.progress.console import in_units
-from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import bytes_below, existing
 from bioptimus_jax.surgery.config import Longer
@@ -113,13 +115,13 @@ def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:
         raise ConfigError('config.stages: has no pretrain, so there is no run to plan; give another --config')
     architecture, shape_from = planned_architecture(experiment)
     of_source = experiment.vocab.kind == 'source' or experiment.surgery.initialisation.keeps_vocabulary
-    rows = experiment.rows
+    rows, given = experiment.rows, assumed.fill
     assumed = dataclasses.replace(
         assumed,
         words=assumed.words or experiment.corpus.max_words,
         pieces_per_word=assumed.pieces_per_word
         or (PIECES_PER_WORD_OF_SOURCE if of_source else PIECES_PER_WORD),
-        fill=assumed.fill or fill_of(rows),
+        fill=given or fill_of(rows),
     )
     in_epochs = [name for name in experiment.phases if experiment.phase[name].duration_unit == 'epochs']
     if in_epochs and not assumed.words:
@@ -129,21 +131,34 @@ def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:
         )
     trained_on = (assumed.words or RATIO_WORDS) * (1 - experiment.corpus.heldout_fraction)
     pieces = trained_on * assumed.pieces_per_word
-    row_pieces = rows.row_pieces * assumed.fill
-    counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
+    in_row = {
+        shape: shape.row_pieces * (given or fill_of(shape.within(rows))) for shape in experiment.row_shapes
+    }
+    counts = {
+        (name, shape): RowCounts(round(pieces / of_row), round(pieces), round(trained_on))
+        for name in experiment.phases
+        for shape, of_row in in_row.items()
+    }
     objectives = {n: planned_objective(experiment, architecture, n) for n in experiment.trained_objectives}
-    attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
-    phases = [
-        PhasePlan(
-            scheduled.name,
-            steps := scheduled.stop - scheduled.start,
-            steps * experiment.pretrain.batch_rows * row_pieces,
-            objective.flops(1, attended, objective.share(scheduled.phase)),
-        )
-        for scheduled in make_schedule(experiment, counts)
-        for objective in [objectives[experiment.objective_in(scheduled.name)]]
-    ]
+    schedule, phases = make_schedule(experiment, counts), list[PhasePlan]()
+    of_phases = stretches(schedule, experiment)
+    for scheduled in schedule:
+        objective = objectives[experiment.objective_in(scheduled.name)]
+        share, here = objective.share(scheduled.phase), [s for s in of_phases if s.phase == scheduled.name]
+        read = [
+            ((s.stop or scheduled.stop) - s.start) * s.shape.batch_rows * in_row[s.shape.rows] for s in here
+        ]
+        flops = [
+            of * objective.flops(1, _attended(s.shape.rows), share) for of, s in zip(read, here, strict=True)
+        ]
+        steps = scheduled.stop - scheduled.start
+        phases.append(PhasePlan(scheduled.name, steps, sum(read), sum(flops) / sum(read)))
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
+
+
+def _attended(shape: RowShape) -> int:
+    """The pieces that a piece attends to; an upper bound, since most documents are shorter."""
+    return min(shape.row_pieces, shape.max_document_pieces)
 
 
 def fill_of(rows: Rows) -> float:
@@ -168,7 +183,6 @@ def check(run: Run[HasTraining]) -> None:
     entities.check(experiment)
     architecture, here = architecture_of(run), look()
     check_objectives(experiment, architecture)
-    check_rows(experiment.rows, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(
         runtime.attention,
@@ -178,10 +192,8 @@ def check(run: Run[HasTraining]) -> None:
         architecture,
     )
     check_disk(run, architecture)
-    part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
-    for encoder in planned_objective(experiment, architecture).encoders:
-        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
-    check_memory(experiment, architecture, here, mesh.size)
+    check_rows(experiment.rows, architecture)
+    check_programs(experiment, architecture, here, mesh)
 
 
 def check_disk(run: Run[HasTraining], architecture: Architecture) -> None:

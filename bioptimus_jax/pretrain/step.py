@@ -54,12 +54,17 @@ def sharded_steps(
     state = initial_state(params, settings, own.all_rules)
     shardings = sharding.state_shardings(state, mesh, own.all_rules)
 
+    placed: dict[type[Objective], Any] = {}  # of an objective once, whatever the shapes of its steps
+
     def compiled(objective: Objective) -> TrainStep:
         # An argument of the compiled step, not a constant in it: XLA would copy a teacher into every program.
-        frozen = objective.frozen(params)
+        kind = type(objective)
+        frozen = placed[kind] if kind in placed else objective.frozen(params)
         frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
         step = jitted_step(objective, mesh, shardings, frozen_shardings)
-        return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
+        if kind not in placed:
+            placed[kind] = sharding.place_state(frozen, frozen_shardings)
+        return TrainStep(step, placed[kind])
 
     return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
 

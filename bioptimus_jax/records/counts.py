@@ -111,11 +111,12 @@ class SplitRows(Record):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowCountsOfSplits(Counts):
-    """The rows of both splits."""
+    """The rows of both splits; `more`: the training split packed in the shapes of phases, by folder."""
 
     STAGE = 'rows'
     train: SplitRows
     heldout: SplitRows | None = left_out()
+    more: Mapping[str, SplitRows] | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

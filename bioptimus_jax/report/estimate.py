@@ -10,6 +10,7 @@ from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.disk import Space, disk_space
 from bioptimus_jax.pretrain.memory import Memory, step_memory
 from bioptimus_jax.pretrain.plan import Plan
+from bioptimus_jax.pretrain.shape import StepShape, step_shapes
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
@@ -65,16 +66,24 @@ def _phases(plan: Plan) -> Table:
     corpus = (
         f'{numbered(round(of.words), "word")} in the corpus' if of.words else 'Length of the corpus unknown'
     )
+    sizes = dict.fromkeys((shape.batch_rows, shape.rows.row_pieces) for shape in step_shapes(settings))
+    batches = ', then '.join(f'{numbered(rows, "row")} of {pieces}' for rows, pieces in sizes)
     note = (
         f'{corpus}, {settings.corpus.heldout_fraction:.1%} held out, {of.pieces_per_word:g} pieces a word; batches of '
-        f'{numbered(settings.pretrain.batch_rows, "row")} of {settings.rows.row_pieces}, {of.fill:.0%} full.'
+        f'{batches}, {of.fill:.0%} full.'
     )
     every = [*records, ('all', plan.steps, plan.pieces, plan.flops)]
     return Table.of('Phases', columns, every, note=note)
 
 
 def _memory(plan: Plan, devices: Sequence[Device], number: int) -> Table:
-    memory = {d: step_memory(plan.experiment, plan.architecture, d.platform, number) for d in devices}
+    shaped = [shape.within(plan.experiment) for shape in step_shapes(plan.experiment)]
+    memory = {
+        d: max(
+            (step_memory(of, plan.architecture, d.platform, number) for of in shaped), key=lambda m: m.peak
+        )
+        for d in devices
+    }
     said = {'optimizer': 'optimiser', 'output_layer': 'output layer'}
     names = [field.name for field in dataclasses.fields(Memory)] + ['peak']
     columns = [
@@ -92,20 +101,26 @@ def _memory(plan: Plan, devices: Sequence[Device], number: int) -> Table:
 
 
 def _fits(plan: Plan, device: Device, number: int) -> str:
-    """`yes`, or the fewest micro-batches with which the step fits, or `no`."""
-    pretrain = plan.experiment.pretrain
-    for parts in range(pretrain.micro_batches, pretrain.batch_rows + 1):
-        if pretrain.batch_rows % parts:
+    """`yes`, or the fewest micro-batches with which the step fits, or `no`; where phases differ, by phase."""
+    answers = {
+        phase: _parts(plan, shape, device, number) for shape, phase in step_shapes(plan.experiment).items()
+    }
+    if len(set(answers.values())) == 1:
+        return next(iter(answers.values()))
+    return '; '.join(f'{phase}: {answer}' for phase, answer in answers.items())
+
+
+def _parts(plan: Plan, shape: StepShape, device: Device, number: int) -> str:
+    for parts in range(shape.micro_batches, shape.batch_rows + 1):
+        if shape.batch_rows % parts:
             continue
-        smaller = dataclasses.replace(
-            plan.experiment, pretrain=dataclasses.replace(pretrain, micro_batches=parts)
-        )
+        smaller = shape._replace(micro_batches=parts).within(plan.experiment)
         try:
             memory = step_memory(smaller, plan.architecture, device.platform, number)
         except ConfigError:  # fewer rows than devices
             continue
         if memory.peak <= USABLE[device.platform] * device.memory_bytes:
-            return 'yes' if parts == pretrain.micro_batches else f'with micro_batches={parts}'
+            return 'yes' if parts == shape.micro_batches else f'with micro_batches={parts}'
     return 'no'
 
 

@@ -142,9 +142,10 @@ class Measures:
         return self.manifest_of(stage).content
 
     def rows_of(self, split: str = 'train') -> SplitRows | None:
-        """What stage rows counted of a split, `train` or `heldout`; None where it has not been run."""
+        """What stage rows counted of a split, `train`, `heldout` or that of a `RowShape`; None where it has not."""
         counts = RowCountsOfSplits.of(self.manifest_of('rows'))
-        return {'train': counts.train, 'heldout': counts.heldout}[split] if counts else None
+        named = {'train': counts.train, 'heldout': counts.heldout, **(counts.more or {})} if counts else {}
+        return named.get(split)
 
     @property
     def phases(self) -> list[str]:

@@ -35,19 +35,39 @@ _subwords: Subwords
 
 
 def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
-    """Stage `rows`: tokenise and pack the training split; one document a row for the held-out split."""
-    settings, counts = run.config.rows, dict[str, SplitRows]()
-    for split in ('train', 'heldout'):
-        pack = split == 'train'
-        documents = open_documents(run.folder('corpus'), split)
-        (folder / split).mkdir(exist_ok=True)
-        writer = ShardWriter(folder / split, settings, pack)
-        progress = run.console.progress(f'rows: {split}', len(documents), 'documents')
-        for block, counted in _blocks(run, split, len(documents), pack):
-            writer.add(block, counted)
-            progress.update(counted['documents'])
-        counts[split] = writer.close()
-    train, layout = counts['train'], layout_of(settings.layout)
+    """Stage `rows`: tokenise and pack the training split in every shape; one document a row for the held-out split."""
+    settings = run.config.rows
+    packed = {shape.split(settings): shape.within(settings) for shape in run.config.row_shapes}
+    counts = {split: _made(run, folder / split, 'train', of, pack=True) for split, of in packed.items()}
+    heldout = _made(run, folder / 'heldout', 'heldout', settings, pack=False)
+    for split, counted in counts.items():
+        _check(run, counted)
+        run.console.say(f'rows: {counted.rows:,} of {_in_words(packed[split], counted)}')
+    train = counts.pop('train')
+    return RowCountsOfSplits(train=train, heldout=heldout, more=counts or None).json()
+
+
+def external_inputs(experiment: HasRows) -> dict[str, Path | str]:
+    """The shapes of rows that phases have of their own, for the fingerprint of the stage."""
+    return {f'shape:{shape.split(experiment.rows)}': 'packed' for shape in experiment.row_shapes[1:]}
+
+
+def _made(run: Run[HasRows], folder: Path, split: str, settings: RowSettings, pack: bool) -> SplitRows:
+    """Write the rows of the documents of a split into a folder."""
+    documents = open_documents(run.folder('corpus'), split)
+    folder.mkdir(exist_ok=True)
+    writer = ShardWriter(folder, settings, pack)
+    progress = run.console.progress(f'rows: {folder.name}', len(documents), 'documents')
+    for block, counted in _blocks(run, split, settings, len(documents), pack):
+        writer.add(block, counted)
+        progress.update(counted['documents'])
+    return writer.close()
+
+
+def _check(run: Run[HasRows], train: SplitRows) -> None:
+    """Raise InputError where there is nothing to train on."""
+    settings = run.config.rows
+    layout = layout_of(settings.layout)
     if layout.apart and not train.rows:
         raise InputError(
             f'{run.folder("corpus")}: no training document has two texts, and config.rows.layout={settings.layout} '
@@ -63,21 +83,22 @@ def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
             f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
+
+
+def _in_words(settings: RowSettings, train: SplitRows) -> str:
     paired = f', {numbered(train.pairs, "pair")}' if train.pairs is not None else ''
     paired += f', {train.share_random:.1%} of them random' if train.share_random is not None else ''
     quoted = f', {quotation_note(train.special_tokens_quoted)}' if train.special_tokens_quoted else ''
-    run.console.say(
-        f'rows: {train.rows:,} of {settings.row_pieces} pieces, fill {train.fill:.3f}, '
+    return (
+        f'{settings.row_pieces} pieces, fill {train.fill:.3f}, '
         f'{numbered(train.documents_cut, "document")} cut, {numbered(train.tokens_dropped, "token")} dropped, '
         f'{train.share_at_384_and_more:.1%} of tokens at positions of 384 and more{paired}{quoted}'
     )
-    return RowCountsOfSplits(**counts).json()
 
 
 def _blocks(
-    run: Run[HasRows], split: str, documents: int, pack: bool
+    run: Run[HasRows], split: str, settings: RowSettings, documents: int, pack: bool
 ) -> Iterator[tuple[Block, Counter[str]]]:
-    settings = run.config.rows
     spans = ranges(documents, settings.block_documents)
     arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
     with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:

@@ -1,7 +1,7 @@
 """The section `rows`."""
 
 import dataclasses
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import common_key, key
@@ -45,8 +45,33 @@ class Rows:
     )
 
 
+class RowShape(NamedTuple):
+    """How wide the rows of a training split are, and how long the documents in them."""
+
+    row_pieces: int
+    max_document_pieces: int
+
+    @classmethod
+    def of(cls, settings: Rows) -> 'RowShape':
+        """The shape that the section `rows` asks for."""
+        return cls(settings.row_pieces, settings.max_document_pieces)
+
+    def within(self, settings: Rows) -> Rows:
+        """The section with this shape in place of its own."""
+        return dataclasses.replace(settings, **self._asdict())
+
+    def split(self, settings: Rows) -> str:
+        """The name of the training split of this shape: `train`, or `train-1024-128` for a shape of some phases."""
+        return 'train' if self == self.of(settings) else f'train-{self.row_pieces}-{self.max_document_pieces}'
+
+
 class HasRows(HasVocab, Protocol):
     """What stage rows reads of a configuration."""
 
     @property
     def rows(self) -> Rows: ...
+
+    @property
+    def row_shapes(self) -> tuple[RowShape, ...]:
+        """The shapes of all training rows, each once: that of `rows` first, then those of phases."""
+        ...

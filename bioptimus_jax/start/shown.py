@@ -56,12 +56,13 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[ShownRow]:
     hidden in phases whose objective does not mask, or does not say how. Raises InputError where the stages vocab and
     rows are not finished.
     """
-    config, rows = run.config, mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
+    config, by_shape = run.config, mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
     new = set(read_new_tokens(run.folder('vocab')))
-    schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows))
-    sizes, patterns = [len(part) for part in rows.parts], mixture.patterns_of(config, schedule)
-    numbers_B = Order(sizes, config.pretrain.batch_rows, config.seed, patterns)(0)[:count]
+    schedule = curriculum.make_schedule(config, mixture.counts_of(config, by_shape))
+    shape = curriculum.stretches(schedule, config)[0].shape.rows
+    rows, patterns = by_shape[shape], mixture.patterns_of(config, schedule, shape)
+    numbers_B = Order([len(part) for part in rows.parts], config.seed, patterns)(0)[:count]
     batch = rows.read(numbers_B)
     masker = Masker.of(subwords, config.pretrain, config.trained_phases, rows.pieces)
     starts_BxL = np.asarray(masker.word_starts(batch))

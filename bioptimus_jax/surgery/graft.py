@@ -193,8 +193,11 @@ def adapted(experiment: HasSurgery, architecture: Architecture, vocab_size: int)
     )
 
 
-def check_rows(rows: Rows, architecture: Architecture) -> None:
-    """Raise ConfigError where documents may be longer than the model's positions, or pairs have no two token types."""
+def check_rows(rows: Rows, architecture: Architecture, section: str = 'config.rows') -> None:
+    """Raise ConfigError where documents may be longer than the model's positions, or pairs have no two token types.
+
+    `section`: the one that says how long they are.
+    """
     layout = rows.layout
     if layout_of(layout).is_random and architecture.segment_types < 2:
         raise ConfigError(
@@ -204,7 +207,7 @@ def check_rows(rows: Rows, architecture: Architecture) -> None:
     positions, wanted = architecture.positions, rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(
-            f'config.rows.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
+            f'{section}.max_document_pieces: {wanted} pieces, but this {architecture.title} has {positions} '
             f'positions; set it to {positions} or less, or config.surgery.longer.positions={wanted}'
         )
 

@@ -35,15 +35,25 @@ def lengthened(settings: Longer, source: Architecture) -> Architecture:
                 f'config.surgery.longer.positions: {grown[0]} of this {source.title} has a row for each distance up '
                 f'to its {source.positions} positions; only tables of positions are made longer'
             )
+    return turned(settings, made, 'config.surgery.longer', source.positions)
+
+
+def turned(settings: Longer, made: Architecture, key: str, before: int = 0) -> Architecture:
+    """An architecture whose rotary positions turn as the settings say; `before`: the positions that it had.
+
+    By default it had as many as the factor says that it has grown by. Raises ConfigError, which names the `key`, for a
+    model without rotary positions.
+    """
     if not (settings.rope_theta or settings.rope_type):
         return made
-    rope = getattr(source, 'rope', None)
+    rope = getattr(made, 'rope', None)
     if not isinstance(rope, Rope):
         raise ConfigError(
-            f'config.surgery.longer: a {source.title} has no rotary positions, so rope_theta and rope_type have no '
-            'meaning; leave them out'
+            f'{key}: a {made.title} has no rotary positions, so rope_theta and rope_type have no meaning; leave them '
+            'out'
         )
-    return dataclasses.replace(made, rope=_turned(settings, rope, source.positions))  # type: ignore[call-arg]
+    before = before or round(made.positions / (settings.rope_factor or 1))
+    return dataclasses.replace(made, rope=_turned(settings, rope, before))  # type: ignore[call-arg]
 
 
 def _turned(settings: Longer, rope: Rope, positions: int) -> Rope:
