@@ -286,6 +286,19 @@ def test_bounds_are_those_of_the_precision():
                 gate.require_alike(wrong, precision, 'm')
 
 
+def test_a_discriminator_says_of_pieces_whether_they_were_put_in(tmp_path):
+    import torch
+    import transformers
+
+    folder = save_encoder(tmp_path / 'electra', 'electra', layers=1)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    transformers.ElectraForPreTraining(config).save_pretrained(folder)
+    model, purpose = graph.load(folder)
+    assert purpose == graph.Purpose('AutoModelForPreTraining')
+    given = {name: torch.ones(2, 5, dtype=torch.int64) for name in graph.inputs_of(model)}
+    assert graph.Traced(model, purpose)(**given).shape == (2, 5)
+
+
 def refused(capsys, code, message, *arguments):
     found, line = call(capsys, 'export', *arguments)
     assert (found, line.count('\n')) == (code, 0), line

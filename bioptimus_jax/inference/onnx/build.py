@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,7 +30,7 @@ from bioptimus_jax.inference.onnx.session import (
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.weights import weight_files
 from bioptimus_jax.records.onnx import OnnxForm
-from bioptimus_jax.run.manifests import MANIFEST, versions
+from bioptimus_jax.run.manifests import MANIFEST, place_of, versions
 from bioptimus_jax.storage.files import atomic, digest, sha256, whole_folder, write_json
 from bioptimus_jax.tokenizer.subwords import file_names
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
@@ -63,49 +64,64 @@ def export_onnx(folder: Path, to: Path, precision: str, threads: int, say: Calla
         raise InputError(f'{folder}: holds a model as ONNX already; give the folder that it was made from')
     torch.set_num_threads(threads)
     model, purpose = graph.load(folder)
-    tokenizer = load_in_transformers(folder)
-    check_embedding_rows(folder, tokenizer, model)
-    means, tested = ANSWERING[purpose.hf_class], as_tested(folder)
-    positions = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
-    reader = for_texts(tokenizer, [tokenizer.mask_token] if means.hides and tokenizer.mask_token else ())
-    # A window that was never trained is compared as well: its values must be the same.
-    longest = min(positions, gate.LONGEST)
-    texts = _texts(folder, tested, purpose.hf_class == KINDS['ForTokenClassification'].hf_class)
-    rows = gate.rows_of(reader, texts, longest, means.hides)
-    names = graph.inputs_of(model)
     with whole_folder(to) as hidden:
         say(f'writes the graph in {precision}')
         graph.PRECISIONS[precision](model, purpose, hidden)
-        onnx = OnnxModel(opened(hidden / GRAPH, threads), model.config, purpose.output)
-        ours, theirs = _asking(onnx, names, purpose.output), _asking(graph.Traced(model, purpose), names)
-        given = list(gate.batches(rows[: gate.COMPARED], model.config.vocab_size, longest))
-        mask = tokenizer.mask_token_id if means.hides and tokenizer.mask_token_id is not None else -1
-        agreement = gate.compared(ours, theirs, given, model.config, means, mask)
-        gate.require_alike(agreement, precision, str(folder))
-        labels = [str(model.config.id2label[at]) for at in range(model.config.num_labels)]
-        if tested:
-            say(f'both answer the {len(tested.items):,} test items of {tested.dataset}')
-        score = scores(tested, folder, model, onnx, labels) if tested else None
-        weights = weight_files(folder)
-        form = OnnxForm(
-            hf_class=purpose.hf_class,
-            inputs=names,
-            output=purpose.output,
-            opset=graph.OPSET,
-            precision=precision,
-            positions=positions,
-            bytes={p.name: p.stat().st_size for p in sorted(hidden.iterdir())},
-            pytorch_bytes=sum(file.stat().st_size for file in weights),
-            made_from=digest([sha256(file) for file in deciding_files(folder)]),
-            agreement=agreement,
-            score=score,
-            speed=gate.timed(ours, theirs, rows, model.config.pad_token_id or 0, threads),
-            versions=versions(PACKAGES),
-        )
+        form = _checked(folder, hidden, model, purpose, precision, threads, say)
         _finish(folder, hidden, form)
     for line in lines(form):
         say(line)
     return form
+
+
+def _checked(
+    folder: Path,
+    hidden: Path,
+    model: Any,
+    purpose: graph.Purpose,
+    precision: str,
+    threads: int,
+    say: Callable[[str], None],
+) -> OnnxForm:
+    """What is to be known of the graph that was written into `hidden`. Raises OnnxGateError for one that is too far off
+    the model of the folder."""
+    tokenizer = load_in_transformers(folder)
+    check_embedding_rows(folder, tokenizer, model)
+    means, tested, config = ANSWERING[purpose.hf_class], as_tested(folder), model.config
+    mask, kept = -1, tokenizer.mask_token
+    if means.hides and kept:
+        mask = tokenizer.mask_token_id
+    reader = for_texts(tokenizer, [kept] if mask >= 0 else ())
+    positions = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
+    longest = min(positions, gate.LONGEST)
+    texts = _texts(folder, tested, purpose.hf_class == KINDS['ForTokenClassification'].hf_class)
+    rows = gate.rows_of(reader, texts, longest, means.hides)
+    names = graph.inputs_of(model)
+    onnx = OnnxModel(opened(hidden / GRAPH, threads), config, purpose.output)
+    ours, theirs = _asking(onnx, names, purpose.output), _asking(graph.Traced(model, purpose), names)
+    given = list(gate.batches(rows[: gate.COMPARED], config.vocab_size, longest))
+    agreement = gate.compared(ours, theirs, given, config, means, mask)
+    gate.require_alike(agreement, precision, str(folder))
+    score = None
+    if tested:
+        say(f'both answer the {len(tested.items):,} test items of {tested.dataset}')
+        labels = [str(config.id2label[at]) for at in range(config.num_labels)]
+        score = scores(tested, folder, model, onnx, labels)
+    return OnnxForm(
+        hf_class=purpose.hf_class,
+        inputs=names,
+        output=purpose.output,
+        opset=graph.OPSET,
+        precision=precision,
+        positions=positions,
+        bytes={p.name: p.stat().st_size for p in sorted(hidden.iterdir())},
+        pytorch_bytes=sum(file.stat().st_size for file in weight_files(folder)),
+        made_from=digest([sha256(file) for file in deciding_files(folder)]),
+        agreement=agreement,
+        score=score,
+        speed=gate.timed(ours, theirs, rows, config.pad_token_id or 0, threads),
+        versions=versions(PACKAGES),
+    )
 
 
 def _asking(model: torch.nn.Module, names: Sequence[str], output: str = '') -> gate.Compute:
@@ -128,7 +144,7 @@ def _texts(folder: Path, tested: Tested | None, of_words: bool) -> list[tuple[st
         return [(' '.join(words),) if of_words else words for words in shown]
     corpus = folder.resolve().parents[1] / 'corpus'
     if (corpus / MANIFEST).is_file() and folder.resolve().parent.name == 'export':
-        documents = open_documents(corpus, 'heldout')
+        documents = open_documents(place_of(corpus), 'heldout')
         if len(documents):
             return [(d.text,) for d in documents.read(0, min(HELDOUT, len(documents)))]
     return [*TEXTS]
