@@ -23,9 +23,13 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import card
 from bioptimus_jax.export.card import NAME as CARD
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities import usage as tags
+from bioptimus_jax.finetuning.texts import usage as labels
 from bioptimus_jax.hosts.remote import models
 from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
 from bioptimus_jax.inference.model import model_at
+from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.pretrain.objectives import rtd
 from bioptimus_jax.records.manifests import Manifest
@@ -287,6 +291,27 @@ def of_branches_and_tags(model, hub, capsys):
         assert message in line, line
     assert hub.repositories['models', 'lab/tagger'] == before
     assert model_at('lab/tagger@v1').name == hub.tags['v1']
+
+
+CODES = {
+    'masked_lm': card.MASKED_LM,
+    'discriminator': card.DISCRIMINATOR,
+    'vectors': card.VECTORS,
+    'tagger': tags.usage_of('prose').code,
+    'classifier': labels.usage_of('one', 2, Finetune(segment_ids='one'), True).code,
+    **{f'onnx, {kind}': one.code('values') for kind, one in ANSWERING.items()},
+}
+
+
+@pytest.mark.parametrize('form', CODES)
+def test_the_card_of_every_form_says_how_it_is_used_from_where_it_is(form):
+    """Its code names its folder in one line, in whose place stands where the files are."""
+    made = card.card_on_hub(CODES[form], 'lab/x', 'v1')
+    assert made.count("folder = snapshot_download('lab/x', revision='v1')") == 1
+    assert "'.'" not in made
+    assert made.count('(folder') + made.count(' folder,') + made.count('{folder}') >= 1
+    compile(made, form, 'exec')
+    assert "snapshot_download('lab/x')" in card.card_on_hub(CODES[form], 'lab/x')
 
 
 def in_files(folder):

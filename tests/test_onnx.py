@@ -15,6 +15,7 @@ from toy_sets import DRUGS, OTHER, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
+from bioptimus_jax.cli.push import parcel
 from bioptimus_jax.finetuning.finished import read_cell
 from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
@@ -198,6 +199,8 @@ def test_a_folder_says_what_is_in_it_and_its_card_how_it_is_used(onnx, tiny, mon
     assert b'site-packages' not in (onnx / 'model.onnx').read_bytes()
     sums = dict(line.split('  ')[::-1] for line in (onnx / SUMS).read_text().splitlines())
     assert set(sums) == {p.name for p in onnx.iterdir()} - {SUMS}
+    sent = parcel(onnx)  # what `push` would send
+    assert set(sent.files) == {p.name for p in onnx.iterdir()}
     monkeypatch.chdir(onnx)
     exec(code_in(onnx), {})
     assert len(ast.literal_eval(capsys.readouterr().out)) == 5
