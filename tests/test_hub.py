@@ -305,7 +305,7 @@ CODES = {
 
 @pytest.mark.parametrize('form', CODES)
 def test_the_card_of_every_form_says_how_it_is_used_from_where_it_is(form):
-    """Its code names its folder in one line, in whose place stands where the files are."""
+    """The code names its folder in one line, in whose place stands where the files are."""
     made = card.card_on_hub(CODES[form], 'lab/x', 'v1')
     assert made.count("folder = snapshot_download('lab/x', revision='v1')") == 1
     assert "'.'" not in made
