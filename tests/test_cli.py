@@ -284,7 +284,7 @@ def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_hav
     assert "  rows.layout = 'documents'\n" in text
     assert '      one of: documents, pairs' in text
     assert '      from 8 to 65,535\n' in text
-    assert 'pretrain.' not in text
+    assert '\n  pretrain.' not in text
     assert 'runtime.attention' not in text
 
 

@@ -90,7 +90,7 @@ def undisturbed(prepared, tmp_path_factory):
 
 @pytest.mark.filterwarnings('ignore:Sharding info not provided')
 def test_orbaxs_coming_interface_reads_what_is_written(undisturbed):
-    """That of orbax.checkpoint 1, which 0.12 has among its experiments."""
+    """The interface of orbax.checkpoint 1, which 0.12 has among its experiments."""
     workdir, wanted = undisturbed
     saved = v1.load_checkpointables(workdir.resolve() / 'pretrain/checkpoints/24')
     found = flatten(saved['state']['params'])

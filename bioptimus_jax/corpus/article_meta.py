@@ -5,7 +5,7 @@ import re
 from lxml import etree
 
 from bioptimus_jax.corpus.dates import DateSpan, span_in, span_of
-from bioptimus_jax.corpus.records import BadRecord, is_number
+from bioptimus_jax.corpus.records import BadRecord, is_number, squeezed
 
 # A version is `2` or `1.10`; the same element may also hold words such as `preprint` or `Version of Record`.
 VERSION = re.compile(r'[vV]?(\d{1,9})(?:\.(\d{1,9}))?', re.ASCII)
@@ -24,6 +24,11 @@ KIND_OF_TYPE = {
     'correction': 'correction',
     'erratum': 'correction',
     'corrigendum': 'correction',
+}
+FIELDS = {
+    'year': ('front/article-meta/pub-date/year',),
+    'journal': ('front/journal-meta//journal-title', 'front/journal-meta/journal-id'),
+    'keyword': ('front/article-meta/kwd-group/kwd',),
 }
 # Publishers change the title of an article that is retracted more often than its markup.
 RETRACTED_TITLE = re.compile(r'\W*retracted(?:\s+(?:article|paper|chapter))?\s*[:\]]', re.IGNORECASE)
@@ -79,3 +84,15 @@ def kind(article: etree._Element, meta: etree._Element) -> str:
     title = meta.find('title-group/article-title')
     named = '' if title is None else ''.join(title.itertext())
     return 'retracted' if forward or RETRACTED_TITLE.match(named) else ''
+
+
+def fields(article: etree._Element) -> dict[str, tuple[str, ...]]:
+    """What an article says beside its text, as far as config.corpus.content may ask for it: the first year of its
+    publication, its journal, type and keywords."""
+    found = {
+        name: tuple(squeezed(''.join(one.itertext())) for path in paths for one in article.iterfind(path))
+        for name, paths in FIELDS.items()
+    }
+    years = [year for year in found['year'] if is_number(year)]
+    found |= {'year': (min(years),) if years else (), 'type': (article.get('article-type', ''),)}
+    return {name: values for name, values in found.items() if any(values)}

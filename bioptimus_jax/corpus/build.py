@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from bioptimus_jax.corpus.audit import Auditor, audit_files
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
+from bioptimus_jax.corpus.content import content_files
 from bioptimus_jax.corpus.documents import (
     CORPUS_SPLITS,
     Document,
@@ -39,6 +40,8 @@ from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
+AGAIN = '#'
+"""What stands between the id of a document and the number of the time that it comes, from the second on."""
 FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
 DOCUMENTS_PER_WORKER = 10_000
 
@@ -52,7 +55,8 @@ def external_inputs(experiment: HasCorpus) -> dict[str, Path | str]:
     inputs = input_files(experiment.corpus)
     checksums = [md5_beside(path) for path in inputs]
     skip = experiment.corpus.on_broken_file == 'skip'
-    files = [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
+    beside = [*audit_files(experiment.corpus.audit), *content_files(experiment.corpus.content)]
+    files = [*inputs, *(p for p in checksums if skip and p.is_file()), *beside]
     plugged = sorted({ending_of(path) for path in inputs}.intersection(FORMATS.added))
     return {
         **{f'{number}:{path.name}': path for number, path in enumerate(files)},
@@ -99,8 +103,17 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
 
 def _absolute(settings: Corpus) -> Corpus:
     """The settings with paths that hold in a worker of a cluster, which has a working directory of its own."""
-    folder = settings.audit.folder and str(Path(settings.audit.folder).expanduser().absolute())
-    return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
+
+    def absolute(path: str) -> str:
+        return path and str(Path(path).expanduser().absolute())
+
+    content = dataclasses.replace(
+        settings.content,
+        terms=absolute(settings.content.terms),
+        scores=tuple(map(absolute, settings.content.scores)),
+    )
+    audit = dataclasses.replace(settings.audit, folder=absolute(settings.audit.folder))
+    return dataclasses.replace(settings, audit=audit, content=content)
 
 
 def _sift_all(run: Run[HasCorpus]) -> tuple[list[SiftedFile], list[Broken]]:
@@ -185,7 +198,13 @@ def _write_split(
     most = min(shards, -(-len(numbers) // DOCUMENTS_PER_WORKER))
     with open_workers(run.config.runtime, most) as workers:
         tasks = (
-            (shard_path(folder, split, shard, shards), scratch, _places(parts, verdicts, numbers[start:end]))
+            (
+                shard_path(folder, split, shard, shards),
+                scratch,
+                _places(parts, verdicts, numbers[start:end]),
+                # How often its first document was in the shard before.
+                int(start - np.searchsorted(numbers, numbers[start])) if start < end else 0,
+            )
             for shard, (start, end) in enumerate(itertools.pairwise(ends))
         )
         for shard in workers.map(_write_shard, tasks, run.console.check_stop):
@@ -206,7 +225,9 @@ def _left_out(
     return _places(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE[reason]))
 
 
-def _write_shard(path: Path, scratch: Path, places: list[tuple[SiftedFile, np.ndarray]]) -> Shard:
+def _write_shard(
+    path: Path, scratch: Path, places: list[tuple[SiftedFile, np.ndarray]], before: int
+) -> Shard:
     """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
     facts = [row for _, row in _rows(places, ('content', 'words', 'id_made', 'not_read'))]
     contents = b''.join(row['content'] for row in facts)
@@ -220,11 +241,20 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[SiftedFile, np.nd
     with contextlib.suppress(InputError):  # damaged: the shard is written again
         known = read_json(note)
     if stored_count(path) != shard.documents or known != content:
-        rows = _rows(places, ('id', 'text'))
-        write_shard(path, (Document(row['id'], row['text'], part.source) for part, row in rows))
+        write_shard(path, _documents(places, before))
         # Last: a kill before it leaves a shard without its note, which is written again.
         write_json(note, content)
     return shard
+
+
+def _documents(places: list[tuple[SiftedFile, np.ndarray]], before: int) -> Iterator[Document]:
+    """The documents at these places; one that comes again has the number of the time in its id, the first one after so
+    many times `before`."""
+    last, times = None, before
+    for part, row in _rows(places, ('id', 'text')):
+        times = times + 1 if last in (None, row['id']) else 1
+        last = row['id']
+        yield Document(f'{last}{AGAIN}{times}' if times > 1 else last, row['text'], part.source)
 
 
 def _rows(
@@ -256,6 +286,7 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> CorpusC
         left_out=left_out,
         kinds={kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
         train=len(verdicts.split('train')),
+        copies=len(verdicts.split('train')) - len(np.unique(verdicts.split('train'))),
         heldout=len(verdicts.split('heldout')),
     )
 
@@ -298,10 +329,11 @@ def _summary(counts: CorpusCounts) -> str:
         left_out.append(f'{whole:,} of {counts.files:,} files')
     kept = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in counts.kinds.items())
     kept = f'; of the documents {kept}, see config.corpus.leave_out' if kept else ''
+    copies = f', {counts.copies:,} of them again,' if counts.copies else ''
     not_read = ', '.join(f'{n:,} of {name}' for name, n in counts.words_not_read.items())
     kept += f'; words not read: {not_read}' if not_read else ''
     return (
-        f'{numbered(counts.documents_read, "document")} read, {counts.train:,} for training '
+        f'{numbered(counts.documents_read, "document")} read, {counts.train:,} for training{copies} '
         f'({numbered(counts.words["train"], "word")}), {counts.heldout:,} held out; left out: '
         f'{", ".join(left_out) or "none"}{kept}'
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bioptimus_jax.corpus import notes
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.content import fields_asked, values_of
 from bioptimus_jax.corpus.lines import joined_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
 from bioptimus_jax.corpus.stored import LONGEST_LINE
@@ -101,7 +102,7 @@ def _records(
 ) -> Iterator[Record]:
     """A record that says how the table is read, then one for every row. Raises InputError where no column has texts."""
     texts, why = _text_columns(path, names, sample, settings)
-    id = _id_column(path, names, settings)
+    id, asked = _id_column(path, names, settings), fields_asked(settings.content)
     said = ' and '.join(names[i] for i in texts)
     yield Record(
         '', reason='form', note=f'a table; its text is {said} ({why}), its ids {_id_name(names, id)}'
@@ -113,7 +114,8 @@ def _records(
             continue
         text = '\n'.join(filter(None, (squeezed(cells[i]) for i in texts)))
         own = squeezed(cells[id]) if id >= 0 else ''
-        yield Record(own or made_id(text), text, reason='' if text else 'no_text')
+        fields = values_of(dict(zip(names, cells, strict=True)), asked)
+        yield Record(own or made_id(text), text, reason='' if text else 'no_text', fields=fields)
 
 
 def _text_columns(

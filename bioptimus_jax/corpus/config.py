@@ -45,6 +45,33 @@ class Near:
 
 
 @dataclasses.dataclass(frozen=True)
+class Content:
+    """Documents by what they say and what is known of them: left out, chosen first, read more often.
+
+    A field is a key or column of the files, a score, `words` or `terms`; of PubMed and PMC also year, mesh, journal,
+    type, keyword. A document without one that is named here is left out, and counted.
+    """
+
+    where: tuple[str, ...] = key(
+        (), 'conditions, all of which must hold: year>=2015, mesh=Asthma, quality>0.5, type!=Editorial'
+    )
+    terms: str = key(
+        '', 'file with a term a line; field terms: the share of words that stand in one', path=True
+    )
+    scores: tuple[str, ...] = key(
+        (), 'files of JSON lines, {"id": ..., "NAME": number}: more fields of documents', path=True
+    )
+    prefer: str = key(
+        '',
+        'field by which max_words are chosen, the largest first, or -FIELD, the smallest first; empty: at random',
+    )
+    weight: str = key(
+        '',
+        'field that says how often a document is in the training split: 2.5 is twice, and once more for half',
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Corpus:
     """Documents: what is read, what is left out, what is held out."""
 
@@ -118,7 +145,9 @@ class Corpus:
     )
     near: Near = section(Near)
     max_words: int = common_key(
-        0, 'a random choice of documents with this many words (paper: 1.8e9); 0: all', low=0
+        0,
+        'a choice of documents with this many words (paper: 1.8e9), at random or by content.prefer; 0: all',
+        low=0,
     )
     choice_seed: int = key(0, 'seed of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = common_key(
@@ -131,6 +160,7 @@ class Corpus:
         high=MOST_SHARDS,
     )
     audit: Audit = section(Audit)
+    content: Content = section(Content)
 
 
 class HasCorpus(Configuration, Protocol):

@@ -17,6 +17,7 @@ from lxml import etree
 from bioptimus_jax.corpus import article_meta, tarred
 from bioptimus_jax.corpus.article_text import Reading, in_language, once
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.content import fields_asked
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.markup import LONGEST_RECORD, reason, root_of
 from bioptimus_jax.corpus.pieces import elements
@@ -115,7 +116,8 @@ def _record(article: etree._Element, settings: Corpus, file: str) -> Record:
     id, version, revised = article_meta.identity(meta, file)
     kind = article_meta.kind(article, meta)
     kept = '' if why else text
-    return Record(id or made_id(text), kept, version, why, revised=revised, kind=kind, not_read=not_read)
+    told = article_meta.fields(article) if fields_asked(settings.content) and not why else {}
+    return Record(id or made_id(text), kept, version, why, '', revised, kind, not_read, told)
 
 
 def _lines(

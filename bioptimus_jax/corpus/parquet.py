@@ -1,6 +1,6 @@
 """Rows of Parquet and Arrow files, batch by batch: only the columns that are asked for are read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,15 @@ from bioptimus_jax.storage import tables
 
 
 def rows(
-    path: Path, text_fields: tuple[str, ...], id_field: str, advance: Callable[[int], None]
+    path: Path,
+    text_fields: tuple[str, ...],
+    id_field: str,
+    advance: Callable[[int], None],
+    beside: Collection[str] = (),
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """`(row number from 1, the wanted columns that are there)`; `advance` is told the file's bytes in proportion.
+
+    `beside`: more columns, of any type.
 
     Raises InputError for a column of another type than text (or whole numbers, for ids), BrokenFile for damage.
     """
@@ -26,7 +32,8 @@ def rows(
                 wanted = [name for name in dict.fromkeys((id_field, *text_fields)) if name in schema.names]
                 for name in wanted:
                     _require_type(path, name, schema.field(name).type, whole_numbers=name == id_field)
-                for batch, done in batches(wanted):
+                more = [name for name in sorted(beside) if name in schema.names and name not in wanted]
+                for batch, done in batches([*wanted, *more]):
                     for row in batch.to_pylist():
                         number += 1
                         yield number, row

@@ -31,6 +31,7 @@ from bioptimus_jax.corpus import (
     tagged,
 )
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.content import fields_asked
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.corpus.lines import lines, peeked
 from bioptimus_jax.corpus.newest import Identities, standing
@@ -206,7 +207,8 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
 
 
 def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    rows = parquet.rows(path, settings.text_fields, settings.id_field, advance)
+    asked = fields_asked(settings.content)
+    rows = parquet.rows(path, settings.text_fields, settings.id_field, advance, asked)
     return from_rows(path, 'row', rows, settings)
 
 

@@ -20,7 +20,7 @@ class Record(NamedTuple):
     `newest`. `reason` is empty for a document; `deletion` takes back what came before under this id, in this version or
     (0) in all; `bad_record` explains itself in `note`. With any other reason it has no text. `kind` is one of KINDS for
     what is no ordinary article, else empty. `not_read`: how many words of an article are not in its text, by what they
-    stand in.
+    stand in. `fields`: what it says beside its text, as far as config.corpus.content asks for it.
     """
 
     id: str
@@ -31,6 +31,7 @@ class Record(NamedTuple):
     revised: int = 0
     kind: str = ''
     not_read: Mapping[str, int] = MappingProxyType({})
+    fields: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class BadRecord(Exception):

@@ -17,17 +17,30 @@ from bioptimus_jax.corpus.newest import Identities, groups, replaced
 from bioptimus_jax.corpus.sift import CODE, SiftedFile
 from bioptimus_jax.progress.console import Console
 
-COLUMNS = ('reason', 'version', 'revised', 'kind', 'words', 'key', 'letters', 'draw', 'heldout')
+COLUMNS = (
+    'reason',
+    'version',
+    'revised',
+    'kind',
+    'words',
+    'key',
+    'letters',
+    'draw',
+    'heldout',
+    'preference',
+    'weight',
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdicts:
-    """The reason code of every record (0: a document of the corpus), the code of its kind, whether it is held out, and
-    where parts end."""
+    """The reason code of every record (0: a document of the corpus), the code of its kind, whether it is held out, how
+    often it is in the training split, and where parts end."""
 
     reason_N: np.ndarray
     kind_N: np.ndarray
     heldout_N: np.ndarray
+    copies_N: np.ndarray
     ends: np.ndarray
 
     def documents(self) -> np.ndarray:
@@ -35,8 +48,9 @@ class Verdicts:
         return np.flatnonzero(self.reason_N == 0)
 
     def split(self, name: str) -> np.ndarray:
-        """Numbers of the documents of a split, ascending."""
-        return np.flatnonzero((self.reason_N == 0) & (self.heldout_N == (name == 'heldout')))
+        """Numbers of the documents of a split, ascending; those of training as often as they are in it."""
+        numbers = np.flatnonzero((self.reason_N == 0) & (self.heldout_N == (name == 'heldout')))
+        return numbers if name == 'heldout' else np.repeat(numbers, self.copies_N[numbers])
 
     def start(self, part: int) -> int:
         """The number of a part's first record."""
@@ -62,12 +76,16 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[SiftedFile], scr
     deletes_N = reason_N == CODE['deletion']
     _keep_newest(reason_N, Identities(column['key'], version_N, column['revised'], deletes_N))
     _drop_duplicates(reason_N, column['key'], column['letters'])
-    verdicts = Verdicts(reason_N, column['kind'], column['heldout'], ends)
+    copies_N = _copies(column['weight'], column['draw'])
+    verdicts = Verdicts(reason_N, column['kind'], column['heldout'], copies_N, ends)
     if settings.near.threshold:
         near = _near_duplicates(console, settings.near, parts, verdicts, column['reason'] == 0, scratch)
         reason_N[near] = CODE['near_duplicate']
     if settings.max_words:
-        _choose(reason_N, column['draw'], column['words'], settings.max_words)
+        words_N = column['words'] * np.where(column['heldout'], 1, copies_N)
+        by = column['draw'], column['preference']
+        _choose(reason_N, column['heldout'], *by, words_N, settings.max_words)
+    reason_N[(reason_N == 0) & (copies_N == 0) & ~column['heldout']] = CODE['no_weight']
     return verdicts
 
 
@@ -129,9 +147,38 @@ def _near_duplicates(
     return numbers[near]
 
 
-def _choose(reason_N: np.ndarray, draw_N: np.ndarray, words_N: np.ndarray, max_words: int) -> None:
-    """Keep the documents that come first in the random order, up to the one that brings `max_words`."""
+def _copies(weight_N: np.ndarray, draw_N: np.ndarray) -> np.ndarray:
+    """How often each record is in the training split: the whole part of its weight, and once more by chance."""
+    whole_N = np.floor(weight_N.astype(np.float64))
+    # Another part of the hash than the one that says how early it is chosen.
+    chance_N = (draw_N & np.uint64(2**32 - 1)) / 2**32
+    return (whole_N + (chance_N < weight_N - whole_N)).astype(np.int64)
+
+
+def _choose(
+    reason_N: np.ndarray,
+    heldout_N: np.ndarray,
+    draw_N: np.ndarray,
+    preference_N: np.ndarray,
+    words_N: np.ndarray,
+    max_words: int,
+) -> None:
+    """Keep the documents that come first in the random order, up to the one that brings `max_words`; for training the
+    preferred ones with as many words.
+
+    Held-out documents are those of the random choice in any case, so that choices are scored on the same texts.
+    """
     documents = np.flatnonzero(reason_N == 0)
-    order = documents[np.argsort(draw_N[documents], kind='stable')]
+    chosen = _first(documents, (draw_N,), words_N, max_words)
+    train = documents[~heldout_N[documents]]
+    of_train = words_N[np.intersect1d(chosen, train)].sum()
+    preferred = _first(train, (draw_N, -preference_N), words_N, of_train)
+    kept = np.union1d(chosen[heldout_N[chosen]], preferred)
+    reason_N[np.setdiff1d(documents, kept)] = CODE['not_chosen']
+
+
+def _first(numbers: np.ndarray, by: Sequence[np.ndarray], words_N: np.ndarray, max_words: int) -> np.ndarray:
+    """The first of these documents, in the order of the last key and, where it is equal, of the one before it."""
+    order = numbers[np.lexsort([key[numbers] for key in by])]
     before = np.cumsum(words_N[order]) - words_N[order]
-    reason_N[order[before >= max_words]] = CODE['not_chosen']
+    return order[before < max_words]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.content import fields_asked, values_of
 from bioptimus_jax.corpus.lines import undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.errors import InputError
@@ -30,13 +31,15 @@ def parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Number
 
 def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus) -> Iterator[Record]:
     """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it."""
+    asked = fields_asked(settings.content)
     for number, row in rows:
         try:
             if isinstance(row, BadRecord):
                 raise row
             _require_fields(f'{path}:{number}', row, settings)
             text = _text_of(row, settings.text_fields)
-            record = Record(_id_of(row.get(settings.id_field), settings.id_field, text), text)
+            id = _id_of(row.get(settings.id_field), settings.id_field, text)
+            record = Record(id, text, fields=values_of(row, asked))
         except BadRecord as error:
             if settings.on_bad_record == 'fail':
                 raise InputError(

@@ -18,6 +18,8 @@ import pyarrow.parquet
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.corpus.audit import Auditor
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus, HasCorpus
+from bioptimus_jax.corpus.content import ContentJudge, content_files
+from bioptimus_jax.corpus.content import check as check_content
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
@@ -26,7 +28,7 @@ from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile, ConfigError
 from bioptimus_jax.hosts.workers import versions_of_packages
-from bioptimus_jax.storage.files import atomic, digest
+from bioptimus_jax.storage.files import atomic, digest, sha256
 from bioptimus_jax.storage.hashing import hash64
 from bioptimus_jax.text.words import count_words
 
@@ -39,6 +41,7 @@ REASONS = (
     'vague_date',
     *SPECIAL_ARTICLES,
     *'unread form'.split(),  # of no record: that the rest of a broken file is not read, and how a file is read
+    *'no_field condition no_weight'.split(),  # by config.corpus.content
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
 KIND_CODE = {kind: number for number, kind in enumerate(('', *SPECIAL_ARTICLES))}
@@ -60,6 +63,8 @@ COLUMNS = pyarrow.schema(
         ('content', pyarrow.binary(16)),  # hash of id and text
         ('sentences', pyarrow.string()),  # JSON: the benchmark sentences in it
         ('not_read', pyarrow.string()),  # JSON: how many words of an article are not in its text, by name
+        ('preference', pyarrow.float64()),  # the larger, the earlier it is chosen
+        ('weight', pyarrow.float32()),  # how often it is in the training split
     ]
 )
 # What a row has in the other columns where its reader gave a reason.
@@ -72,7 +77,7 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'not_read': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 3  # of parts: other readers, rules or columns need another number
+FORMAT = 4  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
@@ -185,8 +190,11 @@ def _decisive(settings: Corpus, auditor: Auditor) -> str:
         del kept[later]
     # It says here only whether there are signatures; how near is too near is decided in `resolve`.
     kept['near']['threshold'] = settings.near.threshold > 0
+    for paths in ('terms', 'scores'):
+        del kept['content'][paths]
+    files = [sha256(path) for path in content_files(settings.content)]
     sentences = sorted(map(dataclasses.astuple, auditor.sentences()))
-    return digest([FORMAT, versions_of_packages(), kept, settings.audit.min_letters, sentences])
+    return digest([FORMAT, versions_of_packages(), kept, settings.audit.min_letters, sentences, files])
 
 
 def _batches(records: Iterator[Record], judge: 'Judge') -> Iterator[list[dict[str, Any]]]:
@@ -207,7 +215,7 @@ class Judge:
     """Decides about a record by itself."""
 
     def __init__(self, settings: Corpus, auditor: Auditor):
-        self.settings, self.auditor = settings, auditor
+        self.settings, self.auditor, self.content = settings, auditor, ContentJudge(settings.content)
 
     def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """The records as rows of `COLUMNS`."""
@@ -242,7 +250,13 @@ class Judge:
             reason=CODE['benchmark' if found else self._reason(record.text, words)],
         )
         if not row['reason']:
-            row['text'] = record.text
+            judged = self.content.judge(record.fields, document_key(record.id), record.text, words)
+            row.update(
+                reason=CODE[judged.reason],
+                preference=judged.preference,
+                weight=judged.weight,
+                text='' if judged.reason else record.text,
+            )
         return row
 
     def _reason(self, text: str, words: int) -> str:
@@ -269,7 +283,8 @@ def language(text: str) -> str:
 
 
 def check(experiment: HasCorpus) -> None:
-    """Raise ConfigError for a language that no text can be in."""
+    """Raise ConfigError for a language that no text can be in, and what `check_content` does."""
+    check_content(experiment.corpus.content)
     if not (asked := experiment.corpus.languages):
         return
     import py3langid

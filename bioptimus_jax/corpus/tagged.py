@@ -7,12 +7,14 @@ from pathlib import Path
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
-from bioptimus_jax.corpus.medline import abstract_of, title_of
+from bioptimus_jax.corpus.medline import YEAR, abstract_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
 
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')
+FIELDS = {'mesh': 'MH', 'journal': 'JT', 'type': 'PT', 'keyword': 'OT'}
+"""What config.corpus.content may ask for -> the tag that says it; and the year, out of DP."""
 CONTINUED = '      '
 # The part that `span_in` reads of a date such as 20230105, or 2023/01/05 10:00 for the way into PubMed.
 COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
@@ -74,4 +76,7 @@ def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
     if reason := reason_of_dates(days, cut_off(settings)):
         return Record(pmid, version=1, reason=reason)
     title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))
-    return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1)
+    told = {name: tuple(map(squeezed, fields[tag])) for name, tag in FIELDS.items() if tag in fields}
+    if year := YEAR.search(' '.join(fields.get('DP', ()))):
+        told['year'] = (year[0],)
+    return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1, fields=told)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.corpus.content import check as check_content
+from bioptimus_jax.corpus.content import fields_asked, shares
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.task import task_for
@@ -63,10 +65,11 @@ class Advice:
     parameters: Mapping[str, int]
     sets: Sequence[OfSet]
     observed: Sequence[Observed]
+    content: Mapping[str, float]
 
     def tables(self) -> list[Table]:
-        """Vocabularies, sets, and what was observed."""
-        return [t for t in (_vocabularies(self), _sets(self), _evidence(self)) if not t.empty]
+        """What content keeps, vocabularies, sets, and what was observed."""
+        return [t for t in (_content(self), _vocabularies(self), _sets(self), _evidence(self)) if not t.empty]
 
 
 def advise(asked: AdviceRequest) -> Advice:
@@ -85,7 +88,11 @@ def advise(asked: AdviceRequest) -> Advice:
     text = text_per_flop(found, planned)
     of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
     parameters = {name: sum(plan.parameters.values()) for name, plan in planned.items()}
-    return Advice(*_advised(found, text, observed, asked.pieces), found, text, parameters, of_sets, observed)
+    content = experiment.corpus.content
+    check_content(content)
+    kept = shares(content, texts.records) if fields_asked(content) else {}
+    advised = _advised(found, text, observed, asked.pieces)
+    return Advice(*advised, found, text, parameters, of_sets, observed, kept)
 
 
 def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed]) -> Iterator[OfSet]:
@@ -129,6 +136,15 @@ def _advised(
     if mean - half <= 0:
         return best, f'{why}; the pairs do not tell it from the old one in F1: {gain} {over}'
     return best, f'{why}; the pairs gained {gain} F1 with a new one, {over}'
+
+
+def _content(advice: Advice) -> Table:
+    columns = [
+        Column('condition', lambda name, _: name),
+        Column('documents', lambda _, share: percent(share, 1)),
+    ]
+    note = 'Share of the documents at hand that each condition of corpus.content alone would keep, and all together.'
+    return Table.of('Text by content', columns, list(advice.content.items()), note=note)
 
 
 def _vocabularies(advice: Advice) -> Table:

@@ -69,6 +69,7 @@ class Session:
     spent: dict[str, float | None]
     evaluations: int = 0
     meter: Meter = dataclasses.field(default_factory=Meter)
+    placed: tuple[curriculum.Schedule, tuple[curriculum.Stretch, ...]] | None = None
 
     @property
     def total(self) -> int:
@@ -119,8 +120,10 @@ class Session:
 
     @property
     def stretches(self) -> tuple[curriculum.Stretch, ...]:
-        """The steps of the schedule by their shapes."""
-        return curriculum.stretches(self.schedule, self.run.config)
+        """The steps of the schedule by their shapes; asked at every step, so they are kept while it stays."""
+        if self.placed is None or self.placed[0] is not self.schedule:
+            self.placed = self.schedule, curriculum.stretches(self.schedule, self.run.config)
+        return self.placed[1]
 
     def batches(self) -> dict[RowShape, Batches]:
         """The batches of the schedule, by the shape of their rows."""
@@ -307,7 +310,6 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
     tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     interval, compiled = LogInterval(), set[Program]()
-    shape_ends = {stretch.stop for stretch in session.stretches}
     clock.enter(TRAINING)
     for step, batch, waited in session.stream(start):
         clock.waited(waited)
@@ -327,7 +329,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         leaving = stopping or done == session.pause
         save_now = done in kept.values() or leaving or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step, which counts the tokens; and none is of two shapes.
-        recorded = save_now or done in evaluate_at or logged or done in shape_ends
+        recorded = save_now or done in evaluate_at or logged or any(s.stop == done for s in session.stretches)
         if recorded:
             record = _log(session, interval)
             progress.update(len(interval.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')

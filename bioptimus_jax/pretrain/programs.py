@@ -15,8 +15,8 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.memory import check_memory, plain_fits
-from bioptimus_jax.pretrain.objective import Objective, make_objective, planned_objective
-from bioptimus_jax.pretrain.shape import StepShape, Turning, own_shape, phase_shapes, step_shapes
+from bioptimus_jax.pretrain.objective import Objective, make_objective, objective_of, planned_objective
+from bioptimus_jax.pretrain.shape import StepShape, Turning, own_shape, phase_shapes
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
@@ -33,14 +33,13 @@ class Program(NamedTuple):
     shape: StepShape
 
 
-def programs_of(config: HasTraining) -> tuple[Program, ...]:
-    """All programs of a run, each once; first the run's own, which no phase may use."""
-    used = [
-        Program(config.objective_in(name), shape)
-        for name in config.phases
-        for shape in phase_shapes(config, config.phase[name])
-    ]
-    return tuple(dict.fromkeys([Program(config.pretrain.objective, own_shape(config)), *used]))
+def programs_of(config: HasTraining) -> dict[Program, str]:
+    """All programs of the phases, each once, with the first phase that has it."""
+    found: dict[Program, str] = {}
+    for name in config.phases:
+        for shape in phase_shapes(config, config.phase[name]):
+            found.setdefault(Program(config.objective_in(name), shape), name)
+    return found
 
 
 def architecture_in(architecture: Architecture, turning: Turning, phase: str) -> Architecture:
@@ -53,7 +52,7 @@ def check_programs(
 ) -> None:
     """Raise ConfigError, which names the phase, where a shape is not for this model, these devices or their memory."""
     own = own_shape(config)
-    for shape, phase in step_shapes(config).items():
+    for (objective, shape), phase in programs_of(config).items():
         section = 'config.pretrain' if shape == own else f'config.phase.{phase}'
         shaped = shape.within(config)
         check_rows(
@@ -61,14 +60,19 @@ def check_programs(
         )
         of_phase = architecture_in(architecture, shape.turning, phase)
         name = ROWS_OF_A_STEP.replace('config.pretrain', section)
-        for encoder in planned_objective(shaped, of_phase).encoders:
+        if shape.rows != own.rows:  # those of the run are checked with everything else
+            objective_of(config, objective).check(shaped)
+        for encoder in planned_objective(shaped, of_phase, objective).encoders:
             check_fits(mesh, encoder, shape.batch_rows // shape.micro_batches, name)
         check_memory(shaped, of_phase, here, mesh.size, section)
 
 
 @dataclasses.dataclass(frozen=True)
 class Objectives:
-    """The objectives of a run, by program, and those that score held-out documents, by how positions turn."""
+    """The objectives of a run, by program, and those that score held-out documents, by how positions turn.
+
+    The first program is the run's own, which no phase may use.
+    """
 
     by_program: Mapping[Program, Objective]
     scoring: Mapping[Turning, Objective]
@@ -90,10 +94,11 @@ def make_objectives(
     here: Present,
 ) -> Objectives:
     """The objective of every program; `measured`: what the run has measured of attention, to which more may come."""
-    phases, made, own = step_shapes(config), dict[Program, Objective](), own_shape(config)
-    for program in programs_of(config):
+    made, own = dict[Program, Objective](), own_shape(config)
+    phases = {Program(config.pretrain.objective, own): '', **programs_of(config)}
+    for program, phase in phases.items():
         shape, shaped = program.shape, program.shape.within(config)
-        of_phase = architecture_in(architecture, shape.turning, phases.get(shape, ''))
+        of_phase = architecture_in(architecture, shape.turning, phase)
         of_shape = dataclasses.replace(
             measured,
             rows=shape.batch_rows // shape.micro_batches,
@@ -109,6 +114,6 @@ def make_objectives(
         shape.turning: dataclasses.replace(
             first, architecture=architecture_in(architecture, shape.turning, phase)
         )
-        for shape, phase in phases.items()
+        for (_, shape), phase in phases.items()
     }
     return Objectives(made, {**scoring, own.turning: first})

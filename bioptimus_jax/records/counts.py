@@ -39,6 +39,7 @@ class CorpusCounts(Counts):
 
     `left_out`: reason -> documents. `kinds`: kind of article -> how many are among the documents. `words`: by split.
     `ids_made`: documents without an id of their own. `words_not_read`: of parts of articles that are left out.
+    `copies`: documents of `train` that are there again, by their weight.
     """
 
     STAGE = 'corpus'
@@ -54,6 +55,7 @@ class CorpusCounts(Counts):
     words: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ids_made: int = 0
     words_not_read: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    copies: int = 0
     audit: AuditCounts | None = or_null()
 
     def documents(self, split: str) -> int:

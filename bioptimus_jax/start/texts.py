@@ -21,11 +21,16 @@ CHARACTERS = 2_000_000
 
 @dataclasses.dataclass(frozen=True)
 class TextSample:
-    """`words` in all files, estimated by their sizes unless `counted`; `sample`: documents that were read."""
+    """`words` in all files, estimated by their sizes unless `counted`; `records`: documents that were read."""
 
     words: float
     counted: bool
-    sample: Sequence[str]
+    records: Sequence[Record]
+
+    @property
+    def sample(self) -> list[str]:
+        """The texts of the documents that were read."""
+        return [record.text for record in self.records]
 
     def said(self) -> str:
         """How many words there are, in a phrase that says whether they were counted."""
@@ -70,12 +75,12 @@ def look_into(settings: Corpus) -> TextSample:
     # Only what was read can tell of versions and deletions.
     stand = standing([Identities.of(one.records) for one in beginnings])
     sample = [
-        record.text
+        record
         for one, stands in zip(beginnings, stand, strict=True)
         for record, stays in zip(one.records, stands.tolist(), strict=True)
         if stays and not record.reason
     ]
-    words = sum(map(count_words, sample))
+    words = sum(count_words(record.text) for record in sample)
     stored = sum(one.stored for one in beginnings)
     whole = len(chosen) == len(files) and all(one.whole for one in beginnings)
     if not words:

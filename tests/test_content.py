@@ -1,0 +1,264 @@
+"""Documents by their content: conditions on fields, density of terms, scores, preference and weights."""
+
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_sets import save_encoder
+
+from bioptimus_jax.analysis.masked_lm import load
+from bioptimus_jax.cli import main as cli
+from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus.config import Content, Corpus
+from bioptimus_jax.corpus.content import Condition, ContentJudge, Terms, check, fields_asked, shares
+from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.experiment import config
+from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.records.counts import CorpusCounts
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
+from bioptimus_jax.start.texts import look_into
+from bioptimus_jax.storage.files import read_jsonl
+
+
+@pytest.mark.parametrize(
+    ('text', 'values', 'holds'),
+    [
+        ('year>=2015', ('2015',), True),
+        ('year>=2015', ('2014.5',), False),
+        ('year < 2015', ('1999', '2020'), True),  # one of them
+        ('mesh=asthma', ('Humans', 'Asthma'), True),
+        ('mesh=Asthma, Aspirin-Induced', ('Asthma',), False),
+        ('mesh!=Asthma', ('Humans', 'Asthma'), False),  # none of them
+        ('type!=Editorial', ('Letter',), True),
+        ('quality>0.5', ('high',), False),
+        ('quality=1', ('1.0',), True),
+    ],
+)
+def test_conditions_by_hand(text, values, holds):
+    assert Condition.read(text).holds(values) is holds
+
+
+@pytest.mark.parametrize('text', ['year', '>=3', 'year>', 'year>=soon', '=x'])
+def test_what_is_no_condition_is_refused(text):
+    with pytest.raises(ConfigError, match=r'config\.corpus\.content\.where: .* write year>=2015'):
+        fields_asked(Content(where=(text,)))
+
+
+def test_density_by_hand():
+    """Four of nine words stand in a term: the longest one counts, and no part of a word does."""
+    text = 'Acute myocardial infarction\nand MYOCARDIAL ischaemia, not infarctions again.'
+    terms = Terms(['myocardial', 'myocardial infarction', 'infarction', 'ischaemia', 'again and again'])
+    assert terms.density(text, 9) == pytest.approx(4 / 9)
+    assert Terms(['c++', 'il-2']).density('C++ and IL-2, il-22', 4) == pytest.approx(2 / 4)
+    assert Terms(['a b']).density('', 0) == 0
+
+
+@given(
+    st.lists(st.sampled_from('abcde'), max_size=30),
+    st.sets(st.sampled_from(['a', 'b c', 'c', 'd e a']), min_size=1),
+)
+def test_density_is_that_of_a_plain_search(words, terms):
+    """Word by word from the left, the longest term first."""
+    at = covered = 0
+    by_length = sorted((term.split() for term in terms), key=len, reverse=True)
+    while at < len(words):
+        length = next((len(term) for term in by_length if words[at : at + len(term)] == term), 0)
+        covered += length
+        at += length or 1
+    found = Terms(sorted(terms)).density(' '.join(words), len(words))
+    assert found == pytest.approx(covered / max(len(words), 1))
+
+
+def corpus(tmp_path, rows, **content):
+    (tmp_path / 'in.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    c = config.defaults()
+    c.corpus.update(inputs=(str(tmp_path / 'in.jsonl'),), min_words=1, heldout_fraction=0.0, shards=3)
+    c.corpus.near.threshold = 0.0
+    for name, value in content.items():
+        config.override(c, f'corpus.{name.replace("__", ".")}', str(value))
+    run = Run(tmp_path / 'run', Experiment.from_config(c), quiet=True)
+    manifest = execute(run, STAGES['corpus'])
+    return [d.id for d in open_documents(run.folder('corpus'), 'train')], CorpusCounts.of(manifest)
+
+
+ROWS = [
+    {
+        'id': f'd{n}',
+        'title': '',
+        'abstract': f'word{n} heart heart other',
+        'year': 2000 + n,
+        'quality': n / 10,
+    }
+    for n in range(10)
+]
+
+
+def test_a_corpus_is_chosen_and_repeated_by_fields(tmp_path):
+    ids, counts = corpus(tmp_path, ROWS, content__where='year>2001', content__weight='quality', max_words=0)
+    found = Counter(id.partition('#')[0] for id in ids)
+    assert set(found) <= {f'd{n}' for n in range(2, 10)}
+    assert counts.left_out['condition'] == 2
+    assert counts.train + counts.left_out.get('no_weight', 0) == 8
+    assert all(number == 1 for number in found.values())  # below 1, so none twice
+    rows = [{**row, 'quality': 2.5} for row in ROWS]
+    (tmp_path / 'again').mkdir()
+    ids, counts = corpus(tmp_path / 'again', rows, content__weight='quality')
+    found = Counter(id.partition('#')[0] for id in ids)
+    assert set(found.values()) == {2, 3}
+    assert len(set(ids)) == len(ids) == counts.train == counts.copies + 10
+    assert sorted(ids)[:2] == ['d0', 'd0#2']
+
+
+def test_the_preferred_ones_are_chosen_first(tmp_path):
+    ids, counts = corpus(tmp_path, ROWS, max_words=12, content__prefer='-quality')
+    assert sorted(ids) == ['d0', 'd1', 'd2']
+    assert counts.left_out == {'not_chosen': 7}
+    (tmp_path / 'scores.jsonl').write_text(
+        ''.join(json.dumps({'id': f'd{n}', 'ppl': abs(n - 5)}) + '\n' for n in range(9))
+    )
+    (tmp_path / 'terms.txt').write_text('heart\n\nWORD7\n')
+    (tmp_path / 'again').mkdir()
+    scores = {'content__scores': tmp_path / 'scores.jsonl', 'content__terms': tmp_path / 'terms.txt'}
+    ids, counts = corpus(tmp_path / 'again', ROWS, max_words=4, content__prefer='-ppl', **scores)
+    assert (ids, counts.left_out) == (['d5'], {'not_chosen': 8, 'no_field': 1})
+    (tmp_path / 'third').mkdir()
+    ids, _ = corpus(tmp_path / 'third', ROWS, max_words=4, content__prefer='terms', **scores)
+    assert ids == ['d7'], 'the only one with three words of terms'
+
+
+def test_held_out_documents_are_the_same_whatever_is_preferred(tmp_path):
+    rows = [{**ROWS[0], 'id': f'd{n}', 'abstract': f'word{n} heart', 'quality': n} for n in range(200)]
+    found = {}
+    for prefer in ('', 'quality'):
+        (tmp_path / f'p{prefer}').mkdir()
+        given = {'heldout_fraction': 0.25, 'max_words': 100, 'content__prefer': prefer}
+        ids, counts = corpus(tmp_path / f'p{prefer}', rows, **given)
+        held = [d.id for d in open_documents(tmp_path / f'p{prefer}' / 'run' / 'corpus', 'heldout')]
+        found[prefer] = held
+        assert 30 <= len(ids) == counts.train <= 45
+        assert (min(int(id[1:]) for id in ids) > 100) == bool(prefer)
+    assert found[''] == found['quality'] != []
+
+
+def test_shares_say_what_each_condition_would_keep(tmp_path):
+    (tmp_path / 'in.jsonl').write_text(
+        ''.join(json.dumps(row) + '\n' for row in [*ROWS, {**ROWS[0], 'year': None}])
+    )
+    content = Content(where=('year>=2005', 'quality<0.8', 'words>3'))
+    settings = Corpus(inputs=(str(tmp_path / 'in.jsonl'),), content=content)
+    kept = shares(content, look_into(settings).records)
+    assert {name: round(11 * share) for name, share in kept.items()} == {
+        'year>=2005': 5,
+        'quality<0.8': 9,
+        'words>3': 11,
+        'without a field': 1,
+        'all together': 3,
+    }
+
+
+def test_every_reader_says_what_is_asked_for(tmp_path):
+    article = """<PubmedArticle><MedlineCitation><PMID Version="1">7</PMID><Article><Journal><JournalIssue><PubDate>
+        <MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate></JournalIssue><Title>Heart</Title></Journal>
+        <ArticleTitle>T.</ArticleTitle><Abstract><AbstractText>Some text.</AbstractText></Abstract>
+        <PublicationTypeList><PublicationType>Review</PublicationType></PublicationTypeList></Article>
+        <MeshHeadingList><MeshHeading><DescriptorName>Asthma</DescriptorName></MeshHeading></MeshHeadingList>
+        </MedlineCitation></PubmedArticle>"""
+    (tmp_path / 'a.xml').write_text(f'<PubmedArticleSet>{article}</PubmedArticleSet>')
+    (tmp_path / 'b.nbib').write_text(
+        'PMID- 7\nDP  - 1998 Dec\nTI  - T.\nAB  - Some text.\nMH  - Asthma\nPT  - Review\nJT  - Heart\n'
+    )
+    (tmp_path / 'c.csv').write_text(
+        'id,abstract,year,mesh,type,journal\n7,Some text.,1998,Asthma,Review,Heart\n'
+    )
+    (tmp_path / 'd.nxml').write_text(
+        '<article article-type="Review"><front><journal-meta><journal-title>Heart</journal-title></journal-meta>'
+        '<article-meta><article-id pub-id-type="pmc">7</article-id><pub-date><year>1998</year></pub-date>'
+        '<abstract><p>Some text.</p></abstract></article-meta></front></article>'
+    )
+    asked = Content(where=('year=1998', 'type=review', 'journal=HEART', 'mesh=Asthma'))
+    for path in sorted(tmp_path.iterdir()):
+        settings = Corpus(inputs=(str(path),), content=asked)
+        [record] = [r for r in readers.read_file(path, 'x', settings) if r.text]
+        of = {'year': ('1998',), 'type': ('Review',), 'journal': ('Heart',), 'mesh': ('Asthma',)}
+        wanted = {name: value for name, value in of.items() if path.suffix != '.nxml' or name != 'mesh'}
+        assert {name: record.fields.get(name) for name in wanted} == wanted, path
+        judged = ContentJudge(asked).judge(record.fields, document_key(record.id), record.text, 2)
+        assert judged.reason == ('no_field' if path.suffix == '.nxml' else '')
+    plain = Corpus(inputs=(str(tmp_path / 'a.xml'),))
+    assert not any(r.fields for r in readers.read_file(tmp_path / 'a.xml', 'x', plain)), (
+        'nothing that nobody asked for'
+    )
+
+
+WRONG = {
+    'no file': ({'terms': 'none.txt'}, InputError, r'none\.txt: cannot be read'),
+    'no terms': ({'terms': 'empty.txt'}, InputError, r'empty\.txt: holds no terms; write one a line'),
+    'no file of terms': (
+        {'prefer': 'terms'},
+        ConfigError,
+        r'content\.terms: is empty, but terms are asked for',
+    ),
+    'no scores': ({'scores': ('none.jsonl',)}, InputError, r'none\.jsonl: no such file'),
+    'no id': ({'scores': ('odd.jsonl',)}, InputError, r"odd\.jsonl:1: has no 'id'"),
+}
+
+
+@pytest.mark.parametrize('flaw', WRONG)
+def test_wrong_content_is_refused_in_one_line(flaw, tmp_path, monkeypatch):
+    given, kind, message = WRONG[flaw]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'empty.txt').write_text('\n \n')
+    (tmp_path / 'odd.jsonl').write_text('{"ppl": 3}\n')
+    with pytest.raises(kind, match=message) as caught:
+        check(Content(**given))
+    assert '\n' not in str(caught.value)
+
+
+def test_perplexities_are_those_of_the_model_and_go_on_after_a_kill(tmp_path, capsys):
+    folder = save_encoder(tmp_path / 'model')
+    texts = {'a': 'alpha is a word', 'b': '', 'c': ' '.join(['cell'] * 300), 'd': 'the cell'}
+    rows = [{'id': id, 'title': '', 'abstract': text} for id, text in texts.items()]
+    (tmp_path / 'in.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    asked = [
+        'perplexity',
+        '--config=small',
+        str(folder),
+        f'--to={tmp_path / "out.jsonl"}',
+        f'--config.corpus.inputs={tmp_path}/in.jsonl',
+    ]
+    assert cli.main(asked) == 0
+    found = {line['id']: line['perplexity'] for line in read_jsonl(tmp_path / 'out.jsonl')}
+    assert found.keys() == {'a', 'c', 'd'}
+    # One document by hand.
+    model, tokenizer = load(folder, 1).model, transformers.AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(texts['a'], return_tensors='pt')['input_ids']
+    count = ids.shape[1] - 2
+    drawn = (
+        np.random.default_rng(document_key('a')).choice(count, max(1, round(0.15 * count)), replace=False) + 1
+    )
+    hidden = ids.clone()
+    hidden[0, drawn] = tokenizer.mask_token_id
+    with torch.inference_mode():
+        logits = model(input_ids=hidden).logits[0, drawn]
+    loss = torch.nn.functional.cross_entropy(logits, ids[0, drawn]).item()
+    assert found['a'] == pytest.approx(math.exp(loss), rel=1e-4)
+    # Cut off in the second line, it goes on with what is whole; another model does not.
+    whole = (tmp_path / 'out.jsonl').read_text()
+    begun = tmp_path / 'out.jsonl.begun'
+    begun.write_text(json.dumps({'model': str(folder)}) + '\n' + whole[: whole.index('\n') + 9])
+    assert cli.main(asked) == 0
+    assert ((tmp_path / 'out.jsonl').read_text(), begun.exists()) == (whole, False)
+    begun.write_text('{"model": "another"}\n')
+    capsys.readouterr()
+    assert cli.main(asked) == 3
+    assert 'was begun with another model; delete it' in capsys.readouterr().err
+    assert (tmp_path / 'out.jsonl').read_text() == whole
