@@ -44,7 +44,11 @@ FULL = {
         2400,
         Finetune(epochs=4, batch_sentences=8, learning_rate=1e-4, max_pieces=128),
     ),
-    'blurb/biosses': ('similarity', 64, Finetune(epochs=20, batch_sentences=16, learning_rate=1e-4)),
+    'blurb/biosses': (
+        'similarity',
+        64,
+        Finetune(epochs=12, batch_sentences=8, learning_rate=5e-4, max_pieces=128),
+    ),
 }
 """Set -> task, items of train, settings."""
 QUICK = {

@@ -46,8 +46,9 @@ SMALL = {
 }
 
 
-UNLIKE = {*toy_families.OWN_LAYERS, 'roberta', 'ultrabert'} - {'bert'}
-"""Families with layers or positions of their own; BERT itself is in most tests below."""
+UNLIKE = {*toy_families.OWN_LAYERS, 'roberta', 'ultrabert'} - {'bert', 'eurobert'}
+"""Families with layers or positions of their own; BERT itself is in most tests below, and what EuroBERT has UltraBERT has
+too."""
 
 
 @pytest.mark.parametrize(
