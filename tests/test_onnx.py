@@ -47,8 +47,8 @@ SMALL = {
 
 
 UNLIKE = {*toy_families.OWN_LAYERS, 'roberta', 'ultrabert'} - {'bert', 'eurobert'}
-"""Families with layers or positions of their own; BERT itself is in most tests below, and what EuroBERT has UltraBERT has
-too."""
+"""Families with layers or positions of their own; BERT itself is in most tests below, and UltraBERT has what EuroBERT
+has."""
 
 
 @pytest.mark.parametrize(
