@@ -1,8 +1,9 @@
 """The perplexity of every document under a masked language model, to choose texts by (config.corpus.content.scores).
 
-Legend: B documents of a batch, L pieces of the longest, M hidden ones.
+Legend: B documents of a batch, L pieces of the longest, M hidden ones, D width of the states.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -80,26 +81,44 @@ def losses(model: ForeignModel, documents: Sequence[Document]) -> np.ndarray:
 
     cls, sep, pad = (getattr(model.tokenizer, f'{name}_token_id') for name in ('cls', 'sep', 'pad'))
     pieces = [_pieces(model, document.text) for document in documents]
-    longest = max((len(one) for one in pieces), default=0) + 2
-    inputs_BxL = np.full((len(pieces), longest), pad, np.int64)
-    targets_BxL = np.full_like(inputs_BxL, -100)  # what torch's loss passes over
-    for row, (document, one) in enumerate(zip(documents, pieces, strict=True)):
-        inputs_BxL[row, : len(one) + 2] = [cls, *one, sep]
-        if one:
-            hidden_M = _hidden(document, len(one)) + 1
-            targets_BxL[row, hidden_M] = inputs_BxL[row, hidden_M]
-            inputs_BxL[row, hidden_M] = model.tokenizer.mask_token_id
     if not any(pieces):
         return np.full(len(documents), np.nan)
-    device = model.model.device
-    inputs, targets = (torch.from_numpy(array).to(device) for array in (inputs_BxL, targets_BxL))
-    real = torch.from_numpy(np.array([[at < len(one) + 2 for at in range(longest)] for one in pieces]))
-    with torch.inference_mode():
-        logits: Any = model.model(input_ids=inputs, attention_mask=real.to(device).long()).logits.float()
-        each_BxL = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets, reduction='none')
-    counts_B = (targets_BxL >= 0).sum(1)
-    sums_B = each_BxL.sum(1).double().cpu().numpy()
+    hidden = [_hidden(document, len(one)) + 1 for document, one in zip(documents, pieces, strict=True)]
+    counts_B = np.array(list(map(len, hidden)))
+    inputs_BxL = np.full((len(pieces), max(map(len, pieces)) + 2), pad, np.int64)
+    real_BxL = np.zeros_like(inputs_BxL)
+    slots_BxM = np.zeros((len(pieces), max(counts_B)), np.int64)
+    targets_BxM = np.full_like(slots_BxM, -100)  # what torch's loss passes over
+    for row, (one, slots_M) in enumerate(zip(pieces, hidden, strict=True)):
+        inputs_BxL[row, : len(one) + 2] = [cls, *one, sep]
+        real_BxL[row, : len(one) + 2] = 1
+        slots_BxM[row, : len(slots_M)] = slots_M
+        targets_BxM[row, : len(slots_M)] = inputs_BxL[row, slots_M]
+        inputs_BxL[row, slots_M] = model.tokenizer.mask_token_id
+    arrays = (inputs_BxL, real_BxL, slots_BxM, targets_BxM)
+    inputs, real, slots, targets = (torch.from_numpy(array).to(model.model.device) for array in arrays)
+    with torch.inference_mode(), _states_at(model.model, slots):
+        logits: Any = model.model(input_ids=inputs, attention_mask=real).logits.float()
+        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none')
+    sums_B = each.view(targets.shape).sum(1).double().cpu().numpy()
     return np.where(counts_B > 0, sums_B / np.maximum(counts_B, 1), np.nan)
+
+
+@contextlib.contextmanager
+def _states_at(model: Any, slots_BxM: Any) -> Iterator[None]:
+    """Have the output layer of a model see the states of these places alone: its logits are most of the work."""
+
+    def chosen(module: Any, given: Any, output: Any) -> Any:
+        states_BxLxD = output['last_hidden_state']
+        index = slots_BxM[..., None].expand(-1, -1, states_BxLxD.shape[-1])
+        output['last_hidden_state'] = states_BxLxD.gather(1, index)
+        return output
+
+    hook = model.base_model.register_forward_hook(chosen)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _pieces(model: ForeignModel, text: str) -> list[int]:
@@ -109,5 +128,5 @@ def _pieces(model: ForeignModel, text: str) -> list[int]:
 
 def _hidden(document: Document, pieces: int) -> np.ndarray:
     """The places that are hidden: the same for every model that cuts the document into as many pieces."""
-    drawn = np.random.default_rng(document_key(document.id))
-    return drawn.choice(pieces, max(1, round(HIDDEN * pieces)), replace=False)
+    count = min(max(1, round(HIDDEN * pieces)), pieces)
+    return np.random.default_rng(document_key(document.id)).choice(pieces, count, replace=False)
