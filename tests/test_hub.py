@@ -22,9 +22,14 @@ from bioptimus_jax.cli.main import BAD_INPUT, USAGE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import card
+from bioptimus_jax.export.card import NAME as CARD
+from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.entities import usage as tags
+from bioptimus_jax.finetuning.texts import usage as labels
 from bioptimus_jax.hosts.remote import models
 from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
 from bioptimus_jax.inference.model import model_at
+from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.pretrain.objectives import rtd
 from bioptimus_jax.records.manifests import Manifest
@@ -198,7 +203,8 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     code, out = shown(capsys, *push)
     assert (code, hub.asked) == (0, [])
     names = sorted(p.name for p in model.iterdir())
-    sizes = [p.stat().st_size for p in sorted(model.iterdir())]
+    card = card_of(model, 'lab/tagger')
+    sizes = [len(card) if p.name == CARD else p.stat().st_size for p in sorted(model.iterdir())]
     assert re.findall(r'^  (\S+) +([\d,]+) bytes$', out, re.M) == [
         (name, f'{size:,}') for name, size in zip(names, sizes, strict=True)
     ]
@@ -214,7 +220,9 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     (oid, sent) = hub.repositories['models', 'lab/tagger'][-1]
     assert 'licence on the card: mit' in out
     assert out.endswith(f'push: {hub.endpoint}/lab/tagger (commit {oid})\n')
-    assert sent == {p.name: p.read_bytes() for p in model.iterdir()}
+    assert sent == in_files(model) | {CARD: card_of(model, 'lab/tagger')}
+    assert b"folder = snapshot_download('lab/tagger')" in sent[CARD]
+    assert b"bx.predict('lab/tagger', ['...'])" in sent[CARD]
     assert len(hub.repositories['models', 'lab/tagger']) == 1
     assert hub.private['models', 'lab/tagger']
     assert any(path.startswith('/lfs/') for _, path in hub.asked)
@@ -222,7 +230,8 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     (model / 'README.md').write_text(text + '\nMore.\n', 'utf-8')  # the card alone
     shown(capsys, 'push', str(model / 'README.md'), '--to=hf://lab/tagger', '--yes')
     (_, before), (_, after) = hub.repositories['models', 'lab/tagger']
-    assert after == {**before, 'README.md': (model / 'README.md').read_bytes()}
+    assert after == {**before, CARD: card_of(model, 'lab/tagger')}
+    of_branches_and_tags(model, hub, capsys)
     code, line = call(capsys, 'push', str(model / 'config.json'), '--to=hf://lab/tagger', '--yes')
     assert (code, len(hub.repositories['models', 'lab/tagger'])) == (BAD_INPUT, 2), line
     hub.private['models', 'lab/tagger'] = False
@@ -251,6 +260,58 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].startswith(f'push: {hub.endpoint}/lab/other (commit '), done.stderr
     refusals(model, hub, capsys)
+
+
+def card_of(model, name, revision=''):
+    return card.card_on_hub((model / CARD).read_text('utf-8'), name, revision).encode()
+
+
+def of_branches_and_tags(model, hub, capsys):
+    """A branch is made, a tag names the commit, the card reads from there, and main stays as it is; a tag stays too."""
+    before, push = hub.repositories['models', 'lab/tagger'][:], ['push', str(model), '--yes']
+    code, out = shown(capsys, *push, '--to=hf://lab/tagger@dev')
+    oid, files = hub.branches['models', 'lab/tagger', 'dev']
+    assert out.endswith(f'push: {hub.endpoint}/lab/tagger (branch dev, commit {oid})\n')
+    assert hub.repositories['models', 'lab/tagger'] == before
+    assert files[CARD] == card_of(model, 'lab/tagger', 'dev')
+    assert b"snapshot_download('lab/tagger', revision='dev')" in files[CARD]
+    code, out = shown(capsys, *push, '--to=hf://lab/tagger@dev', '--tag=v1')
+    assert f'(branch dev, tag v1, commit {hub.tags["v1"]})' in out
+    assert b'bioptimus predict lab/tagger@v1 --text' in hub.at('models', 'lab/tagger', 'v1')[1][CARD]
+    for more, message in (
+        (['--to=hf://lab/tagger', '--tag=v1'], 'has a tag v1 already, which stays as it is; choose another'),
+        (['--to=hf://lab/tagger@v1'], 'v1 is a tag there, and tags stay as they are; name a branch'),
+        (
+            ['--to=hf://lab/tagger', '--tag=a b'],
+            "--tag: 'a b' cannot be the name of a branch or a tag; choose",
+        ),
+    ):
+        code, line = call(capsys, *push, *more)
+        assert code in (USAGE, BAD_INPUT)
+        assert message in line, line
+    assert hub.repositories['models', 'lab/tagger'] == before
+    assert model_at('lab/tagger@v1').name == hub.tags['v1']
+
+
+CODES = {
+    'masked_lm': card.MASKED_LM,
+    'discriminator': card.DISCRIMINATOR,
+    'vectors': card.VECTORS,
+    'tagger': tags.usage_of('prose').code,
+    'classifier': labels.usage_of('one', 2, Finetune(segment_ids='one'), True).code,
+    **{f'onnx, {kind}': one.code('values') for kind, one in ANSWERING.items()},
+}
+
+
+@pytest.mark.parametrize('form', CODES)
+def test_the_card_of_every_form_says_how_it_is_used_from_where_it_is(form):
+    """The code names its folder in one line, in whose place stands where the files are."""
+    made = card.card_on_hub(CODES[form], 'lab/x', 'v1')
+    assert made.count("folder = snapshot_download('lab/x', revision='v1')") == 1
+    assert "'.'" not in made
+    assert made.count('(folder') + made.count(' folder,') + made.count('{folder}') >= 1
+    compile(made, form, 'exec')
+    assert "snapshot_download('lab/x')" in card.card_on_hub(CODES[form], 'lab/x')
 
 
 def in_files(folder):
@@ -303,6 +364,25 @@ def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys, monkeyp
     assert (code, 'belongs to another configuration or other inputs (inputs.' in line) == (USAGE, True), line
 
 
+def test_a_model_as_onnx_is_fetched_where_there_is_no_other_form(hub, tmp_path):
+    files = in_files(save_encoder(tmp_path / 'tiny'))
+    hub.commit('models', 'lab/both', {**files, 'model.onnx': b'x'})
+    assert not (model_at('lab/both') / 'model.onnx').exists()
+    del files['model.safetensors']
+    alone = {
+        **files,
+        'model.onnx': b'x',
+        'model.onnx.data': b'y',
+        'onnx.json': b'{}',
+        'onnx/model.onnx': b'z',
+    }
+    hub.commit('models', 'lab/alone', alone)
+    folder = model_at('lab/alone')
+    assert {p.name for p in folder.iterdir()} == {*alone} - {'onnx/model.onnx'}
+    hub.repositories.clear()
+    assert model_at('lab/alone') == folder, 'a whole copy needs no network'
+
+
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
@@ -312,7 +392,10 @@ def test_a_run_stays_with_the_commit_of_its_model(hub, tmp_path, capsys, monkeyp
         ),
         ('lab/tiny@v9', 'lab/tiny@v9: no such revision; give a branch, a tag or a commit of it'),
         ('lab/gated', 'lab/gated: access is refused; accept its terms on its page'),
-        ('lab/onnx', 'lab/onnx: the model on the hub has no config.json, or no weights as safetensors'),
+        (
+            'lab/onnx',
+            'lab/onnx: the model on the hub has no config.json, or no weights as safetensors, of PyTorch or as ONNX',
+        ),
         (
             './tiny',
             'tiny: no such folder; give the folder of a model, or of a run that kept one, or a hub id',
@@ -451,8 +534,8 @@ def refusals(model, hub, capsys):
     (model / 'link').symlink_to(stage.parent)
     refused(model, r'link: is a link; only what a stage wrote is sent')
     (model / 'link').unlink()
-    for to in ('lab/tagger', 'hf://lab', 'hf://datasets/lab/x', 'hf://lab/x@main', 'hf://lab/x/sub'):
-        refused(model, r'give hf://OWNER/NAME( for a model)?$', to)
+    for to in ('lab/tagger', 'hf://lab', 'hf://datasets/lab/x', 'hf://lab/x@main/sub', 'hf://lab/x/sub'):
+        refused(model, r'give hf://OWNER/NAME\[@BRANCH\]( for a model)?$', to)
     refused(stage.parent / 'none', r'none: no such folder')
     copy = shutil.copytree(model, stage.parents[1] / 'copy')
     refused(copy, r'copy: is not an export, kept model or report of this program; give RUN/export/PHASE')

@@ -17,7 +17,8 @@ LFS = re.compile(r'/(?:(?:datasets|spaces)/)?[^/]+/[^/]+\.git/info/lfs/objects/b
 
 
 class Hub:
-    """Repositories by (kind, OWNER/NAME), each a list of commits (hash, files), the last one is main.
+    """Repositories by (kind, OWNER/NAME), each a list of commits (hash, files), the last one is main; `branches` beside
+    it by (kind, OWNER/NAME, branch), their newest commit.
 
     `asked`: method and path of every request. `token`: what a request must bring, where there is one. `gated`:
     repositories that nobody may read.
@@ -25,12 +26,19 @@ class Hub:
 
     def __init__(self):
         self.repositories, self.private, self.tags, self.blobs = {}, {}, {}, {}
+        self.branches = {}
         self.asked, self.token, self.gated = [], '', ()
         self.endpoint = ''
 
-    def commit(self, kind, name, files):
+    def commit(self, kind, name, files, branch=MAIN):
         """Add files; gives the hash."""
         commits = self.repositories.setdefault((kind, name), [])
+        if branch != MAIN:
+            before = self.branches[kind, name, branch]
+            whole = {**(before[1] if before else {}), **files}
+            made = hashlib.sha1(repr((branch, sorted(whole.items()))).encode()).hexdigest(), whole
+            self.branches[kind, name, branch] = made
+            return made[0]
         whole = {**(commits[-1][1] if commits else {}), **files}
         commits.append(
             (hashlib.sha1(repr((len(commits), sorted(whole.items()))).encode()).hexdigest(), whole)
@@ -41,6 +49,9 @@ class Hub:
         """Hash and files of a branch, tag or commit; None for another."""
         commits = self.repositories[kind, name]
         known = {oid: files for oid, files in commits}
+        known |= dict(filter(None, (self.branches[key] for key in self.branches if key[:2] == (kind, name))))
+        if (kind, name, revision) in self.branches:
+            return self.branches[kind, name, revision] or ('', {})
         oid = commits[-1][0] if commits and revision == MAIN else self.tags.get(revision, revision)
         return (oid, known[oid]) if oid in known else None
 
@@ -135,7 +146,17 @@ class _Handler(BaseHTTPRequestHandler):
             ]
             return self._json({'files': modes})
         if what == 'commit':
-            return self._commit(kind, name, body)
+            return self._commit(kind, name, body, revision)
+        if what == 'refs':
+            branches = [MAIN, *(key[2] for key in hub.branches if key[:2] == (kind, name))]
+            named = lambda names: [{'name': n, 'ref': n, 'targetCommit': ''} for n in names]  # noqa: E731
+            return self._json({'branches': named(branches), 'tags': named(hub.tags), 'converts': []})
+        if what == 'branch':
+            hub.branches[kind, name, revision] = hub.at(kind, name, MAIN)
+            return self._json({})
+        if what == 'tag':
+            hub.tags[json.loads(body)['tag']] = revision
+            return self._json({})
         at = hub.at(kind, name, revision)
         if not at and hub.repositories[kind, name]:
             return self._fail(404, 'RevisionNotFound', 'Invalid rev id')
@@ -152,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._fail(404, 'EntryNotFound', 'Entry not found')
         return self._json([_file_entry(path, files[path]) for path in sorted(inside)])
 
-    def _commit(self, kind, name, body):
+    def _commit(self, kind, name, body, branch):
         lines = [json.loads(line) for line in body.splitlines()]
         assert lines[0]['key'] == 'header'
         files = {}
@@ -163,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 assert line['key'] == 'file'
                 files[value['path']] = base64.b64decode(value['content'])
-        oid = self.hub.commit(kind, name, files)
+        oid = self.hub.commit(kind, name, files, branch)
         self._json({'commitUrl': f'{self.hub.endpoint}/{name}/commit/{oid}', 'commitOid': oid})
 
     def _batch(self, asked):

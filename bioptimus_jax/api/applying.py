@@ -38,12 +38,12 @@ def predict(
     """What a finished model says of each text, as `bioptimus predict --as=json` does.
 
     `model`: what `finetune` returned; the folder of a fine-tuned model that was kept, of a run with one such model, or
-    of any tagger, classifier or masked language model of Hugging Face; its id on the hub; or a model of transformers
-    with `tokenizer`. It cuts words, sentences and windows as in its training, if the folder that it is in, or was
-    loaded from, has reading.json. `texts`: one text each, or two that are read together, or rows of a data set with a
-    column `text`; special tokens in them are text, but for the mask of a masked language model. `max_pieces`: the
-    length of windows, 0 for that of the training. `progress`: a bar; by default on a terminal and in a notebook, where
-    it takes over a second.
+    of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on the hub; or a model of
+    transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if the folder that it is
+    in, or was loaded from, has reading.json. `texts`: one text each, or two that are read together, or rows of a
+    data set with a column `text`; special tokens in them are text, but for the mask of a masked language model.
+    `max_pieces`: the length of windows, 0 for that of the training. `progress`: a bar; by default on a terminal and
+    in a notebook, where it takes over a second.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]

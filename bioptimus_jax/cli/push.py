@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export.card import card_on_hub
 from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
+from bioptimus_jax.hosts.remote.models import MAIN
 from bioptimus_jax.inference.model import model_in
+from bioptimus_jax.inference.onnx.session import ABOUT as OF_ONNX
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_manifest
 from bioptimus_jax.storage.files import read_json, sha256
@@ -23,7 +26,9 @@ DEPTH = 5  # of a fine-tuned model below its stage
 SECRET = re.compile(
     rb'\bhf_[A-Za-z0-9]{30,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|-----BEGIN [A-Z ]*PRIVATE KEY-----'
 )
-BINARY = ('.safetensors', '.bin')
+BINARY = ('.safetensors', '.bin', '.onnx', '.data')
+NAME = re.compile(r'\w[\w./-]*')
+"""Names of branches and tags by which a model may be read here, too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +40,26 @@ class Repository:
     sdk: str | None = None
 
 
-MODEL, PAGE = Repository('model', 'hf://OWNER/NAME'), Repository('space', 'hf://spaces/OWNER/NAME', 'static')
+MODEL, PAGE = (
+    Repository('model', 'hf://OWNER/NAME[@BRANCH]'),
+    Repository('space', 'hf://spaces/OWNER/NAME', 'static'),
+)
 REPOSITORIES = {'export': MODEL, 'finetune': MODEL, 'report': PAGE}
 """Kind of repository by stage. A report is a static Space, which shows its index.html."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where files go: the repository `name`, one of its branches (empty: main), and a tag for the commit, if any."""
+
+    name: str
+    branch: str = ''
+    tag: str = ''
+
+    @property
+    def revision(self) -> str:
+        """What those who read the files give; empty for what they get without."""
+        return self.tag or self.branch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +70,14 @@ class Parcel:
     kind: Repository
     files: Mapping[str, Path | bytes]
     licence: str
+
+    def for_place(self, place: 'Place') -> 'Parcel':
+        """The same with a card that gets the files from where they will be."""
+        card = self.files.get(CARD)
+        if not isinstance(card, Path):
+            return self
+        text = card_on_hub(card.read_text('utf-8'), place.name, place.revision)
+        return dataclasses.replace(self, files={**self.files, CARD: text.encode()})
 
     def lines(self, to: str, private: bool) -> list[str]:
         """What would be sent, in words."""
@@ -70,7 +100,7 @@ def parcel(what: Path) -> Parcel:
     if stage not in REPOSITORIES or not (what.name in listed if alone else listed):
         raise InputError(
             f'{what}: is not an export, kept model or report of this program; give RUN/export/PHASE, a model that '
-            '--config.finetune.keep=best has kept, RUN/report, or a card of RUN/report/cards'
+            '--config.finetune.keep=best has kept, one as ONNX, RUN/report, or a card of RUN/report/cards'
         )
     if alone:
         _check_secrets(what)
@@ -93,7 +123,8 @@ def _listed(what: Path) -> tuple[str, dict[str, str]]:
             return str(record.stage), {
                 name[len(below) :]: entry.sha256 for name, entry in files if name.startswith(below)
             }
-    if (what / SUMS).is_file() and read_json(what / ABOUT):  # merged, or copied
+    about = any(read_json(what / name) for name in (ABOUT, OF_ONNX))
+    if (what / SUMS).is_file() and about:  # merged, of another form, or copied
         rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())
         return 'export', {name: value for value, _, name in rows} | {SUMS: sha256(what / SUMS)}
     return '', {}
@@ -148,29 +179,52 @@ def _with_card(made: Parcel) -> Parcel:
     return dataclasses.replace(made, licence=str(said or ''))
 
 
-def destination(to: str, kind: Repository) -> str:
-    """OWNER/NAME of an hf:// URL for this kind. Raises ConfigError."""
+def destination(to: str, tag: str, kind: Repository) -> Place:
+    """The repository and branch of an hf:// URL for this kind. Raises ConfigError."""
     found = parsed_url(to, kind.form) if to.startswith('hf://') else None
-    if not found or found.type != kind.kind or found.revision or found.path_in_repo:
+    if not found or found.type != kind.kind or found.path_in_repo or (found.revision and kind.sdk):
         raise ConfigError(f'--to={to}: give {kind.form} for a {kind.kind}')
-    return str(found.id)
+    for flag, name in (('--to', found.revision or ''), ('--tag', tag)):
+        if name and not NAME.fullmatch(name):
+            raise ConfigError(f'{flag}: {name!r} cannot be the name of a branch or a tag; choose another')
+    branch = found.revision or ''
+    return Place(str(found.id), '' if branch == MAIN else branch, tag)
 
 
-def send(made: Parcel, name: str, private: bool) -> str:
-    """Make the repository if it is not there, and put the files in it by one commit; where they are then.
+def send(made: Parcel, place: Place, private: bool) -> str:
+    """Make repository and branch if they are not there, and put the files in it by one commit; where they are then.
 
-    Other files that are there stay. Raises InputError, also where it is public and should be private.
+    Other files that are there stay. Raises InputError, also where it is public and should be private, and for a tag
+    that is there.
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    api, kind = HfApi(), made.kind.kind
-    with plain_errors(f'{made.kind.form.replace("OWNER/NAME", name)}'):
+    api, kind, name = HfApi(), made.kind.kind, place.name
+    with plain_errors(made.kind.form.partition('[')[0].replace('OWNER/NAME', name)):
         url = api.create_repo(
             name, repo_type=kind, private=private or None, exist_ok=True, space_sdk=made.kind.sdk
         )
         if private and not api.repo_info(name, repo_type=kind).private:
             raise InputError(f'{url}: is there and public; make it private there, or leave out --private')
+        if place.revision:
+            _prepare(api, place, kind, str(url))
         files = [CommitOperationAdd(there, file) for there, file in made.files.items()]
         message = f'{made.kind.kind} of bioptimus-jax'
-        done = api.create_commit(name, files, commit_message=message, repo_type=kind)
-    return f'{url} (commit {done.oid})'
+        branch = place.branch or None
+        done = api.create_commit(name, files, commit_message=message, repo_type=kind, revision=branch)
+        if place.tag:
+            api.create_tag(name, tag=place.tag, revision=done.oid, repo_type=kind)
+    said = ''.join(f'{word} {one}, ' for word, one in (('branch', place.branch), ('tag', place.tag)) if one)
+    return f'{url} ({said}commit {done.oid})'
+
+
+def _prepare(api: Any, place: Place, kind: str, url: str) -> None:
+    """Make the branch if it is not there. Raises InputError for names that mean something else there."""
+    refs = api.list_repo_refs(place.name, repo_type=kind)
+    tags, branches = ({one.name for one in some} for some in (refs.tags, refs.branches))
+    if place.branch in tags:
+        raise InputError(f'{url}: {place.branch} is a tag there, and tags stay as they are; name a branch')
+    if place.tag in tags:
+        raise InputError(f'{url}: has a tag {place.tag} already, which stays as it is; choose another')
+    if place.branch and place.branch not in branches:
+        api.create_branch(place.name, branch=place.branch, repo_type=kind)

@@ -40,6 +40,12 @@ NAME = 'README.md'
 CACHED = r'/models--([^/]+)/snapshots/'
 TAGS = ('curriculum-learning', 'domain-adaptation', 'bioptimus-jax')
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
+HERE = "folder = '.'  # the path of this folder"
+"""The line of code by which every card names its folder."""
+ON_HUB = """\
+from huggingface_hub import snapshot_download
+
+folder = snapshot_download({given})  # the files of this page"""
 EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -200,6 +206,16 @@ def model_card(
         f'## Limits\n\n{_bullets(_limits(config, source, config is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
+
+
+def card_on_hub(text: str, name: str, revision: str = '') -> str:
+    """A card whose lines of code and commands get the folder from the hub: the model `name`, of a branch or a tag."""
+    given = repr(name) + (f', revision={revision!r}' if revision else '')
+    place = f'{name}@{revision}' if revision else name
+    text = text.replace(HERE, ON_HUB.format(given=given))
+    return text.replace('bioptimus predict . ', f'bioptimus predict {place} ').replace(
+        "bx.predict('.',", f"bx.predict('{place}',"
+    )
 
 
 def _tags(config: HasTraining | None, from_scratch: bool) -> list[str]:

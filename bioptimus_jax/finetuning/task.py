@@ -213,6 +213,10 @@ class Task(abc.ABC):
         except (OSError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
 
+    def asked_again(self, item: Predicted) -> Any:
+        """The example of a prediction, for a model that is to answer it once more; None where it holds too little."""
+        return None
+
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
         """What several seeds say together of one example: at each place the answer that most of them give.
 

@@ -130,11 +130,13 @@ def kind_of(folder: Path) -> Kind:
 
 
 def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
-    """The model on the GPU if there is one. Raises InputError for a folder without some of its weights."""
+    """The model on the GPU if there is one, one of ONNX on the CPU. Raises InputError for a folder without some of its
+    weights."""
     import torch
     from transformers.utils import logging
 
     from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.inference.onnx.session import load_onnx
     from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
     torch.set_num_threads(threads)
@@ -144,6 +146,8 @@ def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
         plain = load_in_transformers(folder)
         tokenizer = for_texts(plain, [plain.mask_token] if kind.hides and plain.mask_token else ())
     logging.disable_progress_bar()
+    if found := load_onnx(folder, kind.hf_class, threads):
+        return LoadedModel(folder, tokenizer, *found, read_reads(folder))
     model, info = load_weights(folder, kind.hf_class)
     if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):
         raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')

@@ -244,10 +244,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 24 else text[:12] + '…'
 
 
-def versions() -> dict[str, str]:
-    """The installed versions of what decides a result, by package."""
+def versions(more: Sequence[str] = ()) -> dict[str, str]:
+    """The installed versions of what decides a result, by package; of some `more` packages too."""
     found = {}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *more):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found

@@ -20,6 +20,7 @@ EXTRAS = {
     'pynvml': ('cuda13', 'energy of NVIDIA GPUs'),
     'obstore': ('remote', 'run folders and inputs in buckets'),
     'distributed': ('distributed', 'a dask cluster'),
+    'onnxruntime': ('onnx', 'models as ONNX'),
     'gensim': ('donor', 'word vectors that new rows are made by'),
     'peft': ('lora', 'adapters in fine-tuning'),
 }

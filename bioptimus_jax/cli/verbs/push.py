@@ -4,13 +4,16 @@ Lists what would be sent and, with --yes, sends it in one commit; no other verb 
 A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,
 a model without a card and an unfinished stage are refused. You may edit the card (README.md) first.
 
-WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or
+The card that is sent says how to use the model from where it is: its code gets the files of that branch or tag.
+
+WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, one as ONNX, a run with one of these; or
         RUN/report; or a card alone, RUN/report/cards/PHASE.md, which becomes the README.md there
 reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own
 writes: to the hub alone; other files of the repository stay
 
 examples:
   bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private
+  bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME@dev --tag=v1 --yes
   bioptimus push runs/mine/report --to=hf://spaces/OWNER/NAME --yes
 """
 
@@ -25,10 +28,11 @@ def _call(command: Command) -> None:
 
     options = command.options
     made = parcel(Path(options.what))
-    name = destination(options.to, made.kind)
+    place = destination(options.to, options.tag, made.kind)
+    made = made.for_place(place)
     print(printable('\n'.join(made.lines(options.to, options.private))), flush=True)
     done = (
-        send(made, name, options.private)
+        send(made, place, options.private)
         if options.yes
         else 'nothing was sent; add --yes to send these files'
     )
@@ -39,7 +43,13 @@ VERB = Verb(
     *described(__doc__),
     (
         flag('what', 'what is sent', None, metavar='WHAT'),
-        needed('--to', 'target: hf://OWNER/NAME; for a report hf://spaces/OWNER/NAME', 'URL'),
+        needed(
+            '--to',
+            'target: hf://OWNER/NAME, or hf://OWNER/NAME@BRANCH, which is made if it is not there; for a report '
+            'hf://spaces/OWNER/NAME',
+            'URL',
+        ),
+        flag('--tag', 'a tag for the commit, by which it can be read for ever', '', metavar='NAME'),
         switch('--private', 'make the repository private'),
         switch('--yes', 'send it'),
     ),

@@ -11,8 +11,9 @@ CODE = """\
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained('.')  # the path of this folder
-model = AutoModelForTokenClassification.from_pretrained('.')
+folder = '.'  # the path of this folder
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForTokenClassification.from_pretrained(folder)
 words = {words}
 given = tokenizer(words, is_split_into_words=True, return_tensors='pt')
 with torch.no_grad():

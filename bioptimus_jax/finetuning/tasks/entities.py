@@ -203,6 +203,9 @@ class Entities(Task):
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))
 
+    def asked_again(self, item: Predicted) -> Sentence:
+        return Sentence(item.words, item.gold, item.document)
+
     def written(self, folder: Path) -> list[Predicted]:
         return read_predictions(folder / self.files[0])
 

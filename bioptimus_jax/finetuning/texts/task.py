@@ -15,6 +15,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.outside import Submission
+from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.finetuning.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
 from bioptimus_jax.finetuning.texts import windows
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
@@ -84,6 +85,10 @@ class TextTask(Task):
 
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
         return labelled.read_file(file, self.known, self.numbers), None
+
+    def asked_again(self, item: Predicted) -> Text:
+        apart = bool(self.known and self.known.layout.apart)
+        return Text(item.words, item.gold, item.document, ((),) * len(item.words) * apart)
 
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)

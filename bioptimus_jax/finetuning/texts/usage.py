@@ -10,7 +10,8 @@ PAIR = ('Is torsade de pointes induced by metoclopramide?', EXAMPLE)
 CODE = """\
 from transformers import pipeline
 
-model = pipeline('text-classification', '.', {options})  # the path of this folder
+folder = '.'  # the path of this folder
+model = pipeline('text-classification', folder, {options})
 {set_up}[found] = model([{given}], truncation={truncation!r}, max_length={longest})
 print({answer})"""
 USAGES = {

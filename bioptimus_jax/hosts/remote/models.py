@@ -23,7 +23,10 @@ ID = re.compile(r'(\w[\w.-]*(?:/\w[\w.-]*)?)(?:@(\w[\w./-]*))?')
 COMMIT = re.compile(r'[0-9a-f]{40}')
 SAFE = re.compile(r'model(-\d+-of-\d+)?\.safetensors(\.index\.json)?')
 PICKLED = re.compile(r'pytorch_model(-\d+-of-\d+)?\.bin(\.index\.json)?')
+ONNX = re.compile(r'model\.onnx(\.data)?')
 POOLING = re.compile(r'\d+_Pooling/config\.json')
+WEIGHTS = ('model.safetensors', 'pytorch_model.bin', 'model.onnx')
+"""Files of which one is in every whole copy of a model whose weights are not in several."""
 BESIDE = ('.json', '.txt', '.model', '.md')
 """Endings of the files beside the weights: configuration, tokenizer, card; all of them in the first folder."""
 TOKENIZER = re.compile(r'(tokenizer|vocab|merges).*|.*\.model')
@@ -151,13 +154,14 @@ def in_cache(wanted: HubModel, weights: bool = True) -> Path | None:
 def needed_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """What is downloaded of a model's files: those beside the weights, and the weights in one form.
 
-    Other forms of the same weights (ONNX, TensorFlow, Flax, OpenVINO) are in other files or folders, and how vectors
-    of sentences are pooled in one of its own.
+    Other forms of the same weights (TensorFlow, Flax, OpenVINO, mostly ONNX) are in other files or folders, and how
+    vectors of sentences are pooled in one of its own.
     """
     names = list(names)
     top = [name for name in names if '/' not in name]
-    weights = [n for n in top if SAFE.fullmatch(n)] or [n for n in top if PICKLED.fullmatch(n)]
-    forms = (SAFE, PICKLED)
+    forms = (SAFE, PICKLED, ONNX)
+    every = ([n for n in top if form.fullmatch(n)] for form in forms)
+    weights = next(filter(None, every), [])
     beside = [n for n in top if n.endswith(BESIDE) and not any(form.fullmatch(n) for form in forms)]
     return beside + [n for n in names if POOLING.fullmatch(n)], weights
 
@@ -170,8 +174,8 @@ def _fetched(wanted: HubModel, with_weights: bool) -> Path:
     beside, weights = needed_files(one.rfilename for one in listed.siblings or ())
     if 'config.json' not in beside or not (weights or ADAPTER in beside):
         raise InputError(
-            f'{wanted}: the model on the hub has no config.json, or no weights as safetensors or of PyTorch in its '
-            'first folder; choose another one'
+            f'{wanted}: the model on the hub has no config.json, or no weights as safetensors, of PyTorch or as '
+            'ONNX in its first folder; choose another one'
         )
     # It draws bars into logs, too, where nobody says otherwise.
     (enable_progress_bars if sys.stderr.isatty() or 'ipykernel' in sys.modules else disable_progress_bars)()
@@ -186,7 +190,7 @@ def _is_complete(folder: Path, weights: bool) -> bool:
     here = {path.name for path in folder.iterdir()}
     if not any(map(TOKENIZER.fullmatch, here)) or not weights:
         return any(map(TOKENIZER.fullmatch, here))
-    first = next((n for n in sorted(here) if n in ('model.safetensors', 'pytorch_model.bin')), '')
+    first = next((n for n in sorted(here) if n in WEIGHTS), '')
     index = next((n for n in sorted(here, reverse=True) if n.endswith('.index.json')), '')
     if index and not first:
         listed: Any = (read_json(folder / index) or {}).get('weight_map') or {'': ''}
