@@ -24,9 +24,10 @@ from bioptimus_jax.storage.files import write_json
 pytest.importorskip('onnxruntime')
 pytest.importorskip('onnxscript')
 
+from bioptimus_jax.export.sums import SUMS
 from bioptimus_jax.inference.onnx import gate, graph, session
 from bioptimus_jax.inference.onnx.answering import ANSWERING
-from bioptimus_jax.inference.onnx.build import SUMS, export_onnx
+from bioptimus_jax.inference.onnx.build import export_onnx
 from bioptimus_jax.inference.onnx.scored import as_tested, scores
 from bioptimus_jax.records.onnx import Agreement
 

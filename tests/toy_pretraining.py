@@ -23,6 +23,7 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.step import sharded_steps
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.surgery.made import NOTHING_MADE
 
 CONFIG = """
 from bioptimus_jax.experiment.config import defaults
@@ -250,8 +251,10 @@ def _traced(objective, **apart):
     )
 
 
-def _equal_steps(objectives, mesh, params):
-    steps, state = sharded_steps(objectives, mesh, params)
+def _equal_steps(objectives, mesh, params, made):
+    steps, state = sharded_steps(objectives, mesh, params, made)
+    if made is not NOTHING_MADE:  # what is trained depends on it
+        return steps, state
     return [
         dataclasses.replace(step, compiled=_equal_step(objective, mesh, step.compiled))
         for objective, step in zip(objectives, steps)

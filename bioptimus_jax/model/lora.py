@@ -28,7 +28,7 @@ class Lora:
         return self.alpha / self.rank
 
     def chosen(self, names: Iterable[str], key: str) -> list[str]:
-        """Those of the matrices, by their names within their layers, that are targets.
+        """The matrices that are targets, of those with these names within their layers.
 
         A target is `attention`, `feed_forward`, or a part of a name, as `query`. Raises ConfigError, which names the
         `key`, for one that no matrix has.

@@ -9,8 +9,8 @@ import torch
 
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.export.build import SUMS
 from bioptimus_jax.export.card import NAME as CARD
+from bioptimus_jax.export.sums import write_sums
 from bioptimus_jax.finetuning.kept import NAME as READING
 from bioptimus_jax.finetuning.loading import check_embedding_rows, positions_of
 from bioptimus_jax.inference.model import KINDS
@@ -160,6 +160,4 @@ def _finish(folder: Path, hidden: Path, form: OnnxForm) -> None:
     write_json(hidden / ABOUT, form.json())
     with atomic(hidden / CARD) as file:
         file.write(onnx_card(folder, form))
-    sums = {p.name: sha256(p) for p in sorted(hidden.iterdir()) if p.is_file()}
-    with atomic(hidden / SUMS) as file:
-        file.writelines(f'{value}  {name}\n' for name, value in sums.items())
+    write_sums(hidden)
