@@ -9,7 +9,7 @@ from bioptimus_jax.config.fields import NOT_EMPTY, common_key, key, meant, named
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.model.config import INITIAL, SOURCE, phase_of
-from bioptimus_jax.model.lora import MOST_RANK, TARGETS, Lora, lora_of
+from bioptimus_jax.model.lora import MOST_RANK, Lora, alpha_key, lora_of, targets_key
 from bioptimus_jax.pretrain.config import HasTraining
 
 STANDARD = 'standard'
@@ -139,14 +139,8 @@ class Finetune:
         low=0,
         high=MOST_RANK,
     )
-    lora_alpha: float = key(
-        0.0, 'lora: its product counts alpha / rank; 0: twice the rank', low=0, high=1e6, active_if=WITH_LORA
-    )
-    lora_targets: tuple[str, ...] = key(
-        TARGETS,
-        'lora: matrices of every layer that get one: attention, feed_forward, or names of matrices, as query',
-        active_if=WITH_LORA,
-    )
+    lora_alpha: float = alpha_key(WITH_LORA)
+    lora_targets: tuple[str, ...] = targets_key(WITH_LORA)
     remove_layers: int = key(0, 'top layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
     train_sentences: int = key(0, 'a choice of training sentences, for low resources; 0: all', low=0)
     train_choice: str = key(

@@ -3,7 +3,9 @@
 import dataclasses
 import re
 from collections.abc import Collection, Iterable
+from typing import Any
 
+from bioptimus_jax.config.fields import key
 from bioptimus_jax.errors import ConfigError
 
 ATTENTION, FEED_FORWARD = 'attention', 'feed_forward'
@@ -27,22 +29,38 @@ class Lora:
         """What the product is multiplied by."""
         return self.alpha / self.rank
 
-    def chosen(self, names: Iterable[str], key: str) -> list[str]:
+    def chosen(self, names: Iterable[str], asked: str) -> list[str]:
         """The matrices that are targets, of those with these names within their layers.
 
         A target is `attention`, `feed_forward`, or a part of a name, as `query`. Raises ConfigError, which names the
-        `key`, for one that no matrix has.
+        key that was `asked`, for one that no matrix has.
         """
         every = list(names)
         of_target = {target: [name for name in every if is_target(name, target)] for target in self.targets}
         if missing := [target for target, found in of_target.items() if not found]:
             known = sorted({part for name in every for part in parts_of(name)[-1:]})
             raise ConfigError(
-                f'{key}: no matrix of a layer of this model is called {missing[0]!r}; known: {", ".join(TARGETS)}, '
+                f'{asked}: no matrix of a layer of this model is called {missing[0]!r}; known: {", ".join(TARGETS)}, '
                 f'{", ".join(known)}'
             )
         wanted = {name for found in of_target.values() for name in found}
         return [name for name in every if name in wanted]
+
+
+def alpha_key(active_if: tuple[str, Any]) -> Any:
+    """The key of a section that says how much an adapter counts."""
+    return key(
+        0.0, 'lora: its product counts alpha / rank; 0: twice the rank', low=0, high=1e6, active_if=active_if
+    )
+
+
+def targets_key(active_if: tuple[str, Any]) -> Any:
+    """The key of a section that names the targets of an adapter."""
+    return key(
+        TARGETS,
+        'lora: matrices of every layer that get one: attention, feed_forward, or names of matrices, as query',
+        active_if=active_if,
+    )
 
 
 def is_target(name: str, target: str) -> bool:

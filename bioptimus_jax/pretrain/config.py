@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from bioptimus_jax.config.bounds import LARGEST_BETA, LARGEST_SEED, LARGEST_SIZE, MOST_ROWS, WIDEST_ROW
 from bioptimus_jax.config.fields import MOST, NOT_EMPTY, common_key, key
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
-from bioptimus_jax.model.lora import MOST_RANK, TARGETS, Lora, lora_of
+from bioptimus_jax.model.lora import MOST_RANK, Lora, alpha_key, lora_of, targets_key
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
@@ -249,14 +249,8 @@ class Pretrain:
         low=0,
         high=MOST_RANK,
     )
-    lora_alpha: float = key(
-        0.0, 'lora: its product counts alpha / rank; 0: twice the rank', low=0, high=1e6, active_if=WITH_LORA
-    )
-    lora_targets: tuple[str, ...] = key(
-        TARGETS,
-        'lora: matrices of every layer that get one: attention, feed_forward, or names of matrices, as query',
-        active_if=WITH_LORA,
-    )
+    lora_alpha: float = alpha_key(WITH_LORA)
+    lora_targets: tuple[str, ...] = targets_key(WITH_LORA)
     lora_layers: tuple[int, ...] = key(
         (), 'lora: numbers of the layers that get one, from 0; empty: all', low=0, active_if=WITH_LORA
     )
