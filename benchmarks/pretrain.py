@@ -35,6 +35,7 @@ from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches, stream
 from bioptimus_jax.pretrain.memory import plain_fits
 from bioptimus_jax.pretrain.objective import Objective, make_objective
+from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
@@ -240,7 +241,7 @@ def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, B
         print(text, file=sys.stderr)
 
     objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, measured=measured)
-    counts = curriculum.RowCounts(len(rows), rows.counts.tokens, rows.counts.words)
+    counts = RowCounts(len(rows), rows.counts.tokens, rows.counts.words)
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)
     return objective, table, batches, mesh, model.initial_parameters(jax.random.key(0))

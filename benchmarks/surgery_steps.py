@@ -138,7 +138,7 @@ def load_source(folder: Path) -> Loaded:
     settings = defaults()
     settings.source.path = (folder / 'source.txt').read_text()
     experiment = Experiment.from_config(settings)
-    loaded = source.load_source(experiment.source, experiment.seed)
+    loaded = source.load_source(experiment.source, experiment.seed, folder / 'merged')
     assert loaded
     return loaded
 

@@ -136,7 +136,7 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, name, kind):
     report = read_json(run.workdir / 'surgery' / 'report.json')
     assert report['tokens']['synthesised'] > 5
     assert report['tokens']['copied'] > 20
-    loaded = sources.load_source(run.config.source, run.config.seed)
+    loaded = sources.load_source(run.config.source, run.config.seed, run.workdir / 'merged')
     assert loaded is not None
     for token, inside in zip(NEW[name], (False, True), strict=True):
         assert kind.text(token) == token.lstrip('Ġ▁#')
@@ -148,7 +148,7 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, name, kind):
 
 def test_lessons_take_the_pieces_with_their_space_for_the_token(run, name):
     loaded, found = (
-        sources.load_source(run.config.source, run.config.seed),
+        sources.load_source(run.config.source, run.config.seed, run.workdir / 'merged'),
         load_contexts(run.workdir / 'contexts'),
     )
     assert loaded is not None

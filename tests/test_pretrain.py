@@ -58,6 +58,7 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Spans
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun
@@ -1164,8 +1165,12 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tm
     ('step', 'remedy'), [(1, 'the learning rate is not the cause'), (2, 'Lower config.pretrain')]
 )
 def test_the_learning_rate_is_no_remedy_before_the_first_update(step, remedy):
-    batches = types.SimpleNamespace(row_numbers=lambda before: np.arange(9))
-    session = types.SimpleNamespace(batches=batches, checkpoints=types.SimpleNamespace(latest=lambda: 0))
+    shape = types.SimpleNamespace(rows=RowShape(64, 64))
+    batches = {shape.rows: types.SimpleNamespace(row_numbers=lambda before: np.arange(9))}
+    checkpoints = types.SimpleNamespace(latest=lambda: 0)
+    session = types.SimpleNamespace(
+        batches=lambda: batches, shape_at=lambda step: shape, checkpoints=checkpoints
+    )
     with pytest.raises(
         InputError, match=rf'step {step} is not finite .*last checkpoint: step 0\. .*{remedy}'
     ):

@@ -18,10 +18,13 @@ READ_BY = {
     # Where difficulty is measured, its texts must not be among them.
     'corpus.inputs': ('corpus', 'pretrain', 'difficulty'),
     'corpus.audit.folder': ('corpus',),
+    'corpus.content.terms': ('corpus',),
+    'corpus.content.scores': ('corpus',),
     # Objectives read the vocabulary and the source. So does the plan, while stage surgery is only in the bucket.
     'vocab.file': ('vocab', 'pretrain'),
     'vocab.general': ('vocab',),
     'source.path': ('vocab', 'contexts', 'surgery', 'pretrain', 'finetune', 'analyze', 'difficulty'),
+    'source.adapter': ('surgery', 'pretrain', 'finetune', 'analyze'),
     'surgery.fit_only': ('surgery',),
     'surgery.donor': ('surgery',),
     'curriculum.probe': ('pretrain', 'difficulty'),
