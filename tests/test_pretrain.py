@@ -1169,7 +1169,9 @@ def test_the_learning_rate_is_no_remedy_before_the_first_update(step, remedy):
     batches = {shape.rows: types.SimpleNamespace(row_numbers=lambda before: np.arange(9))}
     checkpoints = types.SimpleNamespace(latest=lambda: 0)
     session = types.SimpleNamespace(
-        batches=lambda: batches, shape_at=lambda step: shape, checkpoints=checkpoints
+        batches=lambda: batches,
+        stretch_at=lambda step: types.SimpleNamespace(shape=shape),
+        checkpoints=checkpoints,
     )
     with pytest.raises(
         InputError, match=rf'step {step} is not finite .*last checkpoint: step 0\. .*{remedy}'

@@ -6,7 +6,6 @@ Legend: B documents of a batch, L pieces of the longest, M hidden ones, D width 
 import contextlib
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from bioptimus_jax.analysis.masked_lm import BATCH_ROWS, ForeignModel
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import intact_jsonl
+from bioptimus_jax.storage.files import atomic, intact_jsonl
 
 PERPLEXITY, HIDDEN = 'perplexity', 0.15
 BEGUN = '.begun'
@@ -32,8 +31,8 @@ def write_perplexities(
     """Write a line {"id": ..., "perplexity": ...} for every document that has a piece, and give their number.
 
     Of the pieces of a document 15 % are hidden, chosen by its id; of one that is longer than the model's rows only
-    the beginning counts. An attempt that was cut off is gone on with, if it was of the same model. `advance` is told
-    the number of documents that were done. Raises InputError where another model has begun.
+    the beginning counts. The same call continues what was cut off. `advance` is told the number of documents that
+    were done. Raises InputError where the file was begun with another model.
     """
     begun = to.with_name(to.name + BEGUN)
     first = {'model': str(model.folder.resolve())}
@@ -54,19 +53,10 @@ def write_perplexities(
                     count += 1
             file.flush()
             advance(len(batch))
-    _finish(begun, to)
-    return count
-
-
-def _finish(begun: Path, to: Path) -> None:
-    """Give the file its name, without the line that says what it was begun with."""
-    hidden = to.with_name(f'.{to.name}.tmp')
-    with open(begun, encoding='utf-8') as lines, open(hidden, 'w', encoding='utf-8') as file:
-        file.writelines(itertools.islice(lines, 1, None))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(hidden, to)
+    with open(begun, encoding='utf-8') as written, atomic(to) as finished:
+        finished.writelines(itertools.islice(written, 1, None))  # the first line says which model it is of
     begun.unlink()
+    return count
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

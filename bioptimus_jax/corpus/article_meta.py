@@ -5,7 +5,8 @@ import re
 from lxml import etree
 
 from bioptimus_jax.corpus.dates import DateSpan, span_in, span_of
-from bioptimus_jax.corpus.records import BadRecord, is_number, squeezed
+from bioptimus_jax.corpus.markup import texts_at
+from bioptimus_jax.corpus.records import BadRecord, is_number
 
 # A version is `2` or `1.10`; the same element may also hold words such as `preprint` or `Version of Record`.
 VERSION = re.compile(r'[vV]?(\d{1,9})(?:\.(\d{1,9}))?', re.ASCII)
@@ -89,10 +90,7 @@ def kind(article: etree._Element, meta: etree._Element) -> str:
 def fields(article: etree._Element) -> dict[str, tuple[str, ...]]:
     """What an article says beside its text, as far as config.corpus.content may ask for it: the first year of its
     publication, its journal, type and keywords."""
-    found = {
-        name: tuple(squeezed(''.join(one.itertext())) for path in paths for one in article.iterfind(path))
-        for name, paths in FIELDS.items()
-    }
+    found = texts_at(article, FIELDS)
     years = [year for year in found['year'] if is_number(year)]
     found |= {'year': (min(years),) if years else (), 'type': (article.get('article-type', ''),)}
     return {name: values for name, values in found.items() if any(values)}

@@ -277,6 +277,7 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> CorpusC
     no_records = ('deletion', 'unread', 'form')
     kinds = np.bincount(verdicts.kind_N[verdicts.documents()], minlength=len(KIND_CODE)).tolist()
     left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', *no_records) and codes[code]}
+    train = verdicts.split('train')
     return CorpusCounts(
         files=parts + broken,
         broken_files=broken + in_part,
@@ -285,8 +286,8 @@ def _count(verdicts: Verdicts, parts: int, broken: int, in_part: int) -> CorpusC
         deletions=codes[CODE['deletion']],
         left_out=left_out,
         kinds={kind: count for kind, code in KIND_CODE.items() if kind and (count := kinds[code])},
-        train=len(verdicts.split('train')),
-        copies=len(verdicts.split('train')) - len(np.unique(verdicts.split('train'))),
+        train=len(train),
+        copies=len(train) - len(np.unique(train)),
         heldout=len(verdicts.split('heldout')),
     )
 

@@ -89,8 +89,9 @@ def number_of(text: str) -> float:
         return math.nan
 
 
+@functools.cache
 def fields_asked(settings: Content) -> frozenset[str]:
-    """The fields that the settings name. Raises ConfigError for a condition that is none."""
+    """The fields that the settings name; asked for every record. Raises ConfigError for a condition that is none."""
     named = [condition.field for condition in map(Condition.read, settings.where)]
     return frozenset(filter(None, [*named, preferred(settings)[0], settings.weight]))
 
@@ -215,10 +216,11 @@ class ContentJudge:
         self.scores = Scores(Path(path).expanduser() for path in settings.scores)
 
     def judge(self, fields: Fields, key: int, text: str, words: int) -> Judged:
-        """The verdict on a document with those fields; `no_field` where it lacks one that is asked for."""
-        if not self.asked:
-            return Judged('')
-        values = self.values(fields, key, text, words)
+        """The verdict on a document with those fields."""
+        return self.verdict(self.values(fields, key, text, words))
+
+    def verdict(self, values: Fields) -> Judged:
+        """The verdict by the values of all fields that are asked for; `no_field` where one has none."""
         if not all(values.values()):
             return Judged('no_field')
         if not all(condition.holds(values[condition.field]) for condition in self.conditions):
@@ -246,12 +248,11 @@ def shares(settings: Content, records: Sequence[Record]) -> dict[str, float]:
     """The share of documents that each condition alone keeps, that lack a field that is asked for, and that stay."""
     judge, kept = ContentJudge(settings), Counter[str]()
     for record in records:
-        told = record.fields, document_key(record.id), record.text, count_words(record.text)
-        values = judge.values(*told)
+        values = judge.values(record.fields, document_key(record.id), record.text, count_words(record.text))
         kept.update(
             text for text, one in zip(settings.where, judge.conditions) if one.holds(values[one.field])
         )
-        kept[judge.judge(*told).reason] += 1
+        kept[judge.verdict(values).reason] += 1
     named = {**{text: text for text in settings.where}, 'without a field': 'no_field', 'all together': ''}
     return {name: kept[of] / max(len(records), 1) for name, of in named.items()}
 

@@ -3,13 +3,14 @@
 Nothing outside a file is loaded, and one that declares entities of its own is refused.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from lxml import etree
 
 from bioptimus_jax.corpus import mathml, scripts
-from bioptimus_jax.corpus.records import BadRecord
+from bioptimus_jax.corpus.records import BadRecord, squeezed
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.storage.parsing import PARSING
 
@@ -78,3 +79,11 @@ def _read(element: etree._Element, found: list[str]) -> None:
             _read(child, found)
         if tail := child.tail:
             found.append(tail)
+
+
+def texts_at(element: etree._Element, places: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Name -> the texts of all elements at its paths, in their order."""
+    return {
+        name: tuple(squeezed(''.join(one.itertext())) for path in paths for one in element.iterfind(path))
+        for name, paths in places.items()
+    }

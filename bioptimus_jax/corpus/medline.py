@@ -10,9 +10,9 @@ from lxml import etree
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES, Corpus
 from bioptimus_jax.corpus.content import fields_asked
 from bioptimus_jax.corpus.dates import Date, DateSpan, cut_off, reason_of_dates, span_in, span_of
-from bioptimus_jax.corpus.markup import plain_text
+from bioptimus_jax.corpus.markup import plain_text, texts_at
 from bioptimus_jax.corpus.pieces import elements
-from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
+from bioptimus_jax.corpus.records import BadRecord, Record, is_number
 from bioptimus_jax.corpus.stored import Advance
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
@@ -60,7 +60,6 @@ FIELDS = {
 }
 """What config.corpus.content may ask for -> where a citation says it."""
 YEAR = re.compile(r'\b(1[5-9]|20)\d\d\b')
-NOTHING: dict[str, tuple[str, ...]] = {}
 BRACKET = re.compile(r'[][]')
 CLOSED = ('].', ']', ').', ')')
 
@@ -70,7 +69,7 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
 
     Raises BrokenFile for damage, after the good records before it, or after all if broken files are skipped.
     """
-    too_new, asked = cut_off(settings), fields_asked(settings.content)
+    too_new = cut_off(settings)
     tags = WRAPPERS + CITATIONS + DELETIONS
     for number, element in enumerate(elements(path, settings, advance, tags, WRAPPERS), 1):
         if isinstance(element, BadRecord):
@@ -78,9 +77,7 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
         elif element.tag in DELETIONS:
             yield from _deletions(element, number)
         else:
-            record, citation = _record(element, number, settings, too_new)
-            told = _fields(citation) if asked and citation is not None and not record.reason else NOTHING
-            yield record._replace(fields=told) if told else record
+            yield _record(element, number, settings, too_new)
 
 
 def _deletions(element: etree._Element, number: int) -> Iterator[Record]:
@@ -93,13 +90,10 @@ def _deletions(element: etree._Element, number: int) -> Iterator[Record]:
             yield Record(pmid, version=version, reason='deletion')
 
 
-def _record(
-    element: etree._Element, number: int, settings: Corpus, too_new: Date | None
-) -> tuple[Record, etree._Element | None]:
-    """The record, and the citation that it was made of."""
+def _record(element: etree._Element, number: int, settings: Corpus, too_new: Date | None) -> Record:
     pmid, version = '', 1
-    citation: etree._Element | None = element
     try:
+        citation = element
         if element.tag in WRAPPERS:
             citation = next(element.iterchildren(*CITATIONS), None)
             if citation is None:
@@ -107,18 +101,15 @@ def _record(
         own = _children(citation)
         pmid, version = _identity(own.get('PMID'))
         version = version or 1
-        return _citation(pmid, version, citation, own, settings, too_new), citation
+        return _citation(pmid, version, citation, own, settings, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
-        return Record(pmid, version=version, reason='bad_record', note=f'{name} {error}'), None
+        return Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
 
 
 def _fields(citation: etree._Element) -> dict[str, tuple[str, ...]]:
     """What a citation says beside its text, by the names of `FIELDS`."""
-    found = {
-        name: tuple(squeezed(''.join(one.itertext())) for path in paths for one in citation.iterfind(path))
-        for name, paths in FIELDS.items()
-    }
+    found = texts_at(citation, FIELDS)
     found['year'] = tuple(year[0] for year in map(YEAR.search, found['year']) if year)[:1]
     return {name: values for name, values in found.items() if any(values)}
 
@@ -163,7 +154,9 @@ def _citation(
     title = _title(parts.get('ArticleTitle'), brackets)
     if not title and 'Book' in parts:
         title = _title(parts['Book'].find('BookTitle'), brackets)
-    return Record(pmid, f'{title}\n{abstract}' if title else abstract, version, '', '', revised, kind)
+    told = _fields(citation) if fields_asked(settings.content) else {}
+    text = f'{title}\n{abstract}' if title else abstract
+    return Record(pmid, text, version, '', '', revised, kind, fields=told)
 
 
 def _revised(date: etree._Element | None) -> int:

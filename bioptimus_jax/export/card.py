@@ -24,7 +24,7 @@ from bioptimus_jax.pretrain import adapter, curriculum
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
-from bioptimus_jax.pretrain.shape import step_shapes
+from bioptimus_jax.pretrain.shape import batch_sizes
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCounts
 from bioptimus_jax.records.curriculum import PlacedPhase
@@ -367,8 +367,9 @@ def _training(config: HasTraining) -> str:
 
 def _batches(config: HasTraining) -> str:
     """The batches of every phase and of its warm-up, each size once, in the order of training."""
-    sizes = dict.fromkeys((shape.batch_rows, shape.rows.row_pieces) for shape in step_shapes(config))
-    return 'batches of ' + ', then '.join(f'{rows} rows of {pieces} pieces' for rows, pieces in sizes)
+    return 'batches of ' + ', then '.join(
+        f'{rows} rows of {pieces} pieces' for rows, pieces in batch_sizes(config)
+    )
 
 
 def _of_source(source: Mapping[str, Any], surgery: Manifest, architecture: Architecture) -> str:

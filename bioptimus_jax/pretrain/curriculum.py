@@ -143,9 +143,9 @@ def make_schedule(
     steps |= reduced
     ends = {r.name: r.stop for r in record if r.ended}
     schedule = _consecutive(
-        [(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends
+        [(n, experiment.phase[n], warmups[n], s) for n, s in steps.items()], sum(steps.values()), ends
     )
-    return tuple(dataclasses.replace(s, reduced=s.name in reduced, warmup=warmups[s.name]) for s in schedule)
+    return tuple(dataclasses.replace(s, reduced=s.name in reduced) for s in schedule)
 
 
 def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
@@ -163,18 +163,21 @@ def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
     return tuple(shorter)
 
 
-def _consecutive(phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]) -> Schedule:
-    """Phases (name, settings, steps) one after the other; some `ends` are given, the last one's is the total."""
+def _consecutive(
+    phases: Sequence[tuple[str, Phase, tuple[Stair, ...], int]], total: int, ends: Mapping[str, int]
+) -> Schedule:
+    """Phases (name, settings, warm-up, steps) in order; some `ends` are given, and the last one's is the total."""
     schedule: list[ScheduledPhase] = []
     start = 0
-    for name, phase, steps in phases:
+    for name, phase, warmup, steps in phases:
         planned_stop = start + steps
         if len(schedule) == len(phases) - 1:
             # It gets the steps that others gave up, so that runs with and without self-pacing are equally long.
             stop = planned_stop = max(planned_stop, total)
         else:
             stop = ends.get(name, planned_stop)
-        schedule.append(ScheduledPhase(name, phase, start, stop, planned_stop, ends.get(name) == stop))
+        ended = ends.get(name) == stop
+        schedule.append(ScheduledPhase(name, phase, start, stop, planned_stop, ended, warmup=warmup))
         start = stop
     return tuple(schedule)
 
@@ -218,10 +221,9 @@ def after_evaluation(
     flat = here is not schedule[-1] and flattened(seen, settings.patience, settings.min_improvement)
     if not flat and done < here.stop:
         return schedule
-    phases = [(s.name, s.phase, s.planned_stop - s.start) for s in schedule]
+    phases = [(s.name, s.phase, s.warmup, s.planned_stop - s.start) for s in schedule]
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
-    moved = _consecutive(phases, schedule[-1].stop, ends)
-    return tuple(dataclasses.replace(s, warmup=old.warmup) for s, old in zip(moved, schedule, strict=True))
+    return _consecutive(phases, schedule[-1].stop, ends)
 
 
 EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {

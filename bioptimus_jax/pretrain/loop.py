@@ -28,7 +28,7 @@ from bioptimus_jax.pretrain.entities import with_entities
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
 from bioptimus_jax.pretrain.objective import Evaluation, most_places
 from bioptimus_jax.pretrain.programs import Objectives, Program, check_programs, make_objectives
-from bioptimus_jax.pretrain.shape import StepShape, Turning
+from bioptimus_jax.pretrain.shape import Turning
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, mesh_in_words
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
@@ -107,17 +107,14 @@ class Session:
         names = {program.name for program in self.objectives.by_program}
         return {name: curriculum.table(self.schedule, self.run.config, name) for name in names}
 
-    def phase_at(self, done: int) -> str:
-        """The phase that the step which made `done` steps belonged to."""
-        return next(s.name for s in self.schedule if s.start < done <= s.stop)
-
-    def shape_at(self, done: int) -> StepShape:
-        """The shape of the step that made `done` steps."""
-        return curriculum.stretch_at(self.stretches, done - 1).shape
+    def stretch_at(self, done: int) -> curriculum.Stretch:
+        """The stretch of the step that made `done` steps: its phase and its shape."""
+        return curriculum.stretch_at(self.stretches, done - 1)
 
     def program_at(self, done: int) -> Program:
         """What computed the step that made `done` steps."""
-        return Program(self.run.config.objective_in(self.phase_at(done)), self.shape_at(done))
+        stretch = self.stretch_at(done)
+        return Program(self.run.config.objective_in(stretch.phase), stretch.shape)
 
     @property
     def stretches(self) -> tuple[curriculum.Stretch, ...]:
@@ -334,7 +331,9 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         recorded = save_now or done in evaluate_at or logged or any(s.stop == done for s in session.stretches)
         if recorded:
             record = _log(session, interval)
-            progress.update(len(interval.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
+            progress.update(
+                len(interval.steps), f'phase {session.stretch_at(done).phase}, {watch.line(record)}'
+            )
             interval = LogInterval()
         if done in evaluate_at:
             if _ends_phase(session, state, done):
@@ -442,7 +441,7 @@ def _log(session: Session, interval: LogInterval) -> Training:
         session.objectives.by_program[program],
         program.shape.batch_rows * program.shape.rows.row_pieces,
     )
-    phase = session.phase_at(step)
+    phase = session.stretch_at(step).phase
     record = watch.summarise(interval, values, seconds, cells, objective, phase, session.tokens)
     record = dataclasses.replace(record, joules=session.meter.since_last())
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
@@ -456,7 +455,7 @@ def _log(session: Session, interval: LogInterval) -> Training:
 
 def _report_not_finite(session: Session, step: int) -> None:
     # Batches are a function of the step, so the rows of the bad one can be named afterwards.
-    rows = session.batches()[session.shape_at(step).rows].row_numbers(step - 1)[:8].tolist()
+    rows = session.batches()[session.stretch_at(step).shape.rows].row_numbers(step - 1)[:8].tolist()
     good = session.checkpoints.latest()
     remedy = (
         'Lower config.pretrain.learning_rate, look at those rows, or set config.pretrain.not_finite=skip'
@@ -473,9 +472,9 @@ def _report_not_finite(session: Session, step: int) -> None:
 def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     own, *_ = session.train_steps.values()
     # The average is what is exported, so it is what is scored.
-    phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
+    phase, tokens = session.stretch_at(step).phase if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
-        evaluation = session.evaluations_by[session.shape_at(step).turning if step else Turning()]
+        evaluation = session.evaluations_by[session.stretch_at(step).shape.turning if step else Turning()]
         params = adapter.whole(session.run.config.pretrain, state.get(AVERAGE, state['params']), own.frozen)
         values = dict(evaluation.scores(params, own.frozen, phase_end))
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}

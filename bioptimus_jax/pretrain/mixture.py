@@ -130,8 +130,7 @@ def _split_in(rows: Manifest, e: HasTraining, shape: RowShape) -> str:
     # Of a run's own rows the width alone has to be the same: how long documents are is each run's affair.
     if RowShape(width, longest) == shape or (width == shape.row_pieces and shape == RowShape.of(e.rows)):
         return 'train'
-    split = f'train-{shape.row_pieces}-{shape.max_document_pieces}'
-    return split if split in (rows.counts or {}).get('more', {}) else ''
+    return shape.split_apart if shape.split_apart in (rows.counts or {}).get('more', {}) else ''
 
 
 def _tokenizer(manifest: Manifest | None) -> str:

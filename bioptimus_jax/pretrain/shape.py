@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.rows.config import RowShape
+from bioptimus_jax.surgery.config import wrong_rope
 
 
 class Turning(NamedTuple):
@@ -139,6 +140,11 @@ def step_shapes(config: HasTraining) -> dict[StepShape, str]:
     return found
 
 
+def batch_sizes(config: HasTraining) -> tuple[tuple[int, int], ...]:
+    """Rows, and pieces of a row, of all batches, each size once, in the order of training."""
+    return tuple(dict.fromkeys((shape.batch_rows, shape.rows.row_pieces) for shape in step_shapes(config)))
+
+
 def wrong_shapes(config: HasTraining, name: str) -> Iterator[str]:
     """What is wrong with the shapes of a phase, a message each."""
     phase, key = config.phase[name], f'config.phase.{name}'
@@ -151,13 +157,7 @@ def wrong_shapes(config: HasTraining, name: str) -> Iterator[str]:
             f'{later.rows.row_pieces} pieces'
         )
     yield from _wrong_warmup(phase, later, key)
-    if 0 < phase.rope_theta <= 1:
-        yield f'{key}.rope_theta: {phase.rope_theta}; a base above 1 is expected, or 0'
-    if (phase.rope_type in ('linear', 'yarn')) != (phase.rope_factor > 0):
-        yield (
-            f'{key}.rope_factor: {phase.rope_factor} does not go with rope_type={phase.rope_type!r}; linear and yarn '
-            'need one above 0, and nothing else has one'
-        )
+    yield from wrong_rope(*later.turning, key)
 
 
 def _wrong_warmup(phase: Phase, later: StepShape, key: str) -> Iterator[str]:

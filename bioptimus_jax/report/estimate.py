@@ -10,7 +10,7 @@ from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.disk import Space, disk_space
 from bioptimus_jax.pretrain.memory import Memory, step_memory
 from bioptimus_jax.pretrain.plan import Plan
-from bioptimus_jax.pretrain.shape import StepShape, step_shapes
+from bioptimus_jax.pretrain.shape import StepShape, batch_sizes, step_shapes
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
@@ -67,8 +67,7 @@ def _phases(plan: Plan) -> Table:
     corpus = (
         f'{numbered(round(of.words), "word")} in the corpus' if of.words else 'Length of the corpus unknown'
     )
-    sizes = dict.fromkeys((shape.batch_rows, shape.rows.row_pieces) for shape in step_shapes(settings))
-    batches = ', then '.join(f'{numbered(rows, "row")} of {pieces}' for rows, pieces in sizes)
+    batches = ', then '.join(f'{numbered(rows, "row")} of {pieces}' for rows, pieces in batch_sizes(settings))
     note = (
         f'{corpus}, {settings.corpus.heldout_fraction:.1%} held out, {of.pieces_per_word:g} pieces a word; batches of '
         f'{batches}, {of.fill:.0%} full.'

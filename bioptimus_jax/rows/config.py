@@ -62,7 +62,12 @@ class RowShape(NamedTuple):
 
     def split(self, settings: Rows) -> str:
         """The name of the training split of this shape: `train`, or `train-1024-128` for a shape of some phases."""
-        return 'train' if self == self.of(settings) else f'train-{self.row_pieces}-{self.max_document_pieces}'
+        return 'train' if self == self.of(settings) else self.split_apart
+
+    @property
+    def split_apart(self) -> str:
+        """The name of that split where it is not the run's own."""
+        return f'train-{self.row_pieces}-{self.max_document_pieces}'
 
 
 class HasRows(HasVocab, Protocol):

@@ -231,6 +231,17 @@ PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.
 """Keys of `config.surgery` that make the paper's rows; the defaults are what rebuilt hidden tokens best."""
 
 
+def wrong_rope(theta: float, kind: str, factor: float, section: str) -> Iterator[str]:
+    """What is wrong with a section's base, type and factor of rotary positions, a message each."""
+    if (kind in ROPES[1:]) != (factor > 0):
+        yield (
+            f'{section}.rope_factor: {factor} does not go with rope_type={kind!r}; {" and ".join(ROPES[1:])} need one '
+            'above 0, and nothing else has one'
+        )
+    if 0 < theta <= 1:
+        yield f'{section}.rope_theta: {theta}; a base above 1 is expected, or 0'
+
+
 def wrong_surgery(s: Surgery) -> Iterator[str]:
     """What is wrong with the section, a message each."""
     if len(set(s.layers)) != len(s.layers):
@@ -254,13 +265,7 @@ def wrong_surgery(s: Surgery) -> Iterator[str]:
             'the depth of the source, or -1 for its last layer'
         )
     longer = s.longer
-    if (longer.rope_type in ROPES[1:]) != (longer.rope_factor > 0):
-        yield (
-            f'config.surgery.longer.rope_factor: {longer.rope_factor} does not go with '
-            f'rope_type={longer.rope_type!r}; {" and ".join(ROPES[1:])} need one above 0, and nothing else has one'
-        )
-    if 0 < longer.rope_theta <= 1:
-        yield f'config.surgery.longer.rope_theta: {longer.rope_theta}; a base above 1 is expected, or 0'
+    yield from wrong_rope(longer.rope_theta, longer.rope_type, longer.rope_factor, 'config.surgery.longer')
     for name in OF_FIT[1:]:
         if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
             yield (
