@@ -203,7 +203,7 @@ class Training:
         if len(self.interval.steps) >= WINDOW:
             values, seconds = self.interval.read()
             cells = self.shape.batch_rows * self.shape.row_pieces
-            summarise(self.interval, values, seconds, cells, self.objective)
+            summarise(self.interval, values, seconds, cells, self.objective, '0.1', 0)
             self.interval = LogInterval()
         wall = time.perf_counter() - started
         sums = [sum(float(m[name]) for m in made) for name in ('attended', 'predicted')]

@@ -9,8 +9,8 @@ Source:   ModernBERT-base, in its last stable checkpoint if you have one: see co
 Command:  bioptimus run --config=bioclinical --workdir=DIR --config.source.path=ID@REVISION
 Options:  bioclinical        the model
           bioclinical:notes  corpus, vocabulary and rows of mimic/NOTEEVENTS.csv.gz, for `clinical`
-Plan:     `bioptimus plan --config=bioclinical --words=5e10`, an estimate: 348,713 steps, 168 billion pieces, 223 EFLOP.
-Time:     179 device-hours on an H200 at 35 % of peak. Not run by us at this size.
+Plan:     `bioptimus plan --config=bioclinical --words=5e10`, an estimate: 348,713 steps, 168 billion pieces, 221 EFLOP.
+Time:     177 device-hours on an H200 at 35 % of peak. Not run by us at this size.
 Memory:   7.2 GiB on each of eight devices, one row of 8,192 at once.
 
 Line by line:

@@ -11,9 +11,9 @@ Options:  only PubMed abstracts: biolm, biolm:large; biolm:continued and biolm:l
           base, large   12 layers of 768, 24 of 1,024
           pm, pm_m3     abstracts and full texts of PMC; the same and notes of MIMIC-III
           voc           its own vocabulary and random weights; otherwise those of RoBERTa
-Plan:     `bioptimus plan --config=biolm`, an estimate: 500,000 steps, 1.9 trillion pieces, 1,160 EFLOP; large 3,880.
-Time:     2,951 device-hours on A100 at 35 % of peak, so 369 hours on eight; large 9,865. Not run by us at this size.
-Memory:   18.6 GiB on each of eight devices, 32 rows of 512 with plain attention; large 13.5 with 16 rows.
+Plan:     `bioptimus plan --config=biolm`, an estimate: 500,000 steps, 1.9 trillion pieces, 1,110 EFLOP; large 3,790.
+Time:     2,819 device-hours on A100 at 35 % of peak, so 352 hours on eight; large 9,629. Not run by us at this size.
+Memory:   18.3 GiB on each of eight devices, 32 rows of 512 with plain attention; large 13.5 with 16 rows.
 Expect:   Table 2, with the paper's three corpora: F1 on test for base 92.9 on BC5-chem, 83.8 on BC5-disease, 87.7 on
           NCBI-disease, 87.0 on BC2GM, 80.6 on JNLPBA; for large 93.7, 85.2, 89.0, 88.0, 81.0.
 

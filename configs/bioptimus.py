@@ -4,11 +4,11 @@ Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, Tables 1 (initialisati
           and 9 (fine-tuning).
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ (bioptimus download --to=$BIOPTIMUS_DATA/pubmed) and ner/.
 Command:  bioptimus run --config=bioptimus --workdir=DIR       (launch/ has scripts)
-Plan:     `bioptimus plan --config=bioptimus`, an estimate: 658,202 steps, 79 billion pieces, 47 EFLOP.
-Time:     8 x A100 in the paper; hours are not stated. At 35 % of peak, device-hours: A100 119.5, H100 and H200 37.7,
-          TPU v4 135.5, v5e 189.2, v5p 81.2; so 14.9 hours on 8 x A100. Not run by us at this size.
+Plan:     `bioptimus plan --config=bioptimus`, an estimate: 658,202 steps, 79 billion pieces, 45 EFLOP.
+Time:     8 x A100 in the paper; hours are not stated. At 35 % of peak, device-hours: A100 114.2, H100 and H200 36.0,
+          TPU v4 129.5, v5e 180.8, v5p 77.6; so 14.3 hours on 8 x A100. Not run by us at this size.
           With attention dropout, as here, a GPU has no attention kernel: expect about 18 % and twice these hours.
-Memory:   17.7 GiB on each of 8 devices, 32 rows of 512 with plain attention: 44 % of an A100-40, 22 % of an A100-80
+Memory:   17.5 GiB on each of 8 devices, 32 rows of 512 with plain attention: 44 % of an A100-40, 22 % of an A100-80
           or H100, 13 % of an H200, 55 % of a TPU v4, 19 % of a v5p; a v5e needs two micro-batches.
 Disk:     35 GB, of which checkpoints 9, documents 7, rows 6, and 10 of scratch while `corpus` runs; 38 of scratch
           if the 1.8 billion words are chosen from all of PubMed (--input-words=6.8e9).

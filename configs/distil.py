@@ -12,7 +12,7 @@ Options:  distil:distil             masked language modelling and the divergence
           distil:cosine             masked language modelling and the cosine, to see the map alone; not in the paper
           distil:longer             the same steps without a teacher ("train longer")
 Plan:     `bioptimus plan --config=distil:align`, an estimate: 50,000 steps, 193 billion pieces, 281 EFLOP with a
-          teacher of RoBERTa-large's shape; distil:longer 113.
+          teacher of RoBERTa-large's shape; distil:longer 108.
 Time:     715 device-hours on A100 at 35 % of peak, so 89 hours on eight.
 Memory:   16.2 GiB on each of eight devices, 16 rows of 512 with plain attention.
 Expect:   Table 6, mean of all tasks: student before 84.7, longer 84.8, distil 84.9, distil + align 85.0, teacher 85.8.

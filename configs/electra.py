@@ -6,7 +6,7 @@ Paper:    Tinn et al. (2023), Fine-tuning large neural language models for biome
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/bioptimus.py.
 Command:  bioptimus run --config=electra:ft --workdir=DIR
 Options:  electra:ft, electra:ft_large (Tinn et al.); electra:original, electra:original_small, electra:original_large
-Plan:     `bioptimus plan --config=electra:ft`, an estimate: 62,500 steps, 241 billion pieces, 161 EFLOP, of which the
+Plan:     `bioptimus plan --config=electra:ft`, an estimate: 62,500 steps, 241 billion pieces, 160 EFLOP, of which the
           generator needs a seventh; 129 device-hours on an H200 at 35 % of peak. Not run by us at these sizes.
 Memory:   22.7 GiB on each of eight devices, 32 rows of 512 with plain attention.
 Expect:   Table 2 of Tinn et al., base: F1 on test 93.0 on BC5-chem, 84.8 on BC5-disease, 87.2 on NCBI-disease, 84.0

@@ -7,8 +7,8 @@ Command:  bioptimus run --config=large --workdir=DIR
 Options:  large        the peak of PubMedBERT
           large:lower  a peak of 4e-4, where 6e-4 diverges
           electra:ft_large is the paper's ELECTRA of this size.
-Plan:     `bioptimus plan --config=large`, an estimate: 62,500 steps, 241 billion pieces, 480 EFLOP.
-Time:     1,222 device-hours on A100 at 35 % of peak, so 153 hours on eight. Not run by us at this size.
+Plan:     `bioptimus plan --config=large`, an estimate: 62,500 steps, 241 billion pieces, 469 EFLOP.
+Time:     1,193 device-hours on A100 at 35 % of peak, so 149 hours on eight. Not run by us at this size.
 Memory:   12.9 GiB on each of eight devices, 16 rows of 512 with plain attention.
 Expect:   Table 10, F1 on test: 93.23 on BC5-chem, 85.77 on BC5-disease, 88.25 on NCBI-disease, 84.72 on BC2GM, 79.44 on
           JNLPBA; BLURB (Table 9) 82.02, with the best fine-tuning for each task 82.91. The base model has 81.16.

@@ -14,7 +14,7 @@ Options:  modernbert          the source's vocabulary, and what a new one of the
           modernbert:keep     the source's vocabulary and rows, as in the papers
 Plan:     `bioptimus plan --config=modernbert:replace --words=4e9`, an estimate: 35,814 steps, 17 billion pieces, 14
           EFLOP, 11 device-hours on an H200 at 35 % of peak. Not run by us at this size.
-Memory:   8.1 GiB on each of eight devices, 8 rows of 1,024 at once.
+Memory:   7.6 GiB on each of eight devices, 8 rows of 1,024 at once.
 
 Stated in the papers: 3e-4 and no warm-up; 30 % masked, in the decay 15 %; 1 - sqrt in the decay; betas of 0.9 and
 0.98, weight decay 1e-5 and none on norms; no dropout; three passes over the corpus before the decay. Their optimiser is

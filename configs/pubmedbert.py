@@ -12,10 +12,10 @@ Options:  pubmedbert, pubmedbert:abstracts   abstracts of 128 words and more, 62
           pubmedbert:pieces                  with single pieces masked, not words
           pubmedbert:general_pieces          both
           pubmedbert:adversarial             with noise on the embeddings (Table 9), without next sentences
-Plan:     `bioptimus plan --config=pubmedbert`, an estimate: 62,500 steps, 241 billion pieces, 142 EFLOP; for
-          `adversarial` 384.
-Time:     361 device-hours on A100 at 35 % of peak, so 45 hours on eight. Not run by us at this size.
-Memory:   17.9 GiB on each of eight devices, 32 rows of 512 with plain attention.
+Plan:     `bioptimus plan --config=pubmedbert`, an estimate: 62,500 steps, 241 billion pieces, 135 EFLOP; for
+          `adversarial` 367.
+Time:     344 device-hours on A100 at 35 % of peak, so 43 hours on eight. Not run by us at this size.
+Memory:   17.6 GiB on each of eight devices, 32 rows of 512 with plain attention.
 Expect:   F1 on test (Table 6): 93.33 on BC5-chem, 85.62 on BC5-disease, 87.82 on NCBI-disease, 84.52 on BC2GM; for
           `pmc` 93.36, 85.62, 88.34, 84.39; for `pmc_long` 93.34, 85.76, 88.04, 84.37; for `general` 93.31, 85.28,
           88.53, 83.93; for `pieces` 92.96, 84.72, 87.26, 83.19; for `general_pieces` 93.20, 85.00, 88.39, 83.65; for

@@ -146,12 +146,10 @@ def test_slots_of_the_last_layer_are_what_the_whole_layer_has_there():
     }
     slots = np.array([0, 35, 13, 13, 7], np.int32)
     whole = np.asarray(made.architecture.encode(made.parameters, batch)).reshape(-1, 8)
-    alone = made.architecture.encode(made.parameters, batch, slots_K=slots)
+    alone = made.architecture.encode(made.parameters, batch, slots=slots)
     np.testing.assert_allclose(alone, whole[slots], atol=1e-6)
     with pytest.raises(ValueError, match='slots'):
-        made.architecture.encode(made.parameters, batch, slots_K=slots, all_layers=True)
-    with pytest.raises(ValueError, match='slots'):
-        made.architecture.encode(made.parameters, batch, slots_K=slots, dropout_key=jax.random.key(0))
+        made.architecture.encode(made.parameters, batch, slots=slots, all_layers=True)
 
 
 def test_one_device_and_eight_give_the_same_sums(monkeypatch):

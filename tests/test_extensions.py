@@ -77,7 +77,8 @@ class Diffusion(MaskedLM):
     def loss(self, params, frozen, rows, dropout_key):
         rows, rates_B = rows
         masked = rows.masked._replace(weights_M=rows.masked.weights_M / rates_B[:, None])
-        bound, *_ = self.slot_losses(params, self.states(params, rows, dropout_key), masked)
+        states_BxMxD = self.states(params, rows, dropout_key, masked.slots_M)
+        bound, *_ = self.slot_losses(params, states_BxMxD, masked)
         _, sums = super().loss(params, frozen, rows, dropout_key)
         return {'pieces': bound}, sums
 

@@ -49,6 +49,7 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
+from bioptimus_jax.model.layers import at_slots
 from bioptimus_jax.model.loaded import check_folder, load_model
 from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
@@ -620,11 +621,38 @@ def test_a_layer_of_a_modernbert_sees_its_document_in_its_window_alone(width):
 
 
 def test_the_last_layer_in_slots_alone_is_that_of_the_whole_row(layered):
-    batch = padded_batch(layered.architecture)
-    slots = np.array([0, 30, 5, 71], np.int32)
-    found = jax.jit(lambda p: layered.architecture.encode(p, batch, slots_K=slots))(layered.params)
-    whole = last_states(layered, batch).reshape(-1, layered.architecture.hidden)
-    np.testing.assert_allclose(found, whole[slots], atol=1e-5, rtol=0)
+    """And so are gradients, in a loop over layers too; for places of all rows, and for places of each row."""
+    a, batch = layered.architecture, padded_batch(layered.architecture)
+    slots_K = np.array([0, 30, 5, 71], np.int32)
+    found = jax.jit(lambda p: a.encode(p, batch, slots=slots_K))(layered.params)
+    whole_BxLxD = last_states(layered, batch)
+    np.testing.assert_allclose(found, whole_BxLxD.reshape(-1, a.hidden)[slots_K], atol=1e-5, rtol=0)
+    slots_BxM = (
+        np.random.default_rng(0).integers(0, whole_BxLxD.shape[1], (len(whole_BxLxD), 3)).astype(np.int32)
+    )
+    weights_BxMxD = np.random.default_rng(1).normal(size=(*slots_BxM.shape, a.hidden)).astype(np.float32)
+
+    def loss(params, in_slots, compute):
+        states = a.encode(params, batch, compute=compute, slots=slots_BxM if in_slots else None)
+        return ((states if in_slots else at_slots(states, slots_BxM)) * weights_BxMxD).sum()
+
+    wanted = jax.jit(jax.value_and_grad(functools.partial(loss, in_slots=False, compute=Compute())))
+    for compute in (Compute(), Compute(scan_layers=True, remat='full')):
+        made = jax.jit(jax.value_and_grad(functools.partial(loss, in_slots=True, compute=compute)))
+        for one, other in zip(
+            jax.tree.leaves(made(layered.params)), jax.tree.leaves(wanted(layered.params)), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=2e-5 * max(1, np.abs(other).max()), rtol=0)
+
+
+def test_dropout_in_slots_drops_as_much_and_not_the_same(layered):
+    a, batch = dataclasses.replace(layered.architecture, dropout=0.3), padded_batch(layered.architecture)
+    slots_BxM = np.tile(np.arange(4, dtype=np.int32), (len(batch['tokens']), 1))
+    dropped = jax.jit(lambda p, key: a.encode(p, batch, slots=slots_BxM, dropout_key=key))
+    first, second = (np.asarray(dropped(layered.params, jax.random.key(n))) for n in (0, 1))
+    assert first.shape == (*slots_BxM.shape, a.hidden)
+    assert np.isfinite(first).all()
+    assert not np.allclose(first, second)
 
 
 def test_the_first_piece_of_every_document_of_a_roberta_is_at_position_2():

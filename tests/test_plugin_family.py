@@ -346,6 +346,13 @@ def test_flops_of_grouped_heads_and_gates_are_what_the_compiler_counts(name):
     found = counted.compile().cost_analysis()['flops'] / length
     planned = forward_flops_per_token(a, length, 0.0, sides=length)
     assert planned < found < 1.06 * planned
+    slots = np.arange(length // 4, dtype=np.int32)[None]
+    counted = jax.jit(lambda params: a.encode(params, batch, slots=slots)).lower(
+        a.initial_parameters(jax.random.key(0))
+    )
+    saved = found - counted.compile().cost_analysis()['flops'] / length
+    expected = planned - forward_flops_per_token(a, length, 0.0, sides=length, last=0.25)
+    assert 0.97 * expected < saved < 1.06 * expected
     head = forward_flops_per_token(a, length, 1.0, sides=length) - planned
     inside = {'modernbert': 256 * 256, 'eurobert': 0, 'ultrabert': 2 * 256 * 24}[name]
     assert head == 2 * (inside + 128 * 256)

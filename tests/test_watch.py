@@ -68,7 +68,7 @@ def test_a_record_counts_what_happened_between_two_of_them(monkeypatch):
     assert record.realised_rate == pytest.approx(20 / 120, abs=1e-5)
     assert record.realised_rate_by_length == {1: 0.15, 2: 0.2}
     assert record.unit_pieces == 20 / 8
-    assert record.flops == throughput.training_flops_per_token(BASE, 100, 20 / 160) * 160
+    assert record.flops == throughput.training_flops_per_token(BASE, 100, 20 / 160, last=20 / 160) * 160
     assert record.seconds == 2.0
     assert record.mfu is None
     assert watch.line(record) == 'loss 3.000, 80 tokens/s'
@@ -85,7 +85,7 @@ def test_mfu_is_model_flops_over_the_peak_of_all_devices(monkeypatch):
     monkeypatch.setattr(watch, 'peak_flops', lambda: 1e10)
     monkeypatch.setattr(watch.jax, 'device_count', lambda: 4)
     record, _ = summarised([metrics(4, 90)])
-    flops = throughput.training_flops_per_token(BASE, 100, 10 / 90) * 90
+    flops = throughput.training_flops_per_token(BASE, 100, 10 / 90, last=10 / 90) * 90
     assert record.mfu == pytest.approx(flops / 2.0 / 4e10, rel=1e-3)
     assert 'MFU' in watch.line(record)
 

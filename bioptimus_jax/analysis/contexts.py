@@ -201,7 +201,7 @@ def context_vectors(
 @functools.partial(jax.jit, static_argnums=0)
 def _states(architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]) -> Any:
     slots_M = batch['rows'] * batch['tokens'].shape[1] + batch['slots']
-    return architecture.encode(params, batch, slots_K=jnp.asarray(slots_M))
+    return architecture.encode(params, batch, slots=jnp.asarray(slots_M))
 
 
 def _shuffled(source: DocumentSource, most: int, seed: int) -> Iterator[Document]:

@@ -289,7 +289,7 @@ class Architecture(abc.ABC):
 
     @abc.abstractmethod
     def layer(self, compute: Compute) -> nn.Module:
-        """`(hidden_BxLxD, batch, kind, seed_2, slots_K) -> states`: BxLxD, or with slots 1xKxD in these alone.
+        """`(hidden_BxLxD, batch, kind, seed_2, slots) -> states`: BxLxD, or in slots alone, as `at_slots` has them.
 
         `batch` is as `context` gives it, `kind` that of the layer in `kinds`.
         """
@@ -369,12 +369,12 @@ class Architecture(abc.ABC):
         embedding_delta: jax.Array | None = None,
         embedded_BxLxD: jax.Array | None = None,
         all_layers: bool = False,
-        slots_K: jax.Array | None = None,
+        slots: jax.Array | None = None,
     ) -> Any:
         """The last layer's states BxLxD in `compute.dtype`; with `all_layers` every layer's, embeddings first.
 
-        With `slots_K`, places among the B * L pieces, the last layer's states there alone, KxD: most of that layer is
-        then computed for these places only. Not with dropout, whose masks depend on the place.
+        With `slots` the last layer's states there alone, and most of that layer is computed for them only: places in
+        each row, BxM, give BxMxD; places among all B * L pieces, K, give KxD.
 
         `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
         `positions`, from 0 within each document; what a family reads besides. A position beyond the table gives NaN.
@@ -382,8 +382,8 @@ class Architecture(abc.ABC):
         `embedding_delta`, BxL and as wide as the table, is added to the word embeddings before they are normalised.
         `embedded_BxLxD`: what the layers begin with, in place of what `embed` gives.
         """
-        if slots_K is not None and (dropout_key is not None or all_layers):
-            raise ValueError('slots are for the last layer, without dropout')
+        if slots is not None and all_layers:
+            raise ValueError('slots are for the last layer')
         seed_2, context, kinds = _seed_of(dropout_key), self.context(batch), self.kinds
         hidden_BxLxD = embedded_BxLxD
         if hidden_BxLxD is None:
@@ -405,22 +405,24 @@ class Architecture(abc.ABC):
             return of_kind
 
         layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
-        # A scan compiles one layer of each kind, but keeps no states between them and cannot treat the last one
-        # otherwise.
-        scanned = compute.scan_layers and not all_layers and slots_K is None
-        first, period = repetition(kinds) if scanned else (self.layers, 1)
+        # A scan compiles one layer of each kind, but keeps no states between them. The last layer stands apart where it
+        # is computed in slots.
+        alike = self.layers - (slots is not None)
+        scanned = compute.scan_layers and not all_layers
+        first, period = repetition(kinds[:alike]) if scanned else (alike, 1)
         states = [hidden_BxLxD]
         for number, weights in enumerate(layers[:first]):
-            slots = slots_K if number == len(layers) - 1 else None
-            states.append(layer(kinds[number])(states[-1], number, weights, slots))
+            states.append(layer(kinds[number])(states[-1], number, weights))
         last_BxLxD: Any = states[-1]
-        if first < self.layers:
+        if first < alike:
             repeated = [layer(kind) for kind in kinds[first : first + period]]
-            last_BxLxD = _scanned(repeated, first, layers, last_BxLxD)
+            last_BxLxD = _scanned(repeated, first, layers[:alike], last_BxLxD)
+        if slots is not None:
+            last_BxLxD = layer(kinds[-1])(last_BxLxD, alike, layers[-1], slots)
         if closing := self.final_norm(compute):
             last_BxLxD = closing.apply({'params': params['encoder']}, last_BxLxD)
-        if slots_K is not None:
-            return last_BxLxD[0]
+        if slots is not None:
+            return last_BxLxD[0] if slots.ndim == 1 else last_BxLxD
         return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
 
     def masked_lm_logits(

@@ -203,7 +203,7 @@ class Residual(ModelPart):
 
 
 class Attention(ModelPart):
-    """Self-attention with its residual, everywhere or (as 1xKxD) in slots alone."""
+    """Self-attention with its residual, everywhere or in slots alone."""
 
     @nn.compact
     def __call__(
@@ -211,13 +211,13 @@ class Attention(ModelPart):
         hidden_BxLxD: jax.Array,
         batch: Mapping[str, Any],
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
         options = (self.architecture, self.compute)
         self_attention = getattr(self.architecture, 'self_attention', SelfAttention)
         mixed_BxLxD = self_attention(*options, name='self')(hidden_BxLxD, batch, seed_2)
-        if slots_K is not None:
-            mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
+        if slots is not None:
+            mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots) for states in (mixed_BxLxD, hidden_BxLxD))
         return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
@@ -232,7 +232,7 @@ class Activated(ModelPart):
 
 
 class Layer(ModelPart):
-    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
+    """One encoder layer; with `slots` nothing but attention is computed elsewhere."""
 
     @nn.compact
     def __call__(
@@ -241,12 +241,12 @@ class Layer(ModelPart):
         batch: Mapping[str, Any],
         kind: Hashable,
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
         del kind  # all layers are alike
         a, options = self.architecture, (self.architecture, self.compute)
         attention = Attention(*options, name='attention')
-        hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots_K)
+        hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots)
         wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
@@ -307,8 +307,10 @@ class LikeBert(Architecture):
         return Predictions(self, compute)
 
 
-def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
-    """The states in the slots, as 1xKxD."""
-    flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+def at_slots(states_BxLxD: jax.Array, slots: jax.Array) -> jax.Array:
+    """The states in places of each row, BxM, as BxMxD; or in places among all B * L, K, as 1xKxD."""
     # Slots are always inside. The default mode would compare every one of them, to fill with NaN.
-    return jnp.take(flat, slots_K, axis=0, mode='clip')[None]
+    if slots.ndim == 2:  # every device keeps to its own rows
+        return jnp.take_along_axis(states_BxLxD, slots[..., None], axis=1, mode='clip')
+    flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+    return jnp.take(flat, slots, axis=0, mode='clip')[None]

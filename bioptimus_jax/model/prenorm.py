@@ -99,16 +99,16 @@ class RotaryAttention(ModelPart):
         batch: Mapping[str, Any],
         kind: LayerKind,
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
-        """The values that each piece attends to in its document or its window, BxLxD; with slots 1xKxD in these."""
+        """The values that each piece attends to in its document or its window, BxLxD; with slots in these alone."""
         ranges = batch['ranges'].within(kind.window)
         mixed_BxLxD = self.attended(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, seed_2)
-        return mixed_BxLxD if slots_K is None else at_slots(mixed_BxLxD, slots_K)
+        return mixed_BxLxD if slots is None else at_slots(mixed_BxLxD, slots)
 
 
 class Layer(ModelPart):
-    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere. The sum over layers is float32.
+    """One encoder layer; with `slots` nothing but attention is computed elsewhere. The sum over layers is float32.
 
     A family says which parts it has, and what it calls them in transformers.
     """
@@ -123,14 +123,14 @@ class Layer(ModelPart):
         batch: Mapping[str, Any],
         kind: LayerKind,
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
         options, (attention, feed_forward) = (self.architecture, self.compute), self.parts
         before, attn, between, mlp = self.names
         inner = self.normal(hidden_BxLxD, before) if kind.norm else hidden_BxLxD.astype(self.compute.dtype)
-        change = attention(*options, name=attn)(inner, batch, kind, seed_2, slots_K)
-        if slots_K is not None:
-            hidden_BxLxD = at_slots(hidden_BxLxD, slots_K)
+        change = attention(*options, name=attn)(inner, batch, kind, seed_2, slots)
+        if slots is not None:
+            hidden_BxLxD = at_slots(hidden_BxLxD, slots)
         hidden_BxLxD = self.compute.place(hidden_BxLxD + change, 'rows', None, None)
         change = feed_forward(*options, name=mlp)(self.normal(hidden_BxLxD, between), seed_2)
         return self.compute.place(hidden_BxLxD + change, 'rows', None, None)

@@ -23,6 +23,7 @@ from bioptimus_jax.model.layers import DOWN, UP
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.sharding import replicated, shardings_of
+from bioptimus_jax.pretrain.throughput import behind_attention
 from bioptimus_jax.surgery.made import Made
 
 BASE, TOKENS, WEIGHTS = 'base', 'tokens', 'weights'
@@ -182,18 +183,20 @@ def without_adapter(params: Mapping[str, Any], *, merged: bool) -> dict[str, Any
 
 
 def work_saved(
-    settings: Pretrain, trained: Mapping[str, Any], architecture: Architecture
+    settings: Pretrain, trained: Mapping[str, Any], architecture: Architecture, last_in_slots: bool
 ) -> tuple[float, float]:
     """FLOPs of a piece, and of one that is predicted, that full training takes and this does not: the gradients of
-    matrices that nothing trains, less what the adapter takes itself. `trained`: paths and shapes."""
+    matrices that nothing trains, less what the adapter takes itself. `trained`: paths and shapes; `last_in_slots`: see
+    `Objective`."""
     if settings.lora is None:
         return 0.0, 0.0
     sizes = {path: int(np.prod(shape)) for path, shape in architecture.shapes().items()}
     kept = {p: 2.0 * n for p, n in sizes.items() if p.endswith(KERNEL) and p not in trained}
-    of_head = sum(work for path, work in kept.items() if path.startswith(HEAD))
+    behind = behind_attention(architecture) if last_in_slots else ()
+    of_predicted = sum(work for path, work in kept.items() if path.startswith(HEAD) or path in behind)
     of_adapter = sum(
         6.0 * np.prod(shape) for path, shape in trained.items() if path.endswith((f'/{DOWN}', f'/{UP}'))
     )
     table = architecture.output_table
     output = 2.0 * sizes[table] if table not in trained and table + ROWS not in trained else 0.0
-    return sum(kept.values()) - of_head - of_adapter, of_head + output
+    return sum(kept.values()) - of_predicted - of_adapter, of_predicted + output

@@ -29,6 +29,8 @@ FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logit
 KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
 # More states of a layer in a loop, in float32: unrolled, XLA recomputes these where that is cheap.
 KEPT_SCANNED = 4
+# Of all pieces in a last layer that is computed in slots: queries, keys, values, and what is mixed of them.
+KEPT_BEFORE_SLOTS = 4
 # remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
 KEPT_DOTS = 5
 # What a layer that is computed anew has at once: less, but more of attention.
@@ -89,7 +91,8 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     # The backward pass is in one of them at a time.
     widest = max(encoder.hidden for encoder in objective.encoders)
     beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
-    activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
+    last = most_places(experiment) / experiment.rows.row_pieces if objective.last_in_slots else 1.0
+    activations = sum(_activations(experiment, x, platform, rows, last) for x in objective.encoders) + beside
     return Memory(
         parameters=whole + base + frozen,
         optimizer=(3 if experiment.pretrain.averages else 2) * whole,
@@ -174,8 +177,11 @@ def _bytes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rule
     return sum(math.prod(shape) / parts[path] for path, shape in shapes.items()) * FLOAT
 
 
-def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: int) -> float:
-    """What the layers keep for the backward pass, and what that has of a layer at once."""
+def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: int, last: float) -> float:
+    """What the layers keep for the backward pass, and what that has of a layer at once.
+
+    `last`: the share of pieces that the last layer is computed for behind its attention.
+    """
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
     length, split = experiment.rows.row_pieces, runtime.tensor
     states, wide = rows * length * a.hidden, rows * length * a.wide / split
@@ -196,8 +202,9 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
         kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
+        behind = ((KEPT_STATES[low] - KEPT_BEFORE_SLOTS) * states + KEPT_WIDE[low] * wide) * low
         if not scanned:
-            return a.layers * kept + beside
+            return a.layers * kept - (1 - last) * behind + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
         kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low

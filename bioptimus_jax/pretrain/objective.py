@@ -121,6 +121,8 @@ class Objective(abc.ABC):
     """Passes through the encoder that the backward pass needs all activations of, to estimate memory."""
     distributions: ClassVar[int] = 1
     """Distributions over the vocabulary that a slot has at once, to estimate memory."""
+    last_in_slots: ClassVar[bool] = False
+    """Whether the last layer is computed, behind its attention, for the places alone that are predicted."""
 
     def __post_init__(self) -> None:  # noqa: B027
         """Raise ConfigError for an architecture that this objective cannot train."""
@@ -288,11 +290,12 @@ class Objective(abc.ABC):
         """FLOPs of a piece, and of one that is predicted, that an adapter saves; 0 without one."""
         settings = self.config.pretrain
         trained = arrays_of(self).trained if settings.lora else {}
-        return adapter.work_saved(settings, trained, self.architecture)
+        return adapter.work_saved(settings, trained, self.architecture, self.last_in_slots)
 
     def flops_per_piece(self, attended: float, predicted: float) -> float:
         """Operations for one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
-        return training_flops_per_token(self.architecture, attended, predicted)
+        last = predicted if self.last_in_slots else 1.0
+        return training_flops_per_token(self.architecture, attended, predicted, last=last)
 
     def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, OfSetting]:
         """Phase -> `perplexity.of_setting` of those rows; `check` refuses orders by it for an objective without one."""

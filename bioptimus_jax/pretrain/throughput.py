@@ -2,29 +2,35 @@
 
 import collections
 import math
+import re
 
 import jax
 
 from bioptimus_jax.hosts.devices import peak_of_kind
 from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.lora import ATTENTION, is_target
+
+WAY_OUT = re.compile(r'(^|/)(output/dense|Wo|o_proj)/kernel$')
+"""The matrix of attention that reads what was attended to, as families call it."""
 
 
 def training_flops_per_token(
-    architecture: Architecture, attended: float, rate: float, sides: int = 2
+    architecture: Architecture, attended: float, rate: float, sides: int = 2, last: float = 1.0
 ) -> float:
     """Forward and backward FLOPs of one piece: three times the forward products. What remat computes twice is not
     counted."""
-    return 3 * forward_flops_per_token(architecture, attended, rate, sides)
+    return 3 * forward_flops_per_token(architecture, attended, rate, sides, last)
 
 
 def forward_flops_per_token(
-    architecture: Architecture, attended: float, rate: float, sides: int = 2
+    architecture: Architecture, attended: float, rate: float, sides: int = 2, last: float = 1.0
 ) -> float:
     """FLOPs of the forward products of one piece.
 
     `attended`: pieces that a piece attends to, on average, in layers without a window; in others no more than the
-    window has, to one side or both `sides`. `rate`: share of pieces that are predicted. Embedding look-ups, norms,
-    activations and the optimiser are not counted.
+    window has, to one side or both `sides`. `rate`: share of pieces that are predicted; `last`: share of them that the
+    last layer is computed for behind its attention. Embedding look-ups, norms, activations and the optimiser are not
+    counted.
     """
     a, shapes = architecture, architecture.shapes()
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
@@ -34,8 +40,21 @@ def forward_flops_per_token(
     for window, layers in collections.Counter(a.windows).items():
         seen = attended if window is None else min(attended, sides * window + 1)
         encoder += layers * (of_layer + 2 * (a.score_products + 1) * seen * a.hidden)
+    if last < 1:
+        encoder -= (1 - last) * 2 * sum(matrices[path] for path in behind_attention(a))
     head = 2 * (in_head + math.prod(shapes[a.output_table]))
     return encoder + rate * head
+
+
+def behind_attention(architecture: Architecture) -> list[str]:
+    """The matrices of the last layer whose results no other piece reads."""
+    layer = f'encoder/layer/{architecture.layers - 1}/'
+    names = (
+        path.removeprefix(layer)
+        for path in architecture.shapes()
+        if path.startswith(layer) and path.endswith('/kernel')
+    )
+    return [layer + name for name in names if not is_target(name, ATTENTION) or WAY_OUT.search(name)]
 
 
 def peak_flops() -> float | None:

@@ -218,7 +218,7 @@ def _naming(new_NxD: jax.Array, parameters: Any, architecture: Architecture, bat
     """
     own_BxP = batch['own']
     slots_B = jnp.arange(len(own_BxP)) * own_BxP.shape[1] + batch['slot']
-    hidden_BxD = architecture.encode(parameters, _batch(own_BxP, batch['own_length']), slots_K=slots_B)
+    hidden_BxD = architecture.encode(parameters, _batch(own_BxP, batch['own_length']), slots=slots_B)
     layer = architecture.output_layer(parameters, hidden_BxD[None])
     # Adam makes a small gradient as long as a large one. A row that no context has named so far would only be pushed
     # away from all of them, at the full rate.

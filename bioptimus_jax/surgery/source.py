@@ -166,7 +166,7 @@ def _read(
     def shard(parameters: Any, tokens: Any, segments: Any, positions: Any, slots_1xK: Any) -> Any:
         batch = dict(tokens=tokens, segments=segments, positions=positions)
         if not layers:
-            return encode(parameters, batch, slots_K=slots_1xK[0])
+            return encode(parameters, batch, slots=slots_1xK[0])
         states = encode(parameters, batch, all_layers=True)
         flat = (states[number].reshape(-1, architecture.hidden) for number in layers)
         return jnp.concatenate([jnp.take(f, slots_1xK[0], axis=0, mode='clip') for f in flat], axis=-1)

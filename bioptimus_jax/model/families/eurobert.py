@@ -139,7 +139,7 @@ class GroupedAttention(RotaryAttention):
         batch: Mapping[str, Any],
         kind: LayerKind,
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
         a: Any = self.architecture
         turns, several = batch['rotations'][kind.rope], a.heads // a.key_heads
@@ -156,7 +156,7 @@ class GroupedAttention(RotaryAttention):
         # Kernels want as many heads of keys as of queries.
         key, value = (jnp.repeat(x, several, axis=2) if several > 1 else x for x in (key, value))
         query, key, value = (self.compute.place(x, 'rows', None, 'heads', None) for x in (query, key, value))
-        change = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots_K), 'o_proj')
+        change = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots), 'o_proj')
         # `dropout` takes a site and the number after it; the attention weights have these two.
         return self.drop(change, seed_2, 2)
 

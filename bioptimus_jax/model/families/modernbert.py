@@ -190,7 +190,7 @@ class Attention(RotaryAttention):
         batch: Mapping[str, Any],
         kind: LayerKind,
         seed_2: jax.Array | None,
-        slots_K: jax.Array | None,
+        slots: jax.Array | None,
     ) -> jax.Array:
         a = self.architecture
         heads = (*inner_BxLxD.shape[:2], 3, a.heads, a.head_size)
@@ -199,7 +199,7 @@ class Attention(RotaryAttention):
             self.compute.place(together[:, :, n], 'rows', None, 'heads', None) for n in range(3)
         )
         query, key = (turned(x, *batch['rotations'][kind.rope]) for x in (query, key))
-        change_BxLxD = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots_K), 'Wo')
+        change_BxLxD = self.dense(a.hidden, self.mixed(query, key, value, batch, kind, seed_2, slots), 'Wo')
         if seed_2 is None:
             return change_BxLxD
         # `dropout` takes a site and the number after it; the attention weights have these two.

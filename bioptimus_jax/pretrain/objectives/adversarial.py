@@ -172,9 +172,11 @@ class Adversarial(MaskedLM):
 
     def predicted(self, params: Any, rows: NoisyRows, embedded_BxLxD: jax.Array, key: Key) -> OutputLayer:
         """What the logits of the slots are made of, from what the embedding block gave."""
-        options: Any = dict(compute=self.compute, dropout_key=key, embedded_BxLxD=embedded_BxLxD)
-        states_BxLxD = self.architecture.encode(params, inputs(rows.clean), **options)
-        return self.in_slots(params, states_BxLxD, rows.clean.masked)
+        slots_BxM = rows.clean.masked.slots_M
+        options: Any = dict(
+            compute=self.compute, dropout_key=key, embedded_BxLxD=embedded_BxLxD, slots=slots_BxM
+        )
+        return self.output(params, self.architecture.encode(params, inputs(rows.clean), **options))
 
     def drawn(self, rows: NoisyRows, like_BxLxD: jax.Array) -> jax.Array:
         """The noise before it is moved, float32: by row, so that it depends on no sharding."""
@@ -229,13 +231,13 @@ class Adversarial(MaskedLM):
         """Two passes forward and backward; for the noise a third, whose backward pass has no gradients of weights, and
         the clean logits once more."""
         a, forward = self.architecture, functools.partial(forward_flops_per_token, self.architecture)
-        per_piece = 2 * training_flops_per_token(a, attended, predicted)
+        per_piece = 2 * training_flops_per_token(a, attended, predicted, last=predicted)
         if self.perturbation.moved:
             # The backward pass of a product with weights has two products, of which one is needed; of attention both
             # are.
             logits = 2 * predicted * a.padded_vocab_size * a.width
             attention = forward(attended, 0.0) - forward(0.0, 0.0)
-            per_piece += 2 * forward(0.0, predicted) + 3 * attention + logits
+            per_piece += 2 * forward(0.0, predicted, last=predicted) + 3 * attention + logits
         return per_piece
 
 

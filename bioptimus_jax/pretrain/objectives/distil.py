@@ -24,6 +24,7 @@ from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.folder import deciding_files, source_folder
+from bioptimus_jax.model.layers import at_slots
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.backends import scans
@@ -128,6 +129,7 @@ class Distillation(MaskedLM):
     does = 'masked language modelling and distillation from a teacher'
     masking = staticmethod(MaskedLM.masking)
     heldout_loss = MaskedLM.heldout_loss
+    last_in_slots = False  # the teacher is heard everywhere
     distributions = 2
     # The teacher is whole on every device, and the map too.
     rules = (
@@ -261,7 +263,7 @@ class Distillation(MaskedLM):
         """The terms, each by what it counts; their sums without that, and `slot_sums`."""
         counts, masked, student, compute = self.settings.counts, rows.masked, self.architecture, self.compute
         states_BxLxD = self.states(params, rows, dropout_key)
-        output = self.in_slots(params, states_BxLxD, masked)
+        output = self.output(params, at_slots(states_BxLxD, masked.slots_M))
         total, losses_BxM, correct_BxM = cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
         found = {'slots': total}
         teacher, weights = self.teacher.architecture, frozen['teacher']
@@ -274,7 +276,7 @@ class Distillation(MaskedLM):
                 output = student.output_layer(params, states_BxLxD, compute)
                 counted_BxM = real_BxL.astype(jnp.float32)
             else:
-                given_BxMxE = jnp.take_along_axis(taught_BxLxE, masked.slots_M[..., None], axis=1)
+                given_BxMxE = at_slots(taught_BxLxE, masked.slots_M)
             layers = (output, teacher.output_layer(weights, given_BxMxE, self.teacher_compute))
             loss = Divergence(self.settings.temperature)
             found['kl'], _ = in_chunks(loss, layers, (), counted_BxM, compute)

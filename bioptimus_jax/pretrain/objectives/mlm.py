@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +58,7 @@ class MaskedLM(Objective):
 
     does = 'masked language modelling'
     heldout_loss = 'one frozen mask, nats per [MASK]ed piece'
+    last_in_slots = True
 
     @functools.cached_property
     def masker(self) -> Masker:
@@ -103,7 +104,8 @@ class MaskedLM(Objective):
 
     def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Summed cross-entropy over the slots, and `slot_sums`."""
-        loss, *of_slots = self.slot_losses(params, self.states(params, rows, dropout_key), rows.masked)
+        states_BxMxD = self.states(params, rows, dropout_key, rows.masked.slots_M)
+        loss, *of_slots = self.slot_losses(params, states_BxMxD, rows.masked)
         return {'slots': loss}, self.slot_sums(rows.masked, *of_slots)
 
     def slot_sums(self, masked: Masked, losses_BxM: jax.Array, correct_BxM: jax.Array) -> Tensors:
@@ -126,22 +128,25 @@ class MaskedLM(Objective):
             'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
         }
 
-    def states(self, params: Any, rows: MaskedRows, dropout_key: Key = None) -> jax.Array:
-        """The last states of the masked rows, BxLxD."""
-        return self.architecture.encode(params, inputs(rows), compute=self.compute, dropout_key=dropout_key)
+    def states(
+        self, params: Any, rows: MaskedRows, dropout_key: Key = None, slots_BxM: jax.Array | None = None
+    ) -> jax.Array:
+        """The last states of the masked rows, BxLxD; with slots BxMxD, and then most of the last layer is for them
+        alone."""
+        options: Any = dict(compute=self.compute, dropout_key=dropout_key, slots=slots_BxM)
+        return cast(jax.Array, self.architecture.encode(params, inputs(rows), **options))
 
-    def slot_losses(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> SlotLosses:
+    def slot_losses(self, params: Any, states_BxMxD: jax.Array, masked: Masked) -> SlotLosses:
         """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
-        output = self.in_slots(params, states_BxLxD, masked)
+        output = self.output(params, states_BxMxD)
         return cross_entropy(*output, masked.targets_M, masked.weights_M, self.compute)
 
-    def in_slots(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> OutputLayer:
+    def output(self, params: Any, states_BxMxD: jax.Array) -> OutputLayer:
         """What the logits of the slots are made of.
 
         Only they go through the output layer: at 15 % it would be most of a small model's work.
         """
-        hidden_BxMxD = jnp.take_along_axis(states_BxLxD, masked.slots_M[..., None], axis=1)
-        return self.architecture.output_layer(params, hidden_BxMxD, self.compute)
+        return self.architecture.output_layer(params, states_BxMxD, self.compute)
 
     def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Shares of pieces and of words that were right, and what was masked."""
@@ -195,9 +200,12 @@ class MaskedLM(Objective):
 
     def scorer(self, params: Any) -> perplexity.SlotLosses:
         """The loss of every slot by these parameters, on their devices, jitted, without dropout."""
-        losses = jax.jit(
-            lambda params, rows: self.slot_losses(params, self.states(params, rows), rows.masked)[1]
-        )
+
+        @jax.jit
+        def losses(params: Any, rows: MaskedRows) -> jax.Array:
+            states_BxMxD = self.states(params, rows, slots_BxM=rows.masked.slots_M)
+            return self.slot_losses(params, states_BxMxD, rows.masked)[1]
+
         placed = jax.device_put(params)
         return lambda *parts: losses(placed, MaskedRows(*parts))
 

@@ -88,10 +88,13 @@ class NextSentence(MaskedLM):
         """Both terms; the sums also count pairs."""
         pairs = rows.pairs
         assert pairs is not None  # `check` has seen that rows are of pairs
-        states_BxLxD = self.states(params, rows, dropout_key)
-        masked_loss, *of_slots = self.slot_losses(params, states_BxLxD, rows.masked)
+        slots_BxM = rows.masked.slots_M
+        read = jnp.concatenate([slots_BxM, pairs.begins_BxG], axis=1)
+        states_BxMxD, first_BxGxD = jnp.split(
+            self.states(params, rows, dropout_key, read), [slots_BxM.shape[1]], axis=1
+        )
+        masked_loss, *of_slots = self.slot_losses(params, states_BxMxD, rows.masked)
         sums = self.slot_sums(rows.masked, *of_slots)
-        first_BxGxD = jnp.take_along_axis(states_BxLxD, pairs.begins_BxG[..., None], axis=1)
         logits_BxGx2 = self.paired.pair_logits(params, first_BxGxD)
         # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNLABELLED also becomes 0, without weight.
         labelled_BxG, labels_BxG = pairs.labels_BxG > UNLABELLED, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)

@@ -301,7 +301,8 @@ class ReplacedTokens(Objective):
     def draw(self, params: Any, rows: SampledRows, dropout_key: Key) -> tuple[jax.Array, ...]:
         """The generator's summed loss; of every slot its loss, whether it was right, and the token that it draws."""
         generator, masked, own = self.generator, rows.masked.masked, self.of_generator(params)
-        layers = (generator.in_slots(own, generator.states(own, rows.masked, dropout_key), masked),)
+        states_BxMxD = generator.states(own, rows.masked, dropout_key, masked.slots_M)
+        layers = (generator.output(own, states_BxMxD),)
         keys_B = jax.random.wrap_key_data(rows.keys_Bx2, impl='threefry2x32')
         slots_M = jnp.arange(masked.slots_M.shape[1])
         keys_BxM = jax.vmap(lambda key: jax.vmap(lambda slot: jax.random.fold_in(key, slot))(slots_M))(keys_B)
