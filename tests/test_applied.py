@@ -15,7 +15,8 @@ import bioptimus_jax as bx
 from bioptimus_jax.cli.main import main
 from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.kept import NAME, Reads, read_reads
-from bioptimus_jax.finetuning.loading import load_head, save_model
+from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.scoring import score
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.training import predict
@@ -135,7 +136,7 @@ def kept(folder, encoder, chosen, options):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(1))
     windows = task.windows(tokenizer, dataset.test, options).windows
     answers = predict(task, head, dataset.test, windows, options)
-    save_model(tokenizer, head, task.reads(dataset, options), folder)
+    save_model(task, tokenizer, head, task.reads(dataset, options), folder)
     return task, dataset, task.scores([task.answers(e) for e in dataset.test], answers), answers
 
 

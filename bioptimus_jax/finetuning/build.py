@@ -31,6 +31,7 @@ from bioptimus_jax.finetuning.summary import (
 )
 from bioptimus_jax.finetuning.task import task_for, task_of
 from bioptimus_jax.finetuning.texts.measures import MEASURES
+from bioptimus_jax.finetuning.together import keep_together
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
@@ -120,6 +121,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     write_jsonl(folder / RESULTS, results)
     groups = grouped(cells, records)
     made = _summarise(run, folder, groups, datasets, tokenizers)
+    keep_together(groups, made, datasets, settings.keep)
     for line in ending(groups, made):
         run.console.say(line)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
