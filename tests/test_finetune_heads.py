@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import bioptimus_jax as bx
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetuning import training
+from bioptimus_jax.finetuning import stored, training
 from bioptimus_jax.finetuning.batches import drawn, parts
 from bioptimus_jax.finetuning.config import HEADS
 from bioptimus_jax.finetuning.entities.align import IGNORED, align, piece_labels, word_labels
@@ -27,10 +28,12 @@ from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.optimizer import slanted_triangle
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.training import finetune, predict
+from bioptimus_jax.records.kept import KeptEnsemble
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.corpora import read_dataset, read_split
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+from bioptimus_jax.storage.files import read_json, sha256, write_json
 from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
 
 SCHEMES = ('bio', 'io', 'bioul')
@@ -324,6 +327,87 @@ def check_answers_again(folder, sentences, tags):
         expected = [[begins[first], ends[last], kind] for kind, first, last in spans(one)]
         assert said['entities'] == expected
         assert all(0.2 < sure <= 1 for sure in said.get('probabilities', ()))
+
+
+@pytest.fixture(scope='module')
+def chained(bert, tmp_path_factory):
+    """A kept tagger with a chain, which has learned nothing."""
+    tokenizer, tagger = load_tagger(bert, TYPES, settings(head='bilstm_crf'), 0)
+    folder = tmp_path_factory.mktemp('chained') / 'model'
+    save_model(ENTITIES, tokenizer, tagger, Reads(64, 8), folder)
+    return folder
+
+
+def of_head(**changes):
+    def change(folder):
+        file = folder / 'head.json'
+        record = read_json(file)
+        write_json(file, {**record, **changes, 'built': record['built'] | changes.get('built', {})})
+
+    return change
+
+
+def cut(name):
+    def change(folder):
+        (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+
+    return change
+
+
+def other_tensors(folder):
+    """A file of tensors for which the record is right, but for the shapes."""
+    tensors = load_file(folder / 'head.safetensors')
+    save_file({**tensors, 'chain.begin_C': torch.zeros(7)}, folder / 'head.safetensors')
+    of_head(sha256=sha256(folder / 'head.safetensors'))(folder)
+
+
+@pytest.mark.parametrize(
+    ('damage', 'message'),
+    [
+        (lambda folder: (folder / 'head.json').write_text('{'), r'head\.json: is damaged \(.*; keep the model again'),
+        (of_head(version=2), r'head\.json: is damaged \(of version 2, and this program reads version 1\); keep'),
+        (of_head(tensors=3), r'head\.json: is damaged \(tensors: not an object\); keep'),
+        (of_head(built={'head': 'maxent'}), r"head\.json: is damaged \(built: .*head: 'maxent' is not one of linear"),
+        (of_head(built={'layers': 3}), r'head\.json: is damaged \(built: .*layers: no such key'),
+        (of_head(built={'lstm_hidden': -1}), r'head\.json: is damaged \(built: .*lstm_hidden: must be at least 0'),
+        (of_head(built={'head': 'span'}), r'head\.json: chain\.begin_C is not as a head with head=span, .* has it here'),
+        (of_head(labels=['O', 'B-X', 'I-X']), r'head\.json: has other labels than config\.json of its encoder; keep'),
+        (of_head(hf_class='AutoModel'), r'names AutoModel; a model that answers is one of'),
+        (of_head(hf_class='AutoModelForSequenceClassification'), r'lacks bert\.pooler\.dense\.bias, .*, so its answers would be random'),
+        (other_tensors, r'head\.json: chain\.begin_C is not as a head with head=bilstm_crf, .* has it here; keep'),
+        (lambda folder: (folder / 'head.safetensors').unlink(), r'head\.safetensors: is missing; restore it, or keep'),
+        (cut('head.safetensors'), r'head\.safetensors: is not the file that head\.json was written for; restore'),
+        (lambda folder: shutil.rmtree(folder / 'encoder'), r'encoder: no such folder; it must be a Hugging Face folder'),
+        (cut('encoder/model.safetensors'), r'encoder: cannot be loaded by transformers'),
+    ],
+)
+def test_a_kept_head_that_is_damaged_is_refused_in_one_line(chained, damage, message, tmp_path):
+    shutil.copytree(chained, tmp_path / 'model')
+    damage(tmp_path / 'model')
+    with pytest.raises(InputError, match=message) as error:
+        bx.predict(tmp_path / 'model', ['the dose'])
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'members': ['seed-0', '../seed-1']}, r"damaged \('\.\./seed-1' among its members\); keep"),
+        ({'members': ['seed-0']}, r'damaged \(fewer than two members\); keep'),
+        ({'members': 'seed-0'}, r'damaged \(members: not a list\); keep'),
+        ({'version': 2}, r'damaged \(of version 2, and'),
+        ({'members': ['seed-0', 'seed-7']}, r'seed-7: no such folder'),
+        ({'task': 'none'}, r"plug-in 'none' is not installed; install"),
+    ],
+)
+def test_seeds_that_answer_together_are_refused_in_one_line(chained, changes, message, tmp_path):
+    record = KeptEnsemble(model='a', dataset='drugs', setting='standard', members=('seed-0', 'seed-1'))
+    stored.join(dict.fromkeys(record.members, chained), record, Reads(64, 8), tmp_path / 'model')
+    assert bx.predict(tmp_path / 'model', ['the dose']) == bx.predict(chained, ['the dose'])
+    write_json(tmp_path / 'model' / 'ensemble.json', record.json() | changes)
+    with pytest.raises((InputError, ConfigError), match=message) as error:
+        bx.predict(tmp_path / 'model', ['the dose'])
+    assert '\n' not in str(error.value)
 
 
 def test_io_reads_neighbouring_mentions_as_one_and_bioul_does_not(bert, drugs):

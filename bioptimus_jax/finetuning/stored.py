@@ -158,12 +158,12 @@ def _rebuilt(
     return made
 
 
-def join(members: Mapping[str, Path], record: KeptEnsemble, folder: Path) -> None:
+def join(members: Mapping[str, Path], record: KeptEnsemble, reads: Reads, folder: Path) -> None:
     """Write the folder of several kept models that answer together; `members`: their folders by what they are called.
 
     Their files are linked where the disk can, and so take no room twice.
     """
-    shared = {*file_names(), READING, 'config.json'}
+    shared = {*file_names(), 'config.json'}
     first = next(iter(members.values()))
     with whole_folder(folder) as hidden:
         for name in shared:
@@ -173,9 +173,10 @@ def join(members: Mapping[str, Path], record: KeptEnsemble, folder: Path) -> Non
             for file in sorted(member.rglob('*')):
                 within = file.relative_to(member)
                 # One tokenizer serves all, also within the folders of encoders.
-                if file.is_file() and (within.name == 'config.json' or within.name not in {*shared, CARD}):
+                if file.is_file() and (within.name == 'config.json' or within.name not in {*shared, READING, CARD}):
                     (hidden / name / within).parent.mkdir(parents=True, exist_ok=True)
                     _link(file, hidden / name / within)
+        reads.write(hidden)
         write_json(hidden / ENSEMBLE, record.json())
 
 

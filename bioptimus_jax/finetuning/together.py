@@ -1,5 +1,6 @@
 """Seeds that answer together: a folder of their kept models for each model, set and setting."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,8 +30,11 @@ def keep_together(
         if keep != TOGETHER or len(group) < 2 or not task.learns:
             remove_folder(folder)
             continue
+        dataset, records = datasets[cell.dataset], [record for _, record in group]
+        # What has to be said of the answers of some seeds need not hold for those of all.
+        remarks = [record.sameness or '' for record in records]
+        remark = remarks[0] if all(remarks) else ''
+        reads = dataclasses.replace(task.reads(dataset, cell.settings), remark=remark)
         members = {one.target.name: one.target / MODEL for one, _ in group}
-        join(members, KeptEnsemble(**vars(place(cell)), members=tuple(members)), folder)
-        records = [record for _, record in group]
-        dataset = datasets[cell.dataset]
+        join(members, KeptEnsemble(**vars(place(cell)), members=tuple(members)), reads, folder)
         write_card_together(folder, cell.model_folder, task, dataset, cell.settings, records, of_group)
