@@ -297,7 +297,9 @@ def label_ids(tagger):
         ('bilstm_crf', 'io', 'first'),
     ],
 )
-def test_every_head_and_scheme_learns_gives_iob2_and_is_kept(bert, drugs, head, scheme, label_pieces, tmp_path):
+def test_every_head_and_scheme_learns_gives_iob2_and_is_kept(
+    bert, drugs, head, scheme, label_pieces, tmp_path
+):
     # A single-word mention is told from a longer one by the word after it, which takes longer to learn.
     epochs = 8 if scheme == 'bioul' else 4
     chosen = settings(
@@ -364,20 +366,53 @@ def other_tensors(folder):
 @pytest.mark.parametrize(
     ('damage', 'message'),
     [
-        (lambda folder: (folder / 'head.json').write_text('{'), r'head\.json: is damaged \(.*; keep the model again'),
-        (of_head(version=2), r'head\.json: is damaged \(of version 2, and this program reads version 1\); keep'),
+        (
+            lambda folder: (folder / 'head.json').write_text('{'),
+            r'head\.json: is damaged \(.*; keep the model again',
+        ),
+        (
+            of_head(version=2),
+            r'head\.json: is damaged \(of version 2, and this program reads version 1\); keep',
+        ),
         (of_head(tensors=3), r'head\.json: is damaged \(tensors: not an object\); keep'),
-        (of_head(built={'head': 'maxent'}), r"head\.json: is damaged \(built: .*head: 'maxent' is not one of linear"),
+        (
+            of_head(built={'head': 'maxent'}),
+            r"head\.json: is damaged \(built: .*head: 'maxent' is not one of linear",
+        ),
         (of_head(built={'layers': 3}), r'head\.json: is damaged \(built: .*layers: no such key'),
-        (of_head(built={'lstm_hidden': -1}), r'head\.json: is damaged \(built: .*lstm_hidden: must be at least 0'),
-        (of_head(built={'head': 'span'}), r'head\.json: chain\.begin_C is not as a head with head=span, .* has it here'),
-        (of_head(labels=['O', 'B-X', 'I-X']), r'head\.json: has other labels than config\.json of its encoder; keep'),
+        (
+            of_head(built={'lstm_hidden': -1}),
+            r'head\.json: is damaged \(built: .*lstm_hidden: must be at least 0',
+        ),
+        (
+            of_head(built={'head': 'span'}),
+            r'head\.json: chain\.begin_C is not as a head with head=span, .* has it here',
+        ),
+        (
+            of_head(labels=['O', 'B-X', 'I-X']),
+            r'head\.json: has other labels than config\.json of its encoder; keep',
+        ),
         (of_head(hf_class='AutoModel'), r'names AutoModel; a model that answers is one of'),
-        (of_head(hf_class='AutoModelForSequenceClassification'), r'lacks bert\.pooler\.dense\.bias, .*, so its answers would be random'),
-        (other_tensors, r'head\.json: chain\.begin_C is not as a head with head=bilstm_crf, .* has it here; keep'),
-        (lambda folder: (folder / 'head.safetensors').unlink(), r'head\.safetensors: is missing; restore it, or keep'),
-        (cut('head.safetensors'), r'head\.safetensors: is not the file that head\.json was written for; restore'),
-        (lambda folder: shutil.rmtree(folder / 'encoder'), r'encoder: no such folder; it must be a Hugging Face folder'),
+        (
+            of_head(hf_class='AutoModelForSequenceClassification'),
+            r'lacks bert\.pooler\.dense\.bias, .*, so its answers would be random',
+        ),
+        (
+            other_tensors,
+            r'head\.json: chain\.begin_C is not as a head with head=bilstm_crf, .* has it here; keep',
+        ),
+        (
+            lambda folder: (folder / 'head.safetensors').unlink(),
+            r'head\.safetensors: is missing; restore it, or keep',
+        ),
+        (
+            cut('head.safetensors'),
+            r'head\.safetensors: is not the file that head\.json was written for; restore',
+        ),
+        (
+            lambda folder: shutil.rmtree(folder / 'encoder'),
+            r'encoder: no such folder; it must be a Hugging Face folder',
+        ),
         (cut('encoder/model.safetensors'), r'encoder: cannot be loaded by transformers'),
     ],
 )

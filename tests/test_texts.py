@@ -667,14 +667,19 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
             continue
         card = ModelCard.load(place / 'README.md')
         assert (card.data.library_name, card.data.to_dict().get('widget')) == ('bioptimus-jax', None)
-        assert f'(head=linear, features={place.parts[-3]}, lstm_hidden=0) is in `head.safetensors`' in card.text
+        assert (
+            f'(head=linear, features={place.parts[-3]}, lstm_hidden=0) is in `head.safetensors`' in card.text
+        )
         with pytest.raises(ValueError, match=r'no file named model\.safetensors'):
             transformers.pipeline('text-classification', str(place))
         encoder = transformers.AutoModel.from_pretrained(place / 'encoder')
         assert encoder.config.num_hidden_layers == 2
     for texts_given, message in (
         (['a dose'], r"^text 2: 'a dose': has no @NAME\$"),
-        (['<e1> x </e1> ' + 'dose ' * 50 + '<e2> x </e2>'], r"^text 2: '<e1> .*: <e2> x </e2> is cut off; raise .*max_pieces"),
+        (
+            ['<e1> x </e1> ' + 'dose ' * 50 + '<e2> x </e2>'],
+            r"^text 2: '<e1> .*: <e2> x </e2> is cut off; raise .*max_pieces",
+        ),
     ):
         kept = run.workdir / 'finetune' / 'bert' / 'relations' / 'starts' / 'seed-0' / 'model'
         with pytest.raises(InputError, match=message):

@@ -58,9 +58,7 @@ folder = '.'  # the path of this folder
 print(found)
 ```
 """
-OWN_HEAD = (
-    'its head ({head}) is in `head.safetensors`, and the encoder alone, which `AutoModel` loads, in `{encoder}`'
-)
+OWN_HEAD = 'its head ({head}) is in `head.safetensors`, and the encoder alone, which `AutoModel` loads, in `{encoder}`'
 SEEDS = 'it is {number} models that {answer}, one in each folder'
 ANSWER = {True: 'answer by the mean of their logits', False: 'vote'}
 """How seeds answer together, by `Task.averages`."""

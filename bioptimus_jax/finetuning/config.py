@@ -218,7 +218,7 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
         if not values or len(set(values)) != len(values):
             yield f'{where}{name}: one or more different ones are needed, got {values}'
     if settings.keep == TOGETHER and len(settings.seeds) < 2:
-        yield f'{where}keep: {TOGETHER!r} needs several seeds; add some to {where}seeds, or set \'best\''
+        yield f"{where}keep: {TOGETHER!r} needs several seeds; add some to {where}seeds, or set 'best'"
     known = (STANDARD, *settings.setting)
     for name in settings.settings:
         if name not in known:

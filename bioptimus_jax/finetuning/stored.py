@@ -173,7 +173,9 @@ def join(members: Mapping[str, Path], record: KeptEnsemble, reads: Reads, folder
             for file in sorted(member.rglob('*')):
                 within = file.relative_to(member)
                 # One tokenizer serves all, also within the folders of encoders.
-                if file.is_file() and (within.name == 'config.json' or within.name not in {*shared, READING, CARD}):
+                if file.is_file() and (
+                    within.name == 'config.json' or within.name not in {*shared, READING, CARD}
+                ):
                     (hidden / name / within).parent.mkdir(parents=True, exist_ok=True)
                     _link(file, hidden / name / within)
         reads.write(hidden)

@@ -16,7 +16,10 @@ from bioptimus_jax.storage.files import remove_folder
 
 
 def keep_together(
-    groups: Sequence[Group], statistics: Sequence[ModelStatistics], datasets: Mapping[NamedSet, Any], keep: str
+    groups: Sequence[Group],
+    statistics: Sequence[ModelStatistics],
+    datasets: Mapping[NamedSet, Any],
+    keep: str,
 ) -> None:
     """Leave MODEL/SET/SETTING/ensemble for every group of several seeds where `keep` asks for it, and no other.
 

@@ -63,4 +63,3 @@ def read_ensemble(folder: Path) -> KeptEnsemble | None:
         what = 'fewer than two members' if wrong is None else f'{wrong!r:.60} among its members'
         raise InputError(f'{file}: is damaged ({what}); {ANEW}')
     return found
-

@@ -109,11 +109,10 @@ class Tagger(Head):
         """How probable these labels of the pieces are, [B, L]; with CRF or spans 0 but for words' first pieces."""
         if self.chain is None:
             return torch.softmax(scores_BxLxE, -1).gather(-1, labels_BxL[..., None])[..., 0]
-        at_BxT = batch.chain_BxT
-        sure_BxT = self.chain.probabilities(self._words(scores_BxLxE, batch), labels_BxL.gather(1, at_BxT))
-        sure_BxL = torch.zeros_like(scores_BxLxE[..., 0])
-        # Padding of the chain points to the first piece, a special one: what is added there is nothing.
-        return sure_BxL.scatter_add(1, at_BxT, sure_BxT * batch.in_chain_BxT)
+        # Padding of the chain points to the first piece, whose label may be none of a word.
+        labels_BxT = labels_BxL.gather(1, batch.chain_BxT) * batch.in_chain_BxT
+        sure_BxT = self.chain.probabilities(self._words(scores_BxLxE, batch), labels_BxT) * batch.in_chain_BxT
+        return torch.zeros_like(scores_BxLxE[..., 0]).scatter_add(1, batch.chain_BxT, sure_BxT)
 
     @staticmethod
     def _words(scores_BxLxE: torch.Tensor, batch: TagBatch) -> ChainWords:

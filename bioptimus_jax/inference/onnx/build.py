@@ -64,7 +64,9 @@ def export_onnx(folder: Path, to: Path, precision: str, threads: int, say: Calla
     if form_of(folder):
         raise InputError(f'{folder}: holds a model as ONNX already; give the folder that it was made from')
     if (folder / ENSEMBLE).is_file():
-        raise InputError(f'{folder}: holds several models, and a file of ONNX is made of one; name a folder in it')
+        raise InputError(
+            f'{folder}: holds several models, and a file of ONNX is made of one; name a folder in it'
+        )
     if head := read_head(folder):
         raise InputError(
             f'{folder}: its head ({head.described}) is of no class of transformers, and only those are traced; '
