@@ -16,8 +16,8 @@ from bioptimus_jax.cli.main import main
 from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.kept import NAME, Reads, read_reads
 from bioptimus_jax.finetuning.loading import load_head
-from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.scoring import score
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.records.finetune import Details, FineTuning

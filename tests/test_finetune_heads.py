@@ -24,8 +24,8 @@ from bioptimus_jax.finetuning.entities.batches import collate
 from bioptimus_jax.finetuning.entities.crf import Chain, ChainWords, may_follow
 from bioptimus_jax.finetuning.entities.segments import LENGTHS, Segments
 from bioptimus_jax.finetuning.kept import Reads
-from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.optimizer import slanted_triangle
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.training import finetune, predict
 from bioptimus_jax.records.kept import KeptEnsemble

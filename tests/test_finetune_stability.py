@@ -27,9 +27,9 @@ from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetuning.stability import encoder_layers, parameter_groups
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.subset import chosen_examples
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
-from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
 from bioptimus_jax.finetuning.training import _best_epoch, finetune

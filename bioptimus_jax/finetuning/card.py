@@ -68,8 +68,8 @@ TOGETHER_CARD = """---
 
 # {model} on {dataset}, {number} seeds together
 
-{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {units}, setting `{setting}`, seeds {seeds}: {settings}),
-{number} models that {answer}.
+{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {units}, setting `{setting}`, seeds {seeds}:
+{settings}), {number} models that {answer}.
 
 | measure | together, test | one model, mean, test |
 |---|--:|--:|

@@ -15,7 +15,8 @@ def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
     """The folder of the kept model, from the fine-tunings of a set and their folders; None where none is kept.
 
     Model and setting with the highest mean on devel over seeds; of these all seeds together, where they are kept so,
-    else the seed that is best there; the first of equals. A devel that was learned says nothing, so such fine-tunings come last.
+    else the seed that is best there; the first of equals. A devel that was learned says nothing, so
+    such fine-tunings come last.
     """
     groups: dict[tuple[str, str], list[tuple[float, Path]]] = {}
     for record, folder in cells:

@@ -28,8 +28,9 @@ class Head(torch.nn.Module, abc.ABC):
     `finetuning.adapters`, until it is merged.
 
     Parameters whose names begin with one of `undecayed` have no weight decay; nor have biases and norms.
-    What is kept of it (`finetuning.stored`) follows from its tensors. Where `pretrained` holds them all, transformers
-    loads the whole; otherwise the encoder and `own_tensors` are kept apart, and the task's `head` makes it again by `built`.
+
+    How it is kept (`finetuning.stored`) follows from its tensors. Where `pretrained` holds them all, transformers loads
+    the whole; otherwise encoder and `own_tensors` are kept apart, and the class makes it again by `built`.
     """
 
     undecayed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The folder of a fine-tuned model that is kept: as transformers has it, or its encoder with a head of our own beside it.
+"""The folder of a fine-tuned model that is kept: as transformers has it, or its encoder and beside it our own head.
 
 What lies in the folder of a head that no class of transformers holds:
 
