@@ -873,7 +873,7 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     changes = config.defaults()
     changes.finetune.update(keep='ensemble')
     with pytest.raises(
-        ConfigError, match=r"config\.finetune\.keep: 'ensemble' needs several seeds; add some to config"
+        ConfigError, match=r"finetune\.keep: 'ensemble' needs several seeds; add some to config"
     ):
         Experiment.from_config(changes)
 

@@ -141,7 +141,7 @@ def _rebuilt(
     if labels != record.labels:
         raise InputError(f'{file}: has other labels than config.json of its encoder; {ANEW}')
     try:
-        known = record_from(Finetune, dataclasses.asdict(Finetune()) | record.built, 'finetune.')
+        known = record_from(Finetune, {**dataclasses.asdict(Finetune()), **record.built}, 'finetune.')
     except ConfigError as error:
         raise InputError(f'{file}: is damaged (built: {error}); {ANEW}') from error
     built = {name: getattr(known, name) for name in record.built}

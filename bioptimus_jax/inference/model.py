@@ -157,8 +157,10 @@ def kind_of(folder: Path) -> Kind:
 
 
 def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
-    """The model, or all seeds of several, on the GPU if there is one; of ONNX on the CPU. Raises InputError for a folder
-    without some of its weights."""
+    """The model, or all seeds of several, on the GPU if there is one; of ONNX on the CPU.
+
+    Raises InputError for a folder without some of its weights.
+    """
     import torch
     from transformers.utils import logging
 
