@@ -11,6 +11,7 @@ Several seeds that answer together are a folder with config.json, the tokenizer,
 folder for each seed with the rest of these.
 """
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -48,6 +49,11 @@ Make = Callable[[Any, Sequence[str], Finetune, str], Head]
 """A model of transformers, labels, settings, type -> the head on it: a class of heads, or a task's `head`."""
 
 
+def undrawn() -> contextlib.AbstractContextManager:
+    """A context after which torch's generator is as before: what is drawn for layers that are filled is of no use."""
+    return torch.random.fork_rng(devices=[])
+
+
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """A kept model in parts: what transformers has loaded, and what has to be put on it, if anything."""
@@ -66,7 +72,9 @@ class Parts:
         labels = tuple(str(named[at]) for at in range(len(named)))
         if self.record is None:
             return make(self.pretrained, labels, settings, dtype)
-        return _rebuilt(make, self, labels, settings, dtype, self.record).to(self.pretrained.device)
+        with undrawn():
+            made = _rebuilt(make, self, labels, settings, dtype, self.record)
+        return made.to(self.pretrained.device)
 
 
 def load_parts(folder: Path, hf_class: str) -> Parts:
@@ -80,7 +88,8 @@ def load_parts(folder: Path, hf_class: str) -> Parts:
         lacking = [*info['missing_keys'], *info['mismatched_keys']]
     else:
         tensors = _tensors(folder, record)
-        model, info = load_weights(folder / ENCODER, hf_class)
+        with undrawn():
+            model, info = load_weights(folder / ENCODER, hf_class)
         inside = f'{model.base_model_prefix}.'
         lacking = [name for name in info['missing_keys'] if name.startswith(inside)]
         lacking += info['mismatched_keys']
