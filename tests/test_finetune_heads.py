@@ -386,7 +386,7 @@ def other_tensors(folder):
         ),
         (
             of_head(built={'head': 'span'}),
-            r'head\.json: chain\.begin_C is not as a head with head=span, .* has it here',
+            r'head\.json: chain\.begin_C is not as a head \(head=span, .* has it here',
         ),
         (
             of_head(labels=['O', 'B-X', 'I-X']),
@@ -399,7 +399,7 @@ def other_tensors(folder):
         ),
         (
             other_tensors,
-            r'head\.json: chain\.begin_C is not as a head with head=bilstm_crf, .* has it here; keep',
+            r'head\.json: chain\.begin_C is not as a head \(head=bilstm_crf, .* has it here; keep',
         ),
         (
             lambda folder: (folder / 'head.safetensors').unlink(),

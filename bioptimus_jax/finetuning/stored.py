@@ -160,7 +160,7 @@ def _rebuilt(
     for name in sorted({*wanted, *given, *record.tensors}):
         if not wanted.get(name) == given.get(name) == record.tensors.get(name):
             raise InputError(
-                f'{file}: {name} is not as a head with {record.described} has it here; {ANEW}, or read it with the '
+                f'{file}: {name} is not as a head ({record.described}) has it here; {ANEW}, or read it with the '
                 'version that wrote it'
             )
     made.load_state_dict(dict(parts.tensors), strict=False)

@@ -35,7 +35,7 @@ class KeptHead(Record):
     @property
     def described(self) -> str:
         """The values of `built` in words."""
-        return ', '.join(f'{name}={value}' for name, value in self.built.items())
+        return ', '.join(f'{name}={value}' for name, value in self.built.items()) or 'of a plug-in'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
