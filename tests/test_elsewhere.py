@@ -68,7 +68,7 @@ def test_the_component_of_the_page_says_in_spacy_what_predict_says(tagger, tmp_p
 @pytest.mark.filterwarnings('default')  # of another library, in a version that is not ours
 @pytest.mark.parametrize('kind', ['bert', 'modernbert'])
 def test_an_export_is_the_backbone_of_gliner(kind, tmp_path, monkeypatch, capsys):
-    """By the script of the page: the weights are the export's, words keep their spaces, and what is saved is loaded."""
+    """The weights are the export's, words keep their spaces, and what the script of the page saves is loaded."""
     gliner = pytest.importorskip('gliner', reason='gliner is not installed: it needs an older transformers')
     written('gliner', tmp_path)
     folder = save_encoder(tmp_path / kind, kind, layers=1)

@@ -432,6 +432,7 @@ def test_a_kept_head_that_is_damaged_is_refused_in_one_line(chained, damage, mes
         ({'members': 'seed-0'}, r'damaged \(members: not a list\); keep'),
         ({'version': 2}, r'damaged \(of version 2, and'),
         ({'members': ['seed-0', 'seed-7']}, r'seed-7: no such folder'),
+        ({'setting': 'a'}, r'seed-1: has other labels than .*seed-0, and they are to answer together; keep'),
         ({'task': 'none'}, r"plug-in 'none' is not installed; install"),
     ],
 )
@@ -440,6 +441,8 @@ def test_seeds_that_answer_together_are_refused_in_one_line(chained, changes, me
     stored.join(dict.fromkeys(record.members, chained), record, Reads(64, 8), tmp_path / 'model')
     assert bx.predict(tmp_path / 'model', ['the dose']) == bx.predict(chained, ['the dose'])
     write_json(tmp_path / 'model' / 'ensemble.json', record.json() | changes)
+    other = tmp_path / 'model' / 'seed-1' / 'encoder' / 'config.json'
+    other.write_text(other.read_text().replace('Drug', 'Dose'))  # weights alone are linked
     with pytest.raises((InputError, ConfigError), match=message) as error:
         bx.predict(tmp_path / 'model', ['the dose'])
     assert '\n' not in str(error.value)

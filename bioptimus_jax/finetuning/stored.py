@@ -63,17 +63,21 @@ class Parts:
     record: KeptHead | None = None
     tensors: Tensors = dataclasses.field(default_factory=dict)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels in the order of the scores."""
+        named = self.pretrained.config.id2label
+        return tuple(str(named[at]) for at in range(len(named)))
+
     def head(self, make: Make, settings: Finetune, dtype: str) -> Head:
         """The head with its tensors, in the place of the model; `settings`: how it reads.
 
         Raises InputError for a head of other parts or shapes.
         """
-        named = self.pretrained.config.id2label
-        labels = tuple(str(named[at]) for at in range(len(named)))
         if self.record is None:
-            return make(self.pretrained, labels, settings, dtype)
+            return make(self.pretrained, self.labels, settings, dtype)
         with undrawn():
-            made = _rebuilt(make, self, labels, settings, dtype, self.record)
+            made = _rebuilt(make, self, settings, dtype, self.record)
         return made.to(self.pretrained.device)
 
 
@@ -143,18 +147,16 @@ def _tensors(folder: Path, record: KeptHead) -> Tensors:
         raise InputError(f'{file}: is damaged ({error}); {ANEW}') from error
 
 
-def _rebuilt(
-    make: Make, parts: Parts, labels: Sequence[str], settings: Finetune, dtype: str, record: KeptHead
-) -> Head:
+def _rebuilt(make: Make, parts: Parts, settings: Finetune, dtype: str, record: KeptHead) -> Head:
     file = parts.folder / HEAD
-    if labels != record.labels:
+    if parts.labels != record.labels:
         raise InputError(f'{file}: has other labels than config.json of its encoder; {ANEW}')
     try:
         known = record_from(Finetune, {**dataclasses.asdict(Finetune()), **record.built}, 'finetune.')
     except ConfigError as error:
         raise InputError(f'{file}: is damaged (built: {error}); {ANEW}') from error
     built = {name: getattr(known, name) for name in record.built}
-    made = make(parts.pretrained, labels, dataclasses.replace(settings, **built), dtype)
+    made = make(parts.pretrained, record.labels, dataclasses.replace(settings, **built), dtype)
     wanted = {name: tuple(tensor.shape) for name, tensor in made.own_tensors.items()}
     given = {name: tuple(tensor.shape) for name, tensor in parts.tensors.items()}
     for name in sorted({*wanted, *given, *record.tensors}):
@@ -170,7 +172,7 @@ def _rebuilt(
 def join(members: Mapping[str, Path], record: KeptEnsemble, reads: Reads, folder: Path) -> None:
     """Write the folder of several kept models that answer together; `members`: their folders by what they are called.
 
-    Their files are linked where the disk can, and so take no room twice.
+    Their weights are linked where the disk can, and so take no room twice.
     """
     shared = {*file_names(), 'config.json'}
     first = next(iter(members.values()))
@@ -192,7 +194,9 @@ def join(members: Mapping[str, Path], record: KeptEnsemble, reads: Reads, folder
 
 
 def _link(file: Path, to: Path) -> None:
-    try:
-        os.link(file, to)
-    except OSError:  # another disk, or one without links
-        shutil.copyfile(file, to)
+    """Weights alone: a small file may be edited in its place, and would change in both."""
+    if file.suffix == '.safetensors':
+        with contextlib.suppress(OSError):  # another disk, or one without links
+            os.link(file, to)
+            return
+    shutil.copyfile(file, to)

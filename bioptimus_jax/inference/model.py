@@ -14,7 +14,7 @@ from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.kept import ENSEMBLE, read_ensemble, read_head
+from bioptimus_jax.records.kept import ANEW, ENSEMBLE, read_ensemble, read_head
 
 if TYPE_CHECKING:  # they take seconds to import
     from bioptimus_jax.finetuning.heads import Head
@@ -180,14 +180,18 @@ def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
     if found := load_onnx(folder, kind.hf_class, threads):
         return LoadedModel(folder, tokenizer, *found, read_reads(folder), [Parts(folder, found[0])])
     ensemble = read_ensemble(folder)
+    task = task_of(ensemble) if ensemble else None
     places = [folder / name for name in ensemble.members] if ensemble else [folder]
     members = [load_parts(place, kind.hf_class) for place in places]
     limits = [tokenizer.model_max_length]
     for one in members:
+        if one.labels != members[0].labels:
+            raise InputError(
+                f'{one.folder}: has other labels than {members[0].folder}, and they are to answer together; {ANEW}'
+            )
         check_embedding_rows(folder, tokenizer, one.pretrained)
         limits.append(positions_of(one.pretrained, tokenizer.model_max_length))
         one.pretrained.eval().to(device_here())
-    task = task_of(ensemble) if ensemble else None
     return LoadedModel(
         folder, tokenizer, members[0].pretrained, min(limits), read_reads(folder), members, task
     )
