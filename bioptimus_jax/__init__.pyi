@@ -1,4 +1,5 @@
 from bioptimus_jax.api.adapting import adapt as adapt
+from bioptimus_jax.api.applying import Predictor as Predictor
 from bioptimus_jax.api.applying import predict as predict
 from bioptimus_jax.api.embedding import embed as embed
 from bioptimus_jax.api.finetuning import finetune as finetune

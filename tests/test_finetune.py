@@ -858,10 +858,22 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     assert not [p for p in tmp_path.rglob('.model*')]
     last = _ner(tmp_path, e, seeds=(0, 1, 2))[1].counts
     assert (len(kept()), last['kept']) == (1, 3)
+    # Seeds that answer together, whose score is on record; another value takes their folder away.
+    _, joined = _ner(tmp_path, e, keep='ensemble')
+    [place] = (tmp_path / 'finetune').glob('*/*/*/ensemble')
+    assert (joined.counts['kept'], len(kept())) == (2, 2)
+    assert (place / 'seed-0' / 'model.safetensors').stat().st_nlink == 2, 'on disk once'
+    assert main(['predict', str(tmp_path / 'finetune'), str(tmp_path / 'text.jsonl'), *options]) == 0
+    scored = score(toy_sets / 'one', tmp_path / 'said.jsonl', 'entities', {})
+    gold, predicted = ([getattr(one, side) for one in scored.examples] for side in ('gold', 'predicted'))
+    [record] = read_json(tmp_path / 'finetune' / 'statistics.json')
+    assert ENTITIES.metric.scores(gold, predicted) == record['ensemble']['test']['default']
+    _ner(tmp_path, e, keep='all')
+    assert not place.exists()
     changes = config.defaults()
-    changes.finetune.update(keep='best', head='crf')
+    changes.finetune.update(keep='ensemble')
     with pytest.raises(
-        ConfigError, match=r"config\.finetune\.keep: 'best', but setting 'standard' has head='crf'; only"
+        ConfigError, match=r"finetune\.keep: 'ensemble' needs several seeds; add some to config"
     ):
         Experiment.from_config(changes)
 

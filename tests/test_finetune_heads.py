@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_byte_level, save_encoder, save_set, settings
 
+import bioptimus_jax as bx
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.finetuning import training
+from bioptimus_jax.finetuning import stored, training
 from bioptimus_jax.finetuning.batches import drawn, parts
 from bioptimus_jax.finetuning.config import HEADS
 from bioptimus_jax.finetuning.entities.align import IGNORED, align, piece_labels, word_labels
@@ -22,14 +24,16 @@ from bioptimus_jax.finetuning.entities.batches import collate
 from bioptimus_jax.finetuning.entities.crf import Chain, ChainWords, may_follow
 from bioptimus_jax.finetuning.entities.segments import LENGTHS, Segments
 from bioptimus_jax.finetuning.kept import Reads
-from bioptimus_jax.finetuning.loading import save_model
 from bioptimus_jax.finetuning.optimizer import slanted_triangle
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.training import finetune, predict
+from bioptimus_jax.records.kept import KeptEnsemble
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.sets.corpora import read_dataset, read_split
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+from bioptimus_jax.storage.files import read_json, sha256, write_json
 from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
 
 SCHEMES = ('bio', 'io', 'bioul')
@@ -97,6 +101,11 @@ def test_likelihood_and_gradient_are_those_of_all_paths(seed):
     expected = torch.stack(expected)
     torch.testing.assert_close(given, expected)
     assert (given < 0).all()
+    sure = chain.probabilities(ChainWords(emissions, mask, opens, closes), gold)
+    for b, size in enumerate(mask.sum(1).tolist()):
+        paths, scores = all_paths(chain, emissions[b], size, opens[b], closes[b])
+        same_PxT = torch.tensor(paths) == gold[b, :size]
+        torch.testing.assert_close(sure[b, :size], torch.softmax(scores, 0) @ same_PxT.double())
     weights = torch.randn(len(given), generator=generator, dtype=torch.float64)
     ours = torch.autograd.grad(given @ weights, inputs)
     theirs = torch.autograd.grad(expected @ weights, inputs)
@@ -175,6 +184,14 @@ def ways_to_cut(size, types):
     return ways
 
 
+def tags_of_cut(cut, size, labels):
+    tags = [labels.index('O')] * size
+    for begin, end, kind in cut:
+        tags[begin:end] = [labels.index(f'I-{"XY"[kind]}')] * (end - begin)
+        tags[begin] = labels.index(f'B-{"XY"[kind]}')
+    return tags
+
+
 def score_of_cut(segments, emissions_TxE, cut):
     """Term by term."""
     outside, first, every, last = emissions_TxE.split([1, *[len(segments.tags_Kx2)] * 3], dim=1)
@@ -198,15 +215,17 @@ def test_spans_are_scored_and_chosen_among_all_ways_to_cut(seed):
     gold = [random.Random(seed + b).choice(ways) for b, ways in enumerate(cuts)]
     ids = torch.zeros(mask.shape, dtype=torch.int64)
     for b, cut in enumerate(gold):
-        for begin, end, kind in cut:
-            ids[b, begin:end] = labels.index(f'I-{"XY"[kind]}')
-            ids[b, begin] = labels.index(f'B-{"XY"[kind]}')
+        ids[b, : sizes[b]] = torch.tensor(tags_of_cut(cut, sizes[b], labels))
     emissions.requires_grad_()
     words = ChainWords(emissions, mask, opens, closes)
     given, expected, best = segments.log_likelihood(words, ids), [], segments.best_labels(words)
+    sure = segments.probabilities(words, ids)
     for b, (size, ways) in enumerate(zip(sizes, cuts, strict=True)):
         scores = torch.stack([score_of_cut(segments, emissions[b, :size], cut) for cut in ways])
         expected.append(scores[ways.index(gold[b])] - torch.logsumexp(scores, 0))
+        tagged = [tags_of_cut(cut, size, labels) for cut in ways]
+        same_PxT = torch.tensor(tagged) == ids[b, :size]
+        torch.testing.assert_close(sure[b, :size], torch.softmax(scores, 0) @ same_PxT.double())
         tags = [labels[i] for i in best[b, :size].tolist()]
         found = tuple(sorted((first, last + 1, 'XY'.index(kind)) for kind, first, last in spans(tags)))
         assert found == ways[int(scores.argmax())]
@@ -278,13 +297,20 @@ def label_ids(tagger):
         ('bilstm_crf', 'io', 'first'),
     ],
 )
-def test_every_head_and_scheme_learns_and_gives_iob2(bert, drugs, head, scheme, label_pieces):
+def test_every_head_and_scheme_learns_gives_iob2_and_is_kept(
+    bert, drugs, head, scheme, label_pieces, tmp_path
+):
     # A single-word mention is told from a longer one by the word after it, which takes longer to learn.
     epochs = 8 if scheme == 'bioul' else 4
     chosen = settings(
         head=head, scheme=scheme, label_pieces=label_pieces, head_learning_rate=0.02, epochs=epochs
     )
-    first = finetune(ENTITIES, bert, drugs, chosen, 0)
+
+    def save(tokenizer, tagger):
+        save_model(ENTITIES, tokenizer, tagger, ENTITIES.reads(drugs, chosen), tmp_path / 'kept')
+
+    first = finetune(ENTITIES, bert, drugs, chosen, 0, save=save)
+    check_answers_again(tmp_path / 'kept', drugs.test, first.test)
     assert {tag for tags in first.test for tag in tags} <= {'O', 'B-Drug', 'I-Drug'}
     gold = [s.tags for s in drugs.test]
     most = score(gold, [decode(encode(tags, scheme), scheme) for tags in gold])['strict']['f1']
@@ -292,6 +318,134 @@ def test_every_head_and_scheme_learns_and_gives_iob2(bert, drugs, head, scheme, 
     again = finetune(ENTITIES, bert, drugs, dataclasses.replace(chosen, epochs=1), 0)
     assert again.first_loss == first.first_loss  # the same seed begins with the same head
     assert again.history[0]['loss'] < again.first_loss
+
+
+def check_answers_again(folder, sentences, tags):
+    """What `bx.predict` says of the bare sentences is what was predicted when the model was trained."""
+    texts = [' '.join(one.words) for one in sentences]
+    for text, one, said in zip(texts, tags, bx.predict(folder, texts), strict=True):
+        ends = list(itertools.accumulate(map(len, text.split(' ')), lambda a, b: a + 1 + b))
+        begins = [0, *(end + 1 for end in ends)]
+        expected = [[begins[first], ends[last], kind] for kind, first, last in spans(one)]
+        assert said['entities'] == expected
+        assert all(0.2 < sure <= 1 for sure in said.get('probabilities', ()))
+
+
+@pytest.fixture(scope='module')
+def chained(bert, tmp_path_factory):
+    """A kept tagger with a chain, which has learned nothing."""
+    tokenizer, tagger = load_tagger(bert, TYPES, settings(head='bilstm_crf'), 0)
+    folder = tmp_path_factory.mktemp('chained') / 'model'
+    save_model(ENTITIES, tokenizer, tagger, Reads(64, 8), folder)
+    return folder
+
+
+def of_head(**changes):
+    def change(folder):
+        file = folder / 'head.json'
+        record = read_json(file)
+        write_json(file, {**record, **changes, 'built': record['built'] | changes.get('built', {})})
+
+    return change
+
+
+def cut(name):
+    def change(folder):
+        (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+
+    return change
+
+
+def other_tensors(folder):
+    """A file of tensors for which the record is right, but for the shapes."""
+    tensors = load_file(folder / 'head.safetensors')
+    save_file({**tensors, 'chain.begin_C': torch.zeros(7)}, folder / 'head.safetensors')
+    of_head(sha256=sha256(folder / 'head.safetensors'))(folder)
+
+
+@pytest.mark.parametrize(
+    ('damage', 'message'),
+    [
+        (
+            lambda folder: (folder / 'head.json').write_text('{'),
+            r'head\.json: is damaged \(.*; keep the model again',
+        ),
+        (
+            of_head(version=2),
+            r'head\.json: is damaged \(of version 2, and this program reads version 1\); keep',
+        ),
+        (of_head(tensors=3), r'head\.json: is damaged \(tensors: not an object\); keep'),
+        (
+            of_head(built={'head': 'maxent'}),
+            r"head\.json: is damaged \(built: .*head: 'maxent' is not one of linear",
+        ),
+        (of_head(built={'layers': 3}), r'head\.json: is damaged \(built: .*layers: no such key'),
+        (
+            of_head(built={'lstm_hidden': -1}),
+            r'head\.json: is damaged \(built: .*lstm_hidden: must be at least 0',
+        ),
+        (
+            of_head(built={'head': 'span'}),
+            r'head\.json: chain\.begin_C is not as a head \(head=span, .* has it here',
+        ),
+        (
+            of_head(labels=['O', 'B-X', 'I-X']),
+            r'head\.json: has other labels than config\.json of its encoder; keep',
+        ),
+        (of_head(hf_class='AutoModel'), r'names AutoModel; a model that answers is one of'),
+        (
+            of_head(hf_class='AutoModelForSequenceClassification'),
+            r'lacks bert\.pooler\.dense\.bias, .*, so its answers would be random',
+        ),
+        (
+            other_tensors,
+            r'head\.json: chain\.begin_C is not as a head \(head=bilstm_crf, .* has it here; keep',
+        ),
+        (
+            lambda folder: (folder / 'head.safetensors').unlink(),
+            r'head\.safetensors: is missing; restore it, or keep',
+        ),
+        (
+            cut('head.safetensors'),
+            r'head\.safetensors: is not the file that head\.json was written for; restore',
+        ),
+        (
+            lambda folder: shutil.rmtree(folder / 'encoder'),
+            r'encoder: no such folder; it must be a Hugging Face folder',
+        ),
+        (cut('encoder/model.safetensors'), r'encoder: cannot be loaded by transformers'),
+    ],
+)
+def test_a_kept_head_that_is_damaged_is_refused_in_one_line(chained, damage, message, tmp_path):
+    shutil.copytree(chained, tmp_path / 'model')
+    damage(tmp_path / 'model')
+    with pytest.raises(InputError, match=message) as error:
+        bx.predict(tmp_path / 'model', ['the dose'])
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'members': ['seed-0', '../seed-1']}, r"damaged \('\.\./seed-1' among its members\); keep"),
+        ({'members': ['seed-0']}, r'damaged \(fewer than two members\); keep'),
+        ({'members': 'seed-0'}, r'damaged \(members: not a list\); keep'),
+        ({'version': 2}, r'damaged \(of version 2, and'),
+        ({'members': ['seed-0', 'seed-7']}, r'seed-7: no such folder'),
+        ({'setting': 'a'}, r'seed-1: has other labels than .*seed-0, and they are to answer together; keep'),
+        ({'task': 'none'}, r"plug-in 'none' is not installed; install"),
+    ],
+)
+def test_seeds_that_answer_together_are_refused_in_one_line(chained, changes, message, tmp_path):
+    record = KeptEnsemble(model='a', dataset='drugs', setting='standard', members=('seed-0', 'seed-1'))
+    stored.join(dict.fromkeys(record.members, chained), record, Reads(64, 8), tmp_path / 'model')
+    assert bx.predict(tmp_path / 'model', ['the dose']) == bx.predict(chained, ['the dose'])
+    write_json(tmp_path / 'model' / 'ensemble.json', record.json() | changes)
+    other = tmp_path / 'model' / 'seed-1' / 'encoder' / 'config.json'
+    other.write_text(other.read_text().replace('Drug', 'Dose'))  # weights alone are linked
+    with pytest.raises((InputError, ConfigError), match=message) as error:
+        bx.predict(tmp_path / 'model', ['the dose'])
+    assert '\n' not in str(error.value)
 
 
 def test_io_reads_neighbouring_mentions_as_one_and_bioul_does_not(bert, drugs):
@@ -444,7 +598,13 @@ def test_encoders_of_other_families(kind, drugs, tmp_path):
     small = dataclasses.replace(drugs, train=drugs.train[:60], test=drugs.test[:10])
     for head in ('linear', 'bilstm_crf'):
         chosen = settings(head=head, epochs=2)
-        outcome = finetune(ENTITIES, folder, small, chosen, 0)
+        kept = tmp_path / head
+
+        def save(tokenizer, tagger, kept=kept, chosen=chosen):
+            save_model(ENTITIES, tokenizer, tagger, ENTITIES.reads(small, chosen), kept)
+
+        outcome = finetune(ENTITIES, folder, small, chosen, 0, save=save)
+        check_answers_again(kept, small.test, outcome.test)
         assert outcome.history[-1]['loss'] < outcome.history[0]['loss'] < outcome.first_loss
         tokenizer, tagger = load_tagger(folder, TYPES, dataclasses.replace(chosen, dropout=0.0), 0)
         windows = align(tokenizer, small.test, 64, 8).windows
@@ -462,7 +622,7 @@ def test_encoders_of_other_families(kind, drugs, tmp_path):
 @pytest.mark.parametrize('kind', ['roberta', 'modernbert'])
 def test_a_byte_level_word_is_spelled_with_its_space(tmp_path, kind):
     tokenizer, tagger = load_tagger(save_encoder(tmp_path / 'given', kind), TYPES, settings(), 0)
-    save_model(tokenizer, tagger, Reads(), tmp_path / 'kept')
+    save_model(ENTITIES, tokenizer, tagger, Reads(), tmp_path / 'kept')
     for known in (tokenizer, load_for_words(tmp_path / 'kept')):  # once, however often it is read and saved
         (window,) = align(known, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
         assert known.convert_ids_to_tokens(window.pieces) == ['<s>', 'Ġgot', 'Ġof', '</s>']

@@ -24,9 +24,10 @@ from bioptimus_jax.finetuning.entities.batches import collate
 from bioptimus_jax.finetuning.entities.files import read_predictions
 from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.kept import Reads
-from bioptimus_jax.finetuning.loading import load_head, save_model
+from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetuning.stability import encoder_layers, parameter_groups
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.subset import chosen_examples
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
@@ -293,7 +294,7 @@ def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drug
         lambda x: x,
     )
     torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, after(states[2]))
-    save_model(tokenizer, tagger, Reads(), tmp_path / 'kept')
+    save_model(ENTITIES, tokenizer, tagger, Reads(), tmp_path / 'kept')
     again = load_tagger(tmp_path / 'kept', TYPES, settings(), 1)[1].eval()
     torch.testing.assert_close(again(batch), tagger(batch))
 
@@ -703,7 +704,7 @@ def test_what_an_adapter_has_learned_is_a_plain_model(bert, drugs, tmp_path):
 
     def save(tokenizer, head):
         saved.append(head)
-        save_model(tokenizer, head, Reads(), tmp_path / 'kept')
+        save_model(ENTITIES, tokenizer, head, Reads(), tmp_path / 'kept')
 
     outcome = finetune(ENTITIES, bert, drugs, wanted, 0, save=save)
     scores = ENTITIES.metric.scores([s.gold for s in drugs.test], outcome.test)

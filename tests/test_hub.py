@@ -12,7 +12,7 @@ import huggingface_hub.constants
 import pytest
 import toy_hub
 from toy_commands import call
-from toy_sets import DRUGS, OTHER, save_encoder
+from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_encoder, settings
 from toy_tables import TEXT, each, label, parquet, put
 
 import bioptimus_jax as bx
@@ -23,8 +23,11 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.export import card
 from bioptimus_jax.export.card import NAME as CARD
+from bioptimus_jax.finetuning import stored
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities import usage as tags
+from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.texts import usage as labels
 from bioptimus_jax.hosts.remote import models
 from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
@@ -32,6 +35,7 @@ from bioptimus_jax.inference.model import model_at
 from bioptimus_jax.inference.onnx.answering import ANSWERING
 from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.pretrain.objectives import rtd
+from bioptimus_jax.records.kept import KeptEnsemble
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
@@ -381,6 +385,30 @@ def test_a_model_as_onnx_is_fetched_where_there_is_no_other_form(hub, tmp_path):
     assert {p.name for p in folder.iterdir()} == {*alone} - {'onnx/model.onnx'}
     hub.repositories.clear()
     assert model_at('lab/alone') == folder, 'a whole copy needs no network'
+
+
+def test_a_kept_model_in_several_folders_is_fetched_with_all_of_them(hub, tmp_path):
+    tokenizer, head = load_tagger(save_encoder(tmp_path / 'tiny'), TYPES, settings(head='span'), 0)
+    stored.save_model(ENTITIES, tokenizer, head, Reads(64, 8), tmp_path / 'one')
+    record = KeptEnsemble(model='a', dataset='drugs', setting='standard', members=('seed-0', 'seed-1'))
+    members = dict.fromkeys(record.members, tmp_path / 'one')
+    stored.join(members, record, Reads(64, 8), tmp_path / 'several')
+    for name in ('one', 'several'):
+        files = {
+            str(p.relative_to(tmp_path / name)): p.read_bytes()
+            for p in (tmp_path / name).rglob('*')
+            if p.is_file()
+        }
+        hub.commit('models', f'lab/{name}', {**files, 'onnx/model.onnx': b'z'})
+        folder = model_at(f'lab/{name}')
+        assert {str(p.relative_to(folder)) for p in folder.rglob('*') if p.is_file()} == {*files}
+        assert bx.predict(f'lab/{name}', ['the dose']) == bx.predict(tmp_path / 'one', ['the dose'])
+    hub.repositories.clear()
+    assert model_at('lab/several') == folder, 'a whole copy needs no network'
+    (folder / 'seed-1' / 'head.safetensors').unlink()
+    models.downloaded.cache_clear()
+    with pytest.raises(InputError, match=r'lab/several: no such folder here, and no such model on the hub'):
+        model_at('lab/several')
 
 
 @pytest.mark.parametrize(

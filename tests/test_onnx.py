@@ -11,13 +11,17 @@ import pytest
 import toy_families
 from safetensors.torch import load_file, save_file
 from toy_commands import call
-from toy_sets import DRUGS, OTHER, save_encoder, save_set
+from toy_sets import DRUGS, OTHER, TYPES, load_tagger, save_encoder, save_set, settings
 
 import bioptimus_jax as bx
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
 from bioptimus_jax.cli.push import parcel
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.finished import read_cell
+from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
 from bioptimus_jax.storage.files import write_json
 
@@ -343,6 +347,16 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
         onnx_form,
         to,
     )
+    tokenizer, tagger = load_tagger(tiny, TYPES, settings(head='crf'), 0)
+    save_model(ENTITIES, tokenizer, tagger, Reads(64, 8), tmp_path / 'kept')
+    message = r'kept: its head \(head=crf, .*\) is of no class of transformers, and only those are traced; fine-tune'
+    refused(capsys, BAD_INPUT, message, str(tmp_path / 'kept'), onnx_form, to)
+    (tmp_path / 'kept' / 'ensemble.json').write_text('{}')
+    refused(capsys, BAD_INPUT, r'holds several models, and', str(tmp_path / 'kept'), onnx_form, to)
+    with pytest.raises(
+        InputError, match=r'kept: holds no weights .*; its encoder is in .*kept/encoder: give that'
+    ):
+        bx.embed(tmp_path / 'kept', ['a'])
     damaged = tmp_path / 'damaged'
     damaged.mkdir()
     for file in onnx.iterdir():
@@ -364,4 +378,4 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
         onnx_form,
         to,
     )
-    assert sorted(os.listdir(tmp_path)) == ['crf', 'damaged']
+    assert sorted(os.listdir(tmp_path)) == ['crf', 'damaged', 'kept']

@@ -16,11 +16,13 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.model.pooling import files_for_sentence_transformers
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.ranking import METRICS, Bm25, mean_average_precision, ndcg, ranked, recall
 from bioptimus_jax.sets import beir
 from bioptimus_jax.sets.corpora import read_split, set_at, sets_in
+from bioptimus_jax.storage.files import write_json
 
 GOLD = [(('a', 2), ('b', 1), ('c', 0)), (('x', 1),), (('m', 1), ('n', 1), ('o', 3))]
 RANKED = [('c', 'b', 'z', 'a'), ('y',), ('o', 'p', 'm')]
@@ -185,11 +187,17 @@ def scored(tmp_path_factory):
     """A run that scores a model on a set for retrieval, the model, and what was said."""
     tmp = tmp_path_factory.mktemp('retrieval')
     (tmp / 'model').mkdir()
-    model = save_encoder(tmp / 'model')
+    # So that first pieces differ.
+    model = save_encoder(tmp / 'model', initializer_range=0.5)
     save_beir(tmp / 'sets' / 'mice')
     wanted = config.defaults()
     wanted.stages = ('finetune',)
-    wanted.finetune.update(folder=str(tmp / 'sets'), models=(f'tiny={model}',), max_pieces=16)
+    for path, values in files_for_sentence_transformers('cls', 32).items():
+        (model / path).parent.mkdir(exist_ok=True)
+        write_json(model / path, values)
+    wanted.finetune.update(
+        folder=str(tmp / 'sets'), models=(f'tiny={model}',), max_pieces=32, seeds=(0, 1), keep='ensemble'
+    )
     run, said = Run(tmp / 'run', Experiment.from_config(wanted)), io.StringIO()
     with contextlib.redirect_stdout(said):
         execute(run, STAGES['finetune'])
@@ -200,9 +208,18 @@ def test_a_stage_scores_the_model_as_it_is(scored):
     """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
     run, model, said = scored
     assert 'epochs' not in said
-    assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +1$', said, re.M)  # no score on devel
+    assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +2$', said, re.M)  # no score on devel
     folder = run.folder('finetune')
-    [record] = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]
+    record, again = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]
+    assert record['test'] == again['test']
+    # What is kept of a model that learned nothing gives the same vectors; answers it has none.
+    [place, _] = sorted(folder.glob('tiny/mice/standard/*/model'))
+    np.testing.assert_allclose(bx.embed(place, ['a dose']), bx.embed(model, ['a dose']), atol=1e-6)
+    assert np.abs(bx.embed(model, ['a dose'], pooling='mean') - bx.embed(place, ['a dose'])).max() > 0.01
+    with pytest.raises(
+        InputError, match=r'names BertModel; .*; vectors of texts are given by bx\.embed in Python'
+    ):
+        bx.predict(place, ['a dose'])
     assert set(record['test']) == {'default', 'recall@10', 'recall@100', 'map'}
     assert record['history'] == []
     queries, documents = (

@@ -4,6 +4,8 @@ import collections
 import dataclasses
 import random
 import re
+import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import transformers
 from huggingface_hub import ModelCard
 from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 
+import bioptimus_jax as bx
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
@@ -24,8 +27,10 @@ from bioptimus_jax.finetuning import build as stage
 from bioptimus_jax.finetuning import config as finetune_config
 from bioptimus_jax.finetuning.batches import drawn
 from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.scoring import score as score_file
+from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.task import DEFAULT, task_for, task_of
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.texts.features import FEATURES
@@ -534,7 +539,7 @@ def by_hand(weights, name, inputs_LxD):
 
 @pytest.mark.parametrize('features', ['first', 'mentions', 'starts'])
 @pytest.mark.parametrize('head', ['mlp', 'bilstm'])
-def test_heads_on_features_are_those_of_numpy(models, head, features):
+def test_heads_on_features_are_those_of_numpy_and_are_kept(models, head, features, tmp_path):
     examples = [Text(('a @A$ got @B$',), ('x',)), Text(('with daily @A$ dose of the @B$ and',), ('y',))]
     chosen = settings(head=head, features=features, lstm_hidden=6)
     tokenizer, made = load_head(CLASSES, models['bert'], ('x', 'y'), chosen, 0)
@@ -561,6 +566,10 @@ def test_heads_on_features_are_those_of_numpy(models, head, features):
             vector = np.tanh(weights['hidden.weight'] @ vector + weights['hidden.bias'])
         expected.append(weights['linear.weight'] @ vector + weights['linear.bias'])
     np.testing.assert_allclose(made.predict(batch).numpy(), expected, atol=2e-6)
+    save_model(CLASSES, tokenizer, made, Reads(chosen.max_pieces), tmp_path / 'kept')
+    labels = dict(zip('xy', torch.softmax(torch.tensor(np.array(expected)), -1).T.tolist(), strict=True))
+    for at, said in enumerate(bx.predict(tmp_path / 'kept', [text.words[0] for text in examples])):
+        assert said['probabilities'] == pytest.approx({x: labels[x][at] for x in 'xy'}, abs=1e-5)
     assert (
         weights['linear.weight'].shape[1] == {'mlp': 32, 'bilstm': 12 * len(found[0].mentions or 'x')}[head]
     )
@@ -637,6 +646,7 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
         epochs=8,
         learning_rate=5e-3,
         max_pieces=48,
+        keep='best',
     )
     e = dataclasses.replace(
         e, runtime=dataclasses.replace(e.runtime, workers=1)
@@ -649,6 +659,31 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
     }
     assert len(found) == 8
     assert min(found.values()) > 0.9, found
+    for place in sorted((run.workdir / 'finetune').glob('bert/*/*/seed-0/model')):
+        rows = read_jsonl(place.parent / 'predictions.jsonl')
+        said = bx.predict(place, [row['words'][0] for row in rows])
+        assert [one['answers'] for one in said] == [row['predicted'] for row in rows], place
+        if place.parts[-3] == 'family':
+            continue
+        card = ModelCard.load(place / 'README.md')
+        assert (card.data.library_name, card.data.to_dict().get('widget')) == ('bioptimus-jax', None)
+        assert (
+            f'(head=linear, features={place.parts[-3]}, lstm_hidden=0) is in `head.safetensors`' in card.text
+        )
+        with pytest.raises(ValueError, match=r'no file named model\.safetensors'):
+            transformers.pipeline('text-classification', str(place))
+        encoder = transformers.AutoModel.from_pretrained(place / 'encoder')
+        assert encoder.config.num_hidden_layers == 2
+    for texts_given, message in (
+        (['a dose'], r"^text 2: 'a dose': has no @NAME\$"),
+        (
+            ['<e1> x </e1> ' + 'dose ' * 50 + '<e2> x </e2>'],
+            r"^text 2: '<e1> .*: <e2> x </e2> is cut off; raise .*max_pieces",
+        ),
+    ):
+        kept = run.workdir / 'finetune' / 'bert' / 'relations' / 'starts' / 'seed-0' / 'model'
+        with pytest.raises(InputError, match=message):
+            bx.predict(kept, ['@A$ and @B$', *texts_given])
     (folder / 'test.tsv').write_text(f'@A$ {DRUGS[0]} @B$\t{DRUGS[0]}\nthe {DRUGS[1]}\t{DRUGS[1]}\n')
     settings = dataclasses.replace(settings, models=settings.models[:1], settings=('starts',))
     with pytest.raises(
@@ -659,10 +694,6 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
             STAGES['finetune'],
         )
     assert '\n' not in str(error.value)
-    kept = config.defaults()
-    kept.finetune.update(keep='best', features='first')
-    with pytest.raises(ConfigError, match=r"config\.finetune\.keep: 'best', but .* has features='first'"):
-        Experiment.from_config(kept)
 
 
 @pytest.fixture(scope='module')
@@ -794,7 +825,7 @@ def check_kept_models(folder):
     """transformers' own pipeline gives what was predicted, under the right names; a card says what it is."""
     from transformers import pipeline
 
-    kept = sorted(folder.glob('*/*/standard/seed-*/model'))
+    kept = sorted(folder.glob('*/*/standard/seed-0/model'))
     assert len(kept) == 8
     for place in kept[:4]:  # of BERT
         dataset, cell = place.parts[-4], place.parent
@@ -834,6 +865,31 @@ def check_kept_models(folder):
         assert f'{score}{100 * record.test[DEFAULT][metric.name]:.2f} |' in card.text
 
 
+def check_seeds_together(folder, made):
+    """The folder of several seeds says what statistics.json has the score of; none of its files is there twice."""
+    kept = sorted(folder.glob('*/*/standard/ensemble'))
+    assert len(kept) == 8
+    for place in kept[:4]:  # of BERT
+        dataset, record = place.parts[-3], read_json(place / 'ensemble.json')
+        assert record['members'] == ['seed-0', 'seed-1']
+        assert [p.parent.name for p in sorted(place.rglob('tokenizer.json'))] == ['ensemble']
+        rows = read_jsonl(place.parent / 'seed-0' / 'predictions.jsonl')
+        with warnings.catch_warnings():  # what is learned of one set is nothing
+            warnings.simplefilter('ignore')
+            said = bx.predict(place, [row['words'] for row in rows])
+        [of_one] = [r['ensemble'] for r in made if (r['model'], r['dataset']) == ('bert', dataset)]
+        test = of_one.get('mean_logits', of_one)['test']
+        task = task_of(FineTuning.read(read_sealed(place.parent / 'seed-0' / 'scores.json'), 'scores.json'))
+        scores = task.scores([row['gold'] for row in rows], [one['answers'] for one in said])
+        measured = task.metric.name
+        assert scores[DEFAULT][measured] == pytest.approx(test[DEFAULT][measured], abs=1e-6)
+        card = ModelCard.load(place / 'README.md')
+        assert f'| {task.metric.title} | {100 * test[DEFAULT][measured]:.2f} | ' in card.text
+        shutil.rmtree(place / 'seed-1')
+        with pytest.raises(InputError, match=r'ensemble/seed-1: no such folder'):
+            bx.predict(place, ['the dose'])
+
+
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, capsys):
     e = Experiment.from_config(config.defaults())
     settings = dataclasses.replace(
@@ -845,7 +901,7 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
         epochs=12,
         learning_rate=5e-3,
         max_pieces=48,
-        keep='best',
+        keep='ensemble',
     )
     e = dataclasses.replace(
         e, stages=('finetune', 'report'), finetune=settings, runtime=dataclasses.replace(e.runtime, workers=1)
@@ -897,6 +953,7 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
     assert kinds == dict.fromkeys(best, ('texts', 40))
 
     check_kept_models(folder)
+    check_seeds_together(folder, made)
     # Two models of the same set have learned the same from it.
     assert cli.main(['compare', '--models', str(folder / 'bert'), str(folder / 'roberta')]) == 0
     printed = capsys.readouterr().out

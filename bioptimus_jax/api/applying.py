@@ -1,5 +1,6 @@
 """What a finished model says of texts, from Python."""
 
+import dataclasses
 import os
 import shutil
 import warnings
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.api.bars import counted, shown
-from bioptimus_jax.api.finetuning import FineTuned
+from bioptimus_jax.api.finetuning import MODEL, FineTuned
 from bioptimus_jax.api.objects import (
     PLACE,
     TEXT,
@@ -27,6 +28,54 @@ if TYPE_CHECKING:
     from bioptimus_jax.inference.given import Given
 
 
+class Predictor:
+    """A finished model that stays in memory and is asked again and again, as `predict` asks it once.
+
+    `model`, `tokenizer`, `max_pieces`: as there. Raises InputError for a folder without a model, ConfigError for an
+    object that is no model with its tokenizer, and for windows that are longer than the model can number.
+    """
+
+    def __init__(
+        self,
+        model: 'ModelOrFolder | FineTuned',
+        *,
+        tokenizer: 'TokenizerOrFolder | None' = None,
+        max_pieces: int = 0,
+    ) -> None:
+        # Late: these import torch.
+        from bioptimus_jax.inference.model import kind_of, load_for_answers, model_at
+
+        self.max_pieces = whole_number('max_pieces', max_pieces, 0)
+        with workplace() as place, undisturbed():
+            import torch
+
+            model = model.folder if isinstance(model, FineTuned) else model
+            if isinstance(model, PLACE) and tokenizer is None:
+                folder = named = model_at(os.fspath(model))
+            else:
+                folder = as_folder(place / MODEL, model, tokenizer)
+                named = folder if isinstance(model, PLACE) else Path(MODEL)  # as it has no folder afterwards
+                _bring_reading(model, folder)
+            self._kind = kind_of(folder)
+            loaded = load_for_answers(folder, self._kind, torch.get_num_threads())
+            self._loaded = dataclasses.replace(loaded, folder=named)
+            self._loaded.pieces(self.max_pieces, self._loaded.limit)  # raises for too many
+        if self._loaded.reads.remark:
+            warnings.warn(f'{named}: on devel {self._loaded.reads.remark}; train it anew', stacklevel=2)
+
+    def __call__(
+        self, texts: Iterable[str | Sequence[str] | Mapping[str, Any]], *, progress: bool | None = None
+    ) -> list[dict[str, Any]]:
+        """What the model says of each text. Raises InputError for a text that cannot be read."""
+        from bioptimus_jax.inference.forms import answer_record
+        from bioptimus_jax.inference.model import Settings
+
+        show, given = shown(progress), list(_given(texts))
+        with undisturbed():
+            found = self._kind.answers(self._loaded, given, Settings(self.max_pieces, say=_warn))
+            return [answer_record(answer) for answer in counted(found, 'predict', len(given), show)]
+
+
 def predict(
     model: 'ModelOrFolder | FineTuned',
     texts: Iterable[str | Sequence[str] | Mapping[str, Any]],
@@ -37,40 +86,24 @@ def predict(
 ) -> list[dict[str, Any]]:
     """What a finished model says of each text, as `bioptimus predict --as=json` does.
 
-    `model`: what `finetune` returned; the folder of a fine-tuned model that was kept, of a run with one such model, or
-    of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on the hub; or a model of
-    transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if the folder that it is
-    in, or was loaded from, has reading.json. `texts`: one text each, or two that are read together, or rows of a
-    data set with a column `text`; special tokens in them are text, but for the mask of a masked language model.
-    `max_pieces`: the length of windows, 0 for that of the training. `progress`: a bar; by default on a terminal and
-    in a notebook, where it takes over a second.
+    `model`: what `finetune` returned; the folder of a fine-tuned model or of several seeds that were kept, of a run
+    with one such model, or of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on
+    the hub; or a model of transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if
+    the folder that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are read
+    together, or rows of a data set with a column `text`; special tokens in them are text, but for the mask of a masked
+    language model. `max_pieces`: the length of windows, 0 for that of the training. `progress`: a bar; by default on a
+    terminal and in a notebook, where it takes over a second.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]
     'masks'. Raises InputError for a folder without a model and a text that cannot be read, ConfigError for an object
     that is no model with its tokenizer.
     """
-    # Late: these import torch.
-    from bioptimus_jax.inference.forms import answer_record
-    from bioptimus_jax.inference.model import Settings, kind_of, load_for_answers, model_at
-
-    longest, show = whole_number('max_pieces', max_pieces, 0), shown(progress)
-    given = list(_given(texts))
-    with workplace() as place, undisturbed():
-        import torch
-
-        model = model.folder if isinstance(model, FineTuned) else model
-        if isinstance(model, PLACE) and tokenizer is None:
-            folder = model_at(os.fspath(model))
-        else:
-            folder = as_folder(place / 'model', model, tokenizer)
-            _bring_reading(model, folder)
-        kind = kind_of(folder)
-        loaded = load_for_answers(folder, kind, torch.get_num_threads())
-        if loaded.reads.remark:
-            warnings.warn(f'{folder}: on devel {loaded.reads.remark}; train it anew', stacklevel=2)
-        found = kind.answers(loaded, given, Settings(longest, say=_warn))
-        return [answer_record(answer) for answer in counted(found, 'predict', len(given), show)]
+    shown(progress)  # before anything is loaded
+    given = list(texts)
+    for _ in _given(given):
+        pass
+    return Predictor(model, tokenizer=tokenizer, max_pieces=max_pieces)(given, progress=progress)
 
 
 def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator['Given']:

@@ -118,4 +118,4 @@ def _best(run: Path) -> FineTuned:
             record = found.records[dataset][seed]
             if isinstance(record, FineTuning) and (cell / KEPT).is_dir():
                 return FineTuned(cell / KEPT, record.seed, record.devel, record.test)
-    raise InputError(f'{run}: has kept no model; leave finetune.keep=best, and finetune.head=linear')
+    raise InputError(f'{run}: has kept no model; leave finetune.keep=best')

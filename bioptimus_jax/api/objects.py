@@ -59,7 +59,9 @@ def workplace() -> Iterator[Path]:
         try:
             yield Path(name)
         except (ConfigError, InputError) as error:
-            raise type(error)(str(error).replace(f'{name}{os.sep}', '')) from error
+            # Not made anew: some of their kinds take other arguments.
+            error.args = (str(error).replace(f'{name}{os.sep}', ''),)
+            raise
 
 
 @contextlib.contextmanager

@@ -31,10 +31,11 @@ from bioptimus_jax.finetuning.summary import (
 )
 from bioptimus_jax.finetuning.task import task_for, task_of
 from bioptimus_jax.finetuning.texts.measures import MEASURES
+from bioptimus_jax.finetuning.together import keep_together
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
+from bioptimus_jax.model.weights import no_weights, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.pretrain.plan import architecture_of
 from bioptimus_jax.progress.console import Console, numbered
@@ -120,6 +121,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     write_jsonl(folder / RESULTS, results)
     groups = grouped(cells, records)
     made = _summarise(run, folder, groups, datasets, tokenizers)
+    keep_together(groups, made, datasets, settings.keep)
     for line in ending(groups, made):
         run.console.say(line)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
@@ -158,9 +160,7 @@ def check(run: Run[HasFinetune]) -> None:
         else:
             files_for_transformers(folder)  # raises where there are none
             if not weight_files(folder):
-                raise InputError(
-                    f'{folder}: holds no weights ({", ".join(WEIGHTS)}); give the folder of a model'
-                )
+                raise no_weights(folder)
             tensor_names(folder)  # raises where they are damaged
             if not is_computed_here(folder):
                 continue  # transformers knows its limits

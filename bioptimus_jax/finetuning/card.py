@@ -1,5 +1,6 @@
 """The model card of a fine-tuned model that is kept, README.md: what it learned, how well, how it is loaded."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,11 @@ from huggingface_hub import ModelCardData
 
 from bioptimus_jax.export.card import card_facts, scored
 from bioptimus_jax.finetuning.config import Finetune
-from bioptimus_jax.finetuning.task import DEFAULT, Task, score_of
+from bioptimus_jax.finetuning.task import DEFAULT, Task, Usage, score_of
 from bioptimus_jax.progress.console import plural
 from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.kept import ENCODER, read_head
+from bioptimus_jax.records.statistics import ModelStatistics
 from bioptimus_jax.sets import published
 from bioptimus_jax.storage.files import atomic
 
@@ -43,6 +46,38 @@ CODE = """
 {code}
 ```
 """
+OWN_CODE = """
+transformers has no class for it, so its pipelines refuse this folder: {why}.
+`bioptimus predict . --text='...'` answers, and in Python:
+
+```python
+import bioptimus_jax as bx
+
+folder = '.'  # the path of this folder
+[found] = bx.predict(folder, [{example}])
+print(found)
+```
+"""
+OWN_HEAD = 'its head ({head}) is in `head.safetensors`, and the encoder alone, which `AutoModel` loads, in `{encoder}`'
+SEEDS = 'it is {number} models that {answer}, one in each folder'
+ANSWER = {True: 'answer by the mean of their logits', False: 'vote'}
+"""How seeds answer together, by `Task.averages`."""
+TOGETHER_CARD = """---
+{data}
+---
+
+# {model} on {dataset}, {number} seeds together
+
+{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {units}, setting `{setting}`, seeds {seeds}:
+{settings}), {number} models that {answer}.
+
+| measure | together, test | one model, mean, test |
+|---|--:|--:|
+{scores}
+{said}
+Percent; scores on other text may be lower. The licences of the set ({of_set}) and of the model that it began from
+({of_base}) hold for this one, too.
+{code}"""
 EPOCHS = {
     False: 'The epoch ({}) was chosen on devel.',
     True: 'It is the last epoch ({}), and devel was trained on, too: the scores on it say nothing.',
@@ -56,7 +91,10 @@ def write_card(
 ) -> None:
     """Leave the card in the folder of a kept model; `base`: what it began from, `record`: of its fine-tuning."""
     labels, usage = task.labels(dataset, settings), task.usage(dataset, settings)
-    pipeline = PIPELINES.get(task.hf_class, '')
+    pipeline, head = PIPELINES.get(task.hf_class, ''), read_head(folder)
+    code = CODE.format(means=usage.means, code=usage.code) if usage else ''
+    if head and usage:
+        code = _own_code(OWN_HEAD.format(head=head.described, encoder=ENCODER), usage)
     rows = []
     for key, metric in task.metrics.items():
         devel, test = (100 * scores[key][metric.name] for scores in (record.devel, record.test))
@@ -64,11 +102,11 @@ def write_card(
     known, name = card_facts(base), record.dataset
     data = ModelCardData(
         model_name=f'{record.model} on {name}',
-        library_name='transformers',
+        library_name='bioptimus-jax' if head else 'transformers',
         pipeline_tag=pipeline or None,
         tags=['bioptimus-jax'],
         datasets=[name],
-        widget=[{'text': usage.example}] if pipeline and usage else None,
+        widget=[{'text': usage.example}] if pipeline and usage and not head else None,
         eval_results=[scored(task, name, 100 * score_of(record, 'test'), 1)],
         **known,
     )
@@ -78,18 +116,82 @@ def write_card(
     ]
     text = CARD.format(
         data=data.to_yaml(),
-        of_set=getattr(published.record_of(name), 'licence', '') or 'not on record',
+        of_set=_licence_of_set(name),
         of_base=known.get('license', 'not on record'),
         title=task.title,
         units=plural(task.unit),
         train=record.train_sentences,
         labels=', '.join(f'`{label}`' for label in labels),
-        settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
+        settings=_shown(settings),
         scores='\n'.join(rows),
         said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in remarks),
         epoch=EPOCHS[settings.learn_devel].format(record.best_epoch),
-        code=CODE.format(means=usage.means, code=usage.code) if usage else '',
+        code=code,
         **{name: getattr(record, name) for name in ('model', 'dataset', 'setting', 'seed')},
     )
     with atomic(folder / NAME) as file:
         file.write(text)
+
+
+def write_card_together(
+    folder: Path,
+    base: Path,
+    task: Task,
+    dataset: Any,
+    settings: Finetune,
+    records: Sequence[FineTuning],
+    statistics: ModelStatistics,
+) -> None:
+    """Leave the card in the folder of several seeds; `records`: of their fine-tunings, `statistics`: of them all."""
+    assert statistics.ensemble  # there are several
+    test = statistics.ensemble.mean_logits or statistics.ensemble if task.averages else statistics.ensemble
+    rows = []
+    for key, metric in task.metrics.items():
+        together, alone = test.test[key][metric.name], statistics.test[key].mean or 0.0
+        shown = f'{metric.title}{"" if key == DEFAULT else f", {key}"}'
+        rows.append(f'| {shown} | {100 * together:.2f} | {100 * alone:.2f} |')
+    first, known, usage = records[0], card_facts(base), task.usage(dataset, settings)
+    score = scored(task, first.dataset, 100 * test.test[DEFAULT][task.metric.name], 1)
+    score.metric_name = f'{task.metric.title}, {len(records)} seeds together'
+    data = ModelCardData(
+        model_name=f'{first.model} on {first.dataset}, {len(records)} seeds',
+        library_name='bioptimus-jax',
+        pipeline_tag=PIPELINES.get(task.hf_class),
+        tags=['bioptimus-jax'],
+        datasets=[first.dataset],
+        eval_results=[score],
+        **known,
+    )
+    answer = ANSWER[task.averages]
+    failed = [f'Seed {seed} failed: {reason}' for seed, reason in statistics.failures.items()]
+    text = TOGETHER_CARD.format(
+        data=data.to_yaml(),
+        number=len(records),
+        seeds=', '.join(str(record.seed) for record in records),
+        title=task.title,
+        train=first.train_sentences,
+        units=plural(task.unit),
+        settings=_shown(settings),
+        answer=answer,
+        scores='\n'.join(rows),
+        said=''.join(f'\n{line}.\n' for line in failed),
+        of_set=_licence_of_set(first.dataset),
+        of_base=known.get('license', 'not on record'),
+        code=_own_code(SEEDS.format(number=len(records), answer=answer), usage) if usage else '',
+        **{name: getattr(first, name) for name in ('model', 'dataset', 'setting')},
+    )
+    with atomic(folder / NAME) as file:
+        file.write(text)
+
+
+def _own_code(why: str, usage: Usage) -> str:
+    """What the card of a model says that transformers does not load, which is `why`."""
+    return OWN_CODE.format(why=why, example=repr(usage.example))
+
+
+def _licence_of_set(name: str) -> str:
+    return getattr(published.record_of(name), 'licence', '') or 'not on record'
+
+
+def _shown(settings: Finetune) -> str:
+    return ', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN)

@@ -17,7 +17,7 @@ from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.subset import as_learned
-from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.finetuning.task import Task, task_for
 from bioptimus_jax.finetuning.training import finetune
 from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
 from bioptimus_jax.hosts.config import Runtime
@@ -81,7 +81,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     applied: list[Scores | None] = []
 
     def keep(tokenizer: Any, head: Any) -> None:
-        _keep_model(cell, tokenizer, head, task.reads(dataset, cell.settings))
+        _keep_model(cell, task, tokenizer, head, task.reads(dataset, cell.settings))
         applied.append(task.applied(dataset, tokenizer, head, cell.settings))
 
     def on_epoch(epoch: dict[str, float]) -> None:
@@ -168,12 +168,12 @@ def _settings(cell: Cell) -> CellSettings:
     )
 
 
-def _keep_model(cell: Cell, tokenizer: Any, head: Any, reads: Reads) -> None:
-    from bioptimus_jax.finetuning.loading import save_model
+def _keep_model(cell: Cell, task: Task, tokenizer: Any, head: Any, reads: Reads) -> None:
+    from bioptimus_jax.finetuning.stored import save_model
 
     # Scores from before are of another training: beside this model a kill would leave a cell that looks finished.
     (cell.target / SCORES).unlink(missing_ok=True)
-    save_model(tokenizer, head, reads, cell.target / MODEL)
+    save_model(task, tokenizer, head, reads, cell.target / MODEL)
 
 
 def place(cell: Cell) -> ModelOnSet:

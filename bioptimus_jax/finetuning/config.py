@@ -13,6 +13,8 @@ from bioptimus_jax.model.lora import MOST_RANK, Lora, alpha_key, lora_of, target
 from bioptimus_jax.pretrain.config import HasTraining
 
 STANDARD = 'standard'
+TOGETHER = 'ensemble'
+"""The value of `keep` for seeds that answer together, and the name of their folder."""
 WITH_LORA = ('finetune.lora_rank', NOT_EMPTY)
 PAPER_FINETUNING = {'epochs': 5, 'batch_sentences': 16, 'learning_rate': 2e-5}
 """Values of the keys that follow model and set by default, for configs that do as a paper did (BIOptimus, Table 9)."""
@@ -161,9 +163,9 @@ class Finetune:
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
     keep: str = common_key(
         'none',
-        'fine-tuned models with a linear head that are kept, for transformers, in seed-N/model: the seed that is '
-        'best on devel, or all',
-        one_of=('none', 'best', 'all'),
+        'fine-tuned models that are kept, in seed-N/model: the seed that is best on devel, or all; ensemble: all, and '
+        'beside them a folder in which they answer together',
+        one_of=('none', 'best', 'all', TOGETHER),
     )
     crossed: bool = key(
         False, 'models that are kept also predict the test of the other sets that share a type of entity'
@@ -215,6 +217,8 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
             yield f'{where}{name}: one or more different ones are needed, got {values}'
+    if settings.keep == TOGETHER and len(settings.seeds) < 2:
+        yield f"{where}keep: {TOGETHER!r} needs several seeds; add some to {where}seeds, or set 'best'"
     known = (STANDARD, *settings.setting)
     for name in settings.settings:
         if name not in known:
@@ -227,19 +231,10 @@ def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
 
 def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
     """What is wrong with one of `settings`, by its name, with all of its keys."""
-    kept = f'config.finetune.keep: {setting.keep!r}, but setting {name!r}'
-    if setting.keep != 'none' and setting.head != 'linear':
-        yield (
-            f'{kept} has head={setting.head!r}; only models with a linear head can be kept, as transformers loads no '
-            'other'
-        )
-    if setting.keep != 'none' and FEATURES[setting.features].of:
-        yield (
-            f'{kept} has features={setting.features!r}; only models with the head of their family can be kept, as '
-            'transformers loads no other'
-        )
     if setting.keep == 'best' and setting.learn_devel:
-        yield f"{kept} learns devel, which then chooses none; set 'all'"
+        yield (
+            f"config.finetune.keep: 'best', but setting {name!r} learns devel, which then chooses none; set 'all'"
+        )
     if setting.lora and setting.reinit_layers:
         yield (
             f'{where}reinit_layers: {setting.reinit_layers}, but of an encoder with an adapter (lora_rank='

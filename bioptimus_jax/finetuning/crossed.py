@@ -69,8 +69,10 @@ def _predicted(
     cell: Cell, dataset: Any, other: NamedSet, of_other: Any, check: Callable[[], None]
 ) -> list[Predicted]:
     """What a kept model says of the test of another set; from its files where they are of the same."""
-    from bioptimus_jax.finetuning.loading import load_head
+    from bioptimus_jax.finetuning.loading import computing_dtype, device_here
+    from bioptimus_jax.finetuning.stored import load_parts
     from bioptimus_jax.finetuning.training import predict
+    from bioptimus_jax.vocab.agreement import load_for_words
 
     task, target = task_for(other), cell.target / FOLDER / other.name
     gold = [task.answers(example) for example in of_other.test]
@@ -83,12 +85,12 @@ def _predicted(
             return task.written(target)
     except (InputError, OSError, KeyError):
         pass  # damaged: predicted again
-    # The kept folder has lost its layers already, and nothing is trained.
-    plain = dataclasses.replace(cell.settings, remove_layers=0, reinit_layers=0, freeze_layers=0)
-    labels = task_for(cell.dataset).labels(dataset, plain)
-    tokenizer, head = load_head(task, cell.target / MODEL, labels, plain, cell.seed)
-    windows = task.windows(tokenizer, of_other.test, plain).windows
-    answers = predict(task, head, of_other.test, windows, plain, check)
+    folder, settings = cell.target / MODEL, cell.settings
+    tokenizer, parts = load_for_words(folder), load_parts(folder, task.hf_class)
+    parts.pretrained.to(device_here())
+    head = parts.head(task.head, settings, computing_dtype(settings, device_here()))
+    windows = task.windows(tokenizer, of_other.test, settings).windows
+    answers = predict(task, head, of_other.test, windows, settings, check)
     made = task.predicted(of_other.test, answers)
     task.write(target, made)
     write_sealed(target / RECORD, {'print': now, 'file': sha256(target / task.files[0])})

@@ -5,7 +5,7 @@ Shapes: B windows, L pieces of the longest window, D hidden size, H units.
 
 import abc
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,9 +28,14 @@ class Head(torch.nn.Module, abc.ABC):
     `finetuning.adapters`, until it is merged.
 
     Parameters whose names begin with one of `undecayed` have no weight decay; nor have biases and norms.
+
+    How it is kept (`finetuning.stored`) follows from its tensors. Where `pretrained` holds them all, transformers loads
+    the whole; otherwise encoder and `own_tensors` are kept apart, and the class makes it again by `built`.
     """
 
     undecayed: tuple[str, ...] = ()
+    built: Mapping[str, Any] = {}
+    """The keys of config.finetune by which it was made, with their values: a subclass that adds tensors says them."""
 
     def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__()
@@ -41,6 +46,22 @@ class Head(torch.nn.Module, abc.ABC):
     def encoder(self) -> Any:
         """The pre-trained part, without any head."""
         return self.pretrained.base_model
+
+    @property
+    def own_tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors that are not the encoder's, by their names here."""
+        of_encoder = {id(tensor) for tensor in self.encoder.state_dict(keep_vars=True).values()}
+        every = self.state_dict(keep_vars=True)
+        return {name: tensor for name, tensor in every.items() if id(tensor) not in of_encoder}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `pretrained` holds every tensor, and so transformers' class is the whole of it."""
+        return all(name.startswith('pretrained.') for name in self.own_tensors)
+
+    def beside(self) -> Mapping[str, Any]:
+        """What lies beside the kept model in files of JSON, by their paths."""
+        return {}
 
     @property
     def above(self) -> list[torch.nn.Module]:

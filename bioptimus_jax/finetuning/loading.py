@@ -1,4 +1,4 @@
-"""A Hugging Face folder as tokenizer and head, and back."""
+"""A Hugging Face folder as tokenizer and head."""
 
 import os
 import re
@@ -12,12 +12,10 @@ from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.finetuning import adapters
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.heads import Head
-from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetuning.task import Task
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.model.weights import refuse_wrapped, weight_files
-from bioptimus_jax.storage.files import whole_folder
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
 CANNOT = 'cannot be loaded by transformers ({})'
@@ -110,17 +108,6 @@ def device_here() -> str:
 def computing_dtype(settings: Finetune, device: str) -> str:
     """config.finetune.dtype; auto is bfloat16 on a GPU."""
     return ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
-
-
-def save_model(tokenizer: Any, head: Head, reads: Reads, folder: Path) -> None:
-    """Write a linear head with its encoder and tokenizer, for the class of transformers that the task names.
-
-    The labels are those that the model was taught (config.finetune.scheme), in `id2label`; how it reads is beside it.
-    """
-    with whole_folder(folder) as hidden:
-        reads.write(hidden)
-        head.pretrained.save_pretrained(hidden)
-        tokenizer.save_pretrained(hidden)
 
 
 def check_positions(settings: Finetune, limit: int, folder: Path) -> None:

@@ -36,7 +36,7 @@ def kept_cells(cells: Sequence[Cell], records: Mapping[str, FineTuning], keep: s
     """
     done = [cell for cell in cells if cell.name in records]
     if keep != 'best':
-        return done if keep == 'all' else []
+        return [] if keep == 'none' else done
     return [max(group, key=lambda pair: score_of(pair[1], 'devel'))[0] for group in grouped(done, records)]
 
 

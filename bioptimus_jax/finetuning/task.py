@@ -224,6 +224,11 @@ class Task(abc.ABC):
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
+    @property
+    def averages(self) -> bool:
+        """Whether seeds that answer together do so by the mean of what their heads have found; else they vote."""
+        return False
+
     def keep(self, folder: Path, found: Sequence[Any]) -> None:  # noqa: B027
         """Leave what the head found in the windows of test, where `mean` can use it."""
 

@@ -3,19 +3,26 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.kept import Reads, read_reads
 from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.records.kept import ANEW, ENSEMBLE, read_ensemble, read_head
 
-FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
-"""Patterns of models in a run folder: fine-tuned models that were kept, and exports."""
+if TYPE_CHECKING:  # they take seconds to import
+    from bioptimus_jax.finetuning.heads import Head
+    from bioptimus_jax.finetuning.stored import Make, Parts
+    from bioptimus_jax.finetuning.task import Task
+
+FINISHED = (f'**/{ENSEMBLE}', '**/seed-*/model/config.json', '**/export/*/config.json')
+"""Patterns of models in a run folder: seeds that answer together, fine-tuned models that were kept, and exports."""
 NAMED = 6
 """Models that a message names."""
 
@@ -34,13 +41,28 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model with its tokenizer. `limit`: pieces that it can number; `reads`: how it was trained to read."""
+    """A model with its tokenizer. `limit`: pieces that it can number; `reads`: how it was trained to read.
+
+    `members`: the parts of several seeds that answer together by `task`, the model among them; else of it alone.
+    """
 
     folder: Path
     tokenizer: Any
     model: Any
     limit: int
     reads: Reads = Reads()
+    members: Sequence['Parts'] = ()
+    task: 'Task | None' = None
+
+    def heads(self, make: 'Make', settings: Finetune) -> 'list[Head]':
+        """The head of each member; `make`: the class of heads that transformers' linear ones are of.
+
+        Raises InputError for a head that is kept and not of this class.
+        """
+        from bioptimus_jax.finetuning.loading import computing_dtype
+
+        dtype = computing_dtype(settings, self.model.device.type)
+        return [one.head(make, settings, dtype) for one in self.members]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -118,24 +140,33 @@ def model_in(folder: Path) -> Path:
 
 
 def kind_of(folder: Path) -> Kind:
-    """What the model of a folder answers, by the "architectures" of its config.json. Raises InputError."""
-    named = config_values(folder).get('architectures') or ['nothing']
+    """What the model of a folder answers: by the record of its head, else by the "architectures" of its config.json.
+
+    Raises InputError.
+    """
+    ensemble = read_ensemble(folder)
+    head = read_head(folder / ensemble.members[0] if ensemble else folder)
+    named = [head.hf_class] if head else config_values(folder).get('architectures') or ['nothing']
     for ending, kind in KINDS.items():
         if str(named[0]).endswith(ending):
             return kind
     raise InputError(
         f'{folder / "config.json"}: "architectures" names {named[0]}; a model that answers is one of '
-        f'{", ".join(f"...{ending}" for ending in KINDS)}'
+        f'{", ".join(f"...{ending}" for ending in KINDS)}; vectors of texts are given by bx.embed in Python'
     )
 
 
 def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
-    """The model on the GPU if there is one, one of ONNX on the CPU. Raises InputError for a folder without some of its
-    weights."""
+    """The model, or all seeds of several, on the GPU if there is one; of ONNX on the CPU.
+
+    Raises InputError for a folder without some of its weights.
+    """
     import torch
     from transformers.utils import logging
 
-    from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.finetuning.loading import check_embedding_rows, device_here, positions_of
+    from bioptimus_jax.finetuning.stored import Parts, load_parts
+    from bioptimus_jax.finetuning.task import task_of
     from bioptimus_jax.inference.onnx.session import load_onnx
     from bioptimus_jax.vocab.agreement import for_texts, load_for_words, load_in_transformers
 
@@ -147,10 +178,20 @@ def load_for_answers(folder: Path, kind: Kind, threads: int) -> LoadedModel:
         tokenizer = for_texts(plain, [plain.mask_token] if kind.hides and plain.mask_token else ())
     logging.disable_progress_bar()
     if found := load_onnx(folder, kind.hf_class, threads):
-        return LoadedModel(folder, tokenizer, *found, read_reads(folder))
-    model, info = load_weights(folder, kind.hf_class)
-    if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):
-        raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')
-    check_embedding_rows(folder, tokenizer, model)
-    limit = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
-    return LoadedModel(folder, tokenizer, model.eval().to(device_here()), limit, read_reads(folder))
+        return LoadedModel(folder, tokenizer, *found, read_reads(folder), [Parts(folder, found[0])])
+    ensemble = read_ensemble(folder)
+    task = task_of(ensemble) if ensemble else None
+    places = [folder / name for name in ensemble.members] if ensemble else [folder]
+    members = [load_parts(place, kind.hf_class) for place in places]
+    limits = [tokenizer.model_max_length]
+    for one in members:
+        if one.labels != members[0].labels:
+            raise InputError(
+                f'{one.folder}: has other labels than {members[0].folder}, and they are to answer together; {ANEW}'
+            )
+        check_embedding_rows(folder, tokenizer, one.pretrained)
+        limits.append(positions_of(one.pretrained, tokenizer.model_max_length))
+        one.pretrained.eval().to(device_here())
+    return LoadedModel(
+        folder, tokenizer, members[0].pretrained, min(limits), read_reads(folder), members, task
+    )

@@ -9,6 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from bioptimus_jax.errors import InputError, pickled_code
+from bioptimus_jax.records.kept import ENCODER
 from bioptimus_jax.storage.files import read_json, refuse_pointer
 
 WEIGHTS = (
@@ -36,6 +37,13 @@ def weight_files(folder: Path) -> list[Path]:
     return files
 
 
+def no_weights(folder: Path) -> InputError:
+    """What to raise for a folder that has none, or that has them in a folder of its own."""
+    encoder = folder / ENCODER
+    remedy = f'its encoder is in {encoder}: give that' if encoder.is_dir() else 'give the folder of a model'
+    return InputError(f'{folder}: holds no weights ({", ".join(WEIGHTS)}); {remedy}')
+
+
 def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
     """Every tensor by its name, and the file to name in messages (the index of several).
 
@@ -43,7 +51,7 @@ def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
     """
     *files, last = weight_files(folder) or [folder]
     if last == folder:
-        raise InputError(f'{folder}: holds no weights ({", ".join(WEIGHTS)})')
+        raise no_weights(folder)
     if last.suffix != '.json':
         return _read(last), last
     listed = _weight_map(last)

@@ -1,10 +1,13 @@
 """How `run` and `demo` end: the table of the phases, what adaptation brought, and where models and page are."""
 
 from bioptimus_jax.progress.console import clock
+from bioptimus_jax.records.kept import ENSEMBLE
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.phases import phases
 from bioptimus_jax.run.folder import Run
+
+KEPT = (f'*/{ENSEMBLE}', 'seed-*/model/config.json')
 
 
 def ending(run: Run, seconds: float) -> str:
@@ -19,7 +22,9 @@ def ending(run: Run, seconds: float) -> str:
     if 'export' in stages:
         exported = sorted(run.stage_folder('export').glob('*/config.json'))
         parts.append(f'models: {", ".join(str(path.parent) for path in exported)}')
-    kept = sorted(run.workdir.glob('finetune/*/*/*/seed-*/model/config.json'))  # of config.finetune.keep
+    kept = [
+        path for what in KEPT for path in sorted(run.workdir.glob(f'finetune/*/*/*/{what}'))
+    ]  # of config.finetune.keep
     if 'finetune' in stages and kept:
         parts.append(f'fine-tuned models: {", ".join(str(path.parent) for path in kept)}')
     return '\n'.join([*parts, *filter(None, [last])])

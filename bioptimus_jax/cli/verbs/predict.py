@@ -8,7 +8,8 @@ reading.json has the rule for words and sentences, and the length of windows. It
   a masked LM     words for every [MASK], in every line of a plain file
 
 MODEL:  a Hugging Face folder, or one of `export --form=onnx`; a hub id, as OWNER/NAME or OWNER/NAME@REVISION;
-        or a run, or part of one, with one model that --config.finetune.keep=best has kept, or with one export
+        or a run, or part of one, with one model that --config.finetune.keep=best has kept, one folder of seeds
+        that answer together (keep=ensemble), or one export
 INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; .csv with a column "text";
         every other form of a set, without its answers; each also as .gz; a folder of such files, with the folders
         in it; - for standard input

@@ -6,7 +6,7 @@ Shapes: B windows, T words of the longest window, C labels.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -37,6 +37,14 @@ class ChainWords(NamedTuple):
     mask_BxT: torch.Tensor
     opens_B: torch.Tensor
     closes_B: torch.Tensor
+
+
+def expected_counts(chain: Any, words: ChainWords) -> torch.Tensor:
+    """How often every score of a word is expected to count: the gradient of `chain.log_partition`, [B, T, C]."""
+    with torch.enable_grad():
+        scores_BxTxC = words.emissions_BxTxC.detach().requires_grad_()
+        total = chain.log_partition(words._replace(emissions_BxTxC=scores_BxTxC)).sum()
+        return torch.autograd.grad(total, scores_BxTxC)[0]
 
 
 class Chain(torch.nn.Module):
@@ -79,6 +87,10 @@ class Chain(torch.nn.Module):
             # A chain that has ended keeps its sums through the padding.
             alpha_BxC = torch.where(mask_BxT[:, t, None], longer_BxC + emissions_BxTxC[:, t], alpha_BxC)
         return torch.logsumexp(alpha_BxC + closes_B[:, None] * self.end_C, -1)
+
+    def probabilities(self, words: ChainWords, labels_BxT: torch.Tensor) -> torch.Tensor:
+        """How probable each of these labels is, whatever the others are; [B, T], padding arbitrary."""
+        return expected_counts(self, words).gather(2, labels_BxT[..., None])[..., 0]
 
     def _path_score(self, words: ChainWords, labels_BxT: torch.Tensor) -> torch.Tensor:
         emissions_BxTxC, mask_BxT, opens_B, closes_B = words

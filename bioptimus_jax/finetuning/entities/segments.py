@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from bioptimus_jax.finetuning.entities.crf import ChainWords
+from bioptimus_jax.finetuning.entities.crf import ChainWords, expected_counts
 from bioptimus_jax.sets.tags import OUTSIDE
 
 LENGTHS = 16
@@ -78,6 +78,16 @@ class Segments(torch.nn.Module):
                     tags_BxT[row, end:stop] = inside
                     tags_BxT[row, end] = begin
         return tags_BxT
+
+    def probabilities(self, words: ChainWords, tags_BxT: torch.Tensor) -> torch.Tensor:
+        """How probable each of these tags is, whatever the others are; [B, T], padding arbitrary."""
+        outside_BxTx1, rest_BxTx3K = expected_counts(self, words).split([1, self.scores - 1], -1)
+        first_BxTxK, every_BxTxK, _ = rest_BxTx3K.chunk(3, -1)
+        by_tag_BxTxC = torch.cat([outside_BxTx1, first_BxTxK, every_BxTxK - first_BxTxK], -1)
+        # Outside, then the types' first words, then their other words.
+        place_C = torch.where(self.begins_C, 1, 1 + first_BxTxK.shape[-1]) + self.type_C
+        place_C = torch.where(self.type_C < 0, 0, place_C)
+        return by_tag_BxTxC.gather(2, place_C[tags_BxT][..., None])[..., 0]
 
     def _parts(self, emissions_BxTxC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Scores outside, and of mentions but for their length as a left and a right part that add up.

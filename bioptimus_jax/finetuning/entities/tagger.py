@@ -16,6 +16,9 @@ from bioptimus_jax.finetuning.entities.crf import Chain, ChainWords
 from bioptimus_jax.finetuning.entities.segments import Segments
 from bioptimus_jax.finetuning.heads import Head, read_both_ways
 
+BUILT = ('head', 'lstm_hidden', 'scheme', 'label_pieces')
+"""Keys of config.finetune that decide what a tagger is made of."""
+
 
 class Tagger(Head):
     """An encoder and its head; what the head is made of follows `config.finetune.head`.
@@ -48,6 +51,7 @@ class Tagger(Head):
             width = 2 * units
         if own:
             self.linear = torch.nn.Linear(width, scores)
+        self.built = {name: getattr(settings, name) for name in BUILT}
         self.label_ids = {label: i for i, label in enumerate(labels)}
         self.label_pieces = settings.label_pieces
 
@@ -86,7 +90,10 @@ class Tagger(Head):
     @torch.inference_mode()
     def predict(self, batch: TagBatch) -> torch.Tensor:
         """The label of every piece, [B, L]; with CRF or spans only those of words' first pieces mean anything."""
-        scores_BxLxE = self(batch)
+        return self.best_labels(self(batch), batch)
+
+    def best_labels(self, scores_BxLxE: torch.Tensor, batch: TagBatch) -> torch.Tensor:
+        """The same, from the scores of every piece."""
         labels_BxL = scores_BxLxE.argmax(-1)
         if self.chain is None:
             return labels_BxL
@@ -95,6 +102,17 @@ class Tagger(Head):
         inside = batch.in_chain_BxT
         labels_BxL[rows_Bx1.expand_as(best_BxT)[inside], batch.chain_BxT[inside]] = best_BxT[inside]
         return labels_BxL
+
+    def probabilities(
+        self, scores_BxLxE: torch.Tensor, labels_BxL: torch.Tensor, batch: TagBatch
+    ) -> torch.Tensor:
+        """How probable these labels of the pieces are, [B, L]; with CRF or spans 0 but for words' first pieces."""
+        if self.chain is None:
+            return torch.softmax(scores_BxLxE, -1).gather(-1, labels_BxL[..., None])[..., 0]
+        # Padding of the chain points to the first piece, whose label may be none of a word.
+        labels_BxT = labels_BxL.gather(1, batch.chain_BxT) * batch.in_chain_BxT
+        sure_BxT = self.chain.probabilities(self._words(scores_BxLxE, batch), labels_BxT) * batch.in_chain_BxT
+        return torch.zeros_like(scores_BxLxE[..., 0]).scatter_add(1, batch.chain_BxT, sure_BxT)
 
     @staticmethod
     def _words(scores_BxLxE: torch.Tensor, batch: TagBatch) -> ChainWords:

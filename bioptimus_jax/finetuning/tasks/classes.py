@@ -76,6 +76,11 @@ class Classes(TextTask):
         """The answers that the seeds agree on; of several labels those that more than half of the seeds give."""
         return tuple(sorted(majority(given))) if self.several else super().vote(given)
 
+    @property
+    def averages(self) -> bool:
+        """Whether the mean of logits says it; where texts are classified one by one seeds vote on all of them."""
+        return not self.apart
+
     def keep(self, folder: Path, found: Sequence[Any]) -> None:
         """The logits of every window, float32."""
         with atomic(folder / LOGITS, 'wb') as file:

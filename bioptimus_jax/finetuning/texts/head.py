@@ -17,6 +17,9 @@ from bioptimus_jax.finetuning.heads import Head, read_both_ways
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetuning.texts.windows import TextWindow
 
+BUILT = ('head', 'features', 'lstm_hidden')
+"""Keys of config.finetune that decide what a head is made of."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TextBatch:
@@ -43,6 +46,7 @@ class TextHead(Head):
         classifier.config.problem_type = self.problem_type
         super().__init__(classifier.base_model if features.of else classifier, labels, dtype)
         self.features = features
+        self.built = {name: getattr(settings, name) for name in BUILT}
         self.predictor = PREDICTORS[settings.head]
         if self.features.of:
             hidden = classifier.config.hidden_size

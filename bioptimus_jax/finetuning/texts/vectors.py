@@ -1,7 +1,7 @@
 """An encoder as it is, which gives a vector for a text. Shapes: B texts, L pieces of the longest, D hidden size."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from bioptimus_jax.finetuning.batches import padded
 from bioptimus_jax.finetuning.heads import Head
-from bioptimus_jax.model.pooling import POOLINGS, USUAL, pooling_in
+from bioptimus_jax.model.pooling import POOLINGS, USUAL, files_for_sentence_transformers, pooling_in
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +26,11 @@ class Vectors(Head):
 
     def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__(pretrained, labels, dtype)
-        self.pooling = POOLINGS[pooling_in(Path(pretrained.name_or_path)) or USUAL]
+        self.pooled = pooling_in(Path(pretrained.name_or_path)) or USUAL
+
+    def beside(self) -> Mapping[str, Any]:
+        """What sentence-transformers and `bx.embed` look for."""
+        return files_for_sentence_transformers(self.pooled, self.encoder.config.hidden_size)
 
     def batch(self, windows: Sequence[VectorWindow], targets: Sequence[Any] | None = None) -> Any:
         """Pieces padded to the longest, and where there are some."""
@@ -45,6 +49,6 @@ class Vectors(Head):
         pieces_BxL, mask_BxL = batch
         with self.computing():
             states_BxLxD = self.pretrained(input_ids=pieces_BxL, attention_mask=mask_BxL).last_hidden_state
-        weights_Bx1xL = self.pooling.weights(mask_BxL[:, None].float())
+        weights_Bx1xL = POOLINGS[self.pooled].weights(mask_BxL[:, None].float())
         vectors_BxD = (weights_Bx1xL @ states_BxLxD.float())[:, 0]
         return torch.nn.functional.normalize(vectors_BxD, dim=-1)

@@ -101,5 +101,7 @@ def _mentions(example: Text, number: int, encoding: Any, markers: bool) -> tuple
     spans = [[encoding.char_to_token(at) for at in (start, end - 1)] for start, end in found]
     for (start, end), span in zip(found, spans, strict=True):
         if None in span:
-            raise InputError(f'{where}: {text[start:end]} is cut off; raise config.finetune.max_pieces')
+            raise InputError(
+                f'{where}: {text[start:end]} is cut off; raise config.finetune.max_pieces, or --max_pieces of predict'
+            )
     return tuple((first, last + 1) for first, last in spans)

@@ -16,6 +16,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.remote.hub import meaning
+from bioptimus_jax.records.kept import ENCODER, ENSEMBLE, HEAD, TENSORS, read_ensemble
 from bioptimus_jax.storage.files import read_json
 
 MAIN = 'main'
@@ -155,9 +156,13 @@ def needed_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """What is downloaded of a model's files: those beside the weights, and the weights in one form.
 
     Other forms of the same weights (TensorFlow, Flax, OpenVINO, mostly ONNX) are in other files or folders, and how
-    vectors of sentences are pooled in one of its own.
+    vectors of sentences are pooled in one of its own. A kept model that transformers has no class for is in several
+    folders (`records.kept`), all of which are needed.
     """
     names = list(names)
+    if {HEAD, ENSEMBLE}.intersection(names):
+        weights = [name for name in names if name.endswith('.safetensors')]
+        return [name for name in names if name.endswith(BESIDE)], weights
     top = [name for name in names if '/' not in name]
     forms = (SAFE, PICKLED, ONNX)
     every = ([n for n in top if form.fullmatch(n)] for form in forms)
@@ -190,6 +195,18 @@ def _is_complete(folder: Path, weights: bool) -> bool:
     here = {path.name for path in folder.iterdir()}
     if not any(map(TOKENIZER.fullmatch, here)) or not weights:
         return any(map(TOKENIZER.fullmatch, here))
+    return _has_weights(folder)
+
+
+def _has_weights(folder: Path) -> bool:
+    """Whether all weights of a model are there, also of one in several folders (`records.kept`)."""
+    if not folder.is_dir():
+        return False
+    if ensemble := read_ensemble(folder):
+        return all(_has_weights(folder / name) for name in ensemble.members)
+    if (folder / HEAD).is_file():
+        return (folder / TENSORS).is_file() and _has_weights(folder / ENCODER)
+    here = {path.name for path in folder.iterdir()}
     first = next((n for n in sorted(here) if n in WEIGHTS), '')
     index = next((n for n in sorted(here, reverse=True) if n.endswith('.index.json')), '')
     if index and not first:

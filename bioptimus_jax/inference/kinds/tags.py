@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -10,7 +11,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities.align import align, of_words
 from bioptimus_jax.finetuning.entities.batches import TagBatch
 from bioptimus_jax.finetuning.entities.tagger import Tagger
-from bioptimus_jax.finetuning.loading import computing_dtype
+from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.recommended import BATCH
 from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
@@ -27,11 +28,12 @@ AT_ONCE = 64
 class Sure(Tagger):
     """A tagger that also says how probable its labels are."""
 
-    @torch.inference_mode()
+    @torch.no_grad()  # in inference mode the probabilities of a chain, which are gradients, could not be had
     def predict(self, batch: TagBatch) -> torch.Tensor:
         """The label of every piece and its probability, [B, L, 2]."""
-        best = torch.softmax(self(batch), -1).max(-1)
-        return torch.stack([best.indices.float(), best.values], -1)
+        scores_BxLxE = self(batch)
+        labels_BxL = self.best_labels(scores_BxLxE, batch)
+        return torch.stack([labels_BxL.float(), self.probabilities(scores_BxLxE, labels_BxL, batch)], -1)
 
 
 def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
@@ -41,12 +43,11 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     # Windows of another length than in training share a quarter at most.
     overlap = reads.overlap_pieces if pieces == reads.max_pieces else min(reads.overlap_pieces, pieces // 4)
     options = Finetune(max_pieces=pieces, overlap_pieces=overlap, batch_sentences=BATCH)
-    dtype = computing_dtype(options, loaded.model.device.type)
     cut = lines if settings.lines else reads.words
-    head = Sure(loaded.model, loaded.labels, options, dtype)
+    heads = loaded.heads(Sure, options)
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
-        yield from _tagged(loaded, head, scheme, part, options, cut)
+        yield from _tagged(loaded, heads, scheme, part, options, cut)
 
 
 def scheme_of(loaded: LoadedModel) -> Scheme:
@@ -66,7 +67,12 @@ def scheme_of(loaded: LoadedModel) -> Scheme:
 
 
 def _tagged(
-    loaded: LoadedModel, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: Cut
+    loaded: LoadedModel,
+    heads: Sequence[Head],
+    scheme: Scheme,
+    given: Sequence[Given],
+    options: Finetune,
+    cut: Cut,
 ) -> Iterator[Answer]:
     sentences, places = [], []
     for number, one in enumerate(given):
@@ -77,12 +83,35 @@ def _tagged(
             sentences.append(Sentence(shown, (), number))
             places.append(words)
     windows = align(loaded.tokenizer, sentences, options.max_pieces, options.overlap_pieces).windows
-    said = of_words(sentences, windows, outputs(head, windows, options))
+    said = [of_words(sentences, windows, outputs(head, windows, options)) for head in heads]
     mentions: list[list[AnswerSpan]] = [[] for _ in given]
-    for sentence, words, found in zip(sentences, places, said, strict=True):
-        tags = [OUTSIDE if one is None else head.labels[int(one[0])] for one in found]
-        for kind, first, last in spans(to_iob2(tags, scheme)):
-            sure = statistics.fmean(probability for _, probability in found[first : last + 1])
-            mentions[sentence.document].append(AnswerSpan(words[first][0], words[last][1], kind, sure))
+    for sentence, words, *found in zip(sentences, places, *said, strict=True):
+        sides = [_tags(loaded.labels, scheme, of_one) for of_one in found]
+        tags, sure = _together(loaded, sides)
+        for kind, first, last in spans(tags):
+            probability = statistics.fmean(sure[first : last + 1])
+            mentions[sentence.document].append(AnswerSpan(words[first][0], words[last][1], kind, probability))
     for one, of_text in zip(given, mentions, strict=True):
         yield Answer(one, tuple(of_text))
+
+
+Side = tuple[Sequence[str], Sequence[float]]
+"""What one model says of the words of a sentence: IOB2 tags, and their probabilities."""
+
+
+def _tags(labels: Sequence[str], scheme: Scheme, found: Sequence[Any]) -> Side:
+    tags = [OUTSIDE if one is None else labels[int(one[0])] for one in found]
+    return to_iob2(tags, scheme), [0.0 if one is None else one[1] for one in found]
+
+
+def _together(loaded: LoadedModel, sides: Sequence[Side]) -> Side:
+    """What several seeds say by the vote of their task; a tag is as probable as it is to them on average, and not at
+    all to one that has another."""
+    if loaded.task is None:
+        return sides[0]
+    voted = loaded.task.vote([tags for tags, _ in sides])
+    means = [
+        statistics.fmean(sure[at] if tags[at] == tag else 0.0 for tags, sure in sides)
+        for at, tag in enumerate(voted)
+    ]
+    return voted, means

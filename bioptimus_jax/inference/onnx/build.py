@@ -29,6 +29,7 @@ from bioptimus_jax.inference.onnx.session import (
 )
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.weights import weight_files
+from bioptimus_jax.records.kept import ENSEMBLE, read_head
 from bioptimus_jax.records.onnx import OnnxForm
 from bioptimus_jax.run.manifests import MANIFEST, place_of, versions
 from bioptimus_jax.storage.files import atomic, digest, sha256, whole_folder, write_json
@@ -62,6 +63,15 @@ def export_onnx(folder: Path, to: Path, precision: str, threads: int, say: Calla
         raise InputError(f'{to}: already exists; name a new folder')
     if form_of(folder):
         raise InputError(f'{folder}: holds a model as ONNX already; give the folder that it was made from')
+    if (folder / ENSEMBLE).is_file():
+        raise InputError(
+            f'{folder}: holds several models, and a file of ONNX is made of one; name a folder in it'
+        )
+    if head := read_head(folder):
+        raise InputError(
+            f'{folder}: its head ({head.described}) is of no class of transformers, and only those are traced; '
+            'fine-tune with config.finetune.head=linear, of texts also with features=family'
+        )
     torch.set_num_threads(threads)
     model, purpose = graph.load(folder)
     with whole_folder(to) as hidden:
