@@ -1,8 +1,8 @@
 """An encoder of transformers that JAX computes: its weights lie on JAX's devices, and heads of PyTorch read its states.
 
 PyTorch's module stays as a shell with names and shapes: how layers are drawn, frozen, removed and adapted, which rate
-each weight has, and how a model is written, is the same for both. Gradients by the states go over the bridge, and become
-gradients by the weights on the other side.
+each weight has, and how a model is written, is the same for both. Gradients by the states go over the bridge, and are
+gradients by the weights beyond it.
 
 Shapes: B windows, L pieces of the longest; R rows and P places that a program is compiled for; D hidden size.
 """
@@ -31,6 +31,7 @@ from bioptimus_jax.model.tensors import encoder_parameters, read_architecture
 LENGTHS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 """Places that programs are compiled for: a batch has the next of them, or as many as the model has positions."""
 ROWS = 'rows'
+REMEDY = "set config.finetune.encoder='torch', on a machine with a GPU"
 BASE, DOWN, UP = '.base_layer.', '.lora_A.default.', '.lora_B.default.'
 """What the library peft puts into the names of a matrix that is adapted, and of the two of its adapter."""
 
@@ -48,8 +49,11 @@ Tensors = dict[str, jax.Array]
 
 
 class Bridge:
-    """Takes the place of an encoder's `forward`. `trained` and `kept` are its tensors on JAX's devices, of which only the
-    first have gradients: in `gradients`, summed since `forget`."""
+    """What takes the place of an encoder's `forward`.
+
+    `trained` and `kept` are its tensors on JAX's devices. Only the first have gradients: `gradients`, the sum since
+    `forget`.
+    """
 
     def __init__(self, head: Head, program: Program, seed: int, devices: Sequence[Any]) -> None:
         self.program, self.encoder, self.above = program, head.encoder, head.above
@@ -97,12 +101,19 @@ class Bridge:
         token_type_ids: torch.Tensor | None = None,
         **others: Any,
     ) -> Any:
-        """States [B, L, D], float32 on the CPU, as transformers gives them; with a pooler of the shell, what it makes of
-        them. Places of padding hold whatever is computed there."""
+        """States [B, L, D], float32 on the CPU, as transformers gives them, and what the shell's pooler makes of them.
+
+        Places of padding hold whatever is computed there. Raises ConfigError for what else a head may ask for.
+        """
         from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-        if asked := [name for name, value in others.items() if value not in (None, False) and name != 'return_dict']:
-            raise TypeError(f'the encoder is computed by JAX, which takes no {asked[0]}')
+        if asked := [
+            name for name, value in others.items() if value not in (None, False) and name != 'return_dict'
+        ]:
+            raise ConfigError(
+                f'config.finetune.encoder: jax gives the states of the last layer, and this head asks for {asked[0]}; '
+                f'{REMEDY}'
+            )
         mask_BxL = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         batch = self._batch(input_ids, mask_BxL, token_type_ids)
         key = None
@@ -110,7 +121,9 @@ class Bridge:
             self.calls += 1
             key = jax.random.fold_in(self.key, self.calls)
         if torch.is_grad_enabled() and self.trained:
-            states_BxLxD = _Crossing.apply(torch.zeros((), requires_grad=True), self, batch, key, input_ids.shape)
+            states_BxLxD = _Crossing.apply(
+                torch.zeros((), requires_grad=True), self, batch, key, input_ids.shape
+            )
         else:
             states_RxPxD = _states(self.program, self.trained, self.kept, batch, key)
             states_BxLxD = _over(states_RxPxD, input_ids.shape)
@@ -135,29 +148,31 @@ class Bridge:
         self.rows = max(self.rows, self.devices * (1 << (-(-rows // self.devices) - 1).bit_length()))
         places = places_for(length, self.program.architecture.positions)
         arrays = {'tokens': pieces_BxL, 'segments': mask_BxL, 'token_types': types_BxL}
-        batch = {name: np.zeros((self.rows, places), np.int32) for name, of in arrays.items() if of is not None}
+        batch = {
+            name: np.zeros((self.rows, places), np.int32) for name, of in arrays.items() if of is not None
+        }
         for name, to in batch.items():
             to[:rows, :length] = arrays[name]
         batch['positions'] = np.broadcast_to(np.arange(places, dtype=np.int32), (self.rows, places))
         return jax.device_put(batch, self.split)
 
 
-def cross(head: Head, folder: Path, settings: Finetune, seed: int, dtype: str, devices: Sequence[Any] = ()) -> Bridge:
+def cross(
+    head: Head, folder: Path, settings: Finetune, seed: int, dtype: str, devices: Sequence[Any] = ()
+) -> Bridge:
     """Let JAX compute the encoder of a head; `devices`: that share the rows of a batch, here all accelerators of this
     machine, or one CPU. Raises ConfigError for a model that our own code does not compute."""
-    remedy = "set config.finetune.encoder='torch' for it"
+    architecture = _of_settings(folder, settings, head.encoder.config)
+    devices = devices or devices_here()
+    # Compiling a layer once for all matters more where compiling is slow.
+    compute = Compute(dtype=jnp.dtype(dtype), scan_layers=devices[0].platform != 'cpu')
+    program = Program(architecture, compute, settings.lora.scale if settings.lora else 0.0)
     try:
-        architecture = architecture_of(folder, settings, head.encoder.config)
-        devices = devices or devices_here()
-        # Compiling a layer once for all matters more where compiling is slow.
-        compute = Compute(dtype=jnp.dtype(dtype), scan_layers=devices[0].platform != 'cpu')
-        program = Program(architecture, compute, settings.lora.scale if settings.lora else 0.0)
         return Bridge(head, program, seed, devices)
-    except InputError as error:
-        raise ConfigError(f"config.finetune.encoder: 'jax', but {error}; {remedy}") from error
     except ValueError as error:
         raise ConfigError(
-            f"config.finetune.encoder: 'jax', but transformers computes {folder} with other weights ({error}); {remedy}"
+            f'config.finetune.encoder: jax does not compute {folder}, of which transformers has other weights '
+            f'({error}); {REMEDY}'
         ) from error
 
 
@@ -167,10 +182,20 @@ def devices_here() -> list[Any]:
     return found[:1] if found[0].platform == 'cpu' else found
 
 
-def architecture_of(folder: Path, settings: Finetune, config: Any) -> Architecture:
+def computed_architecture(folder: Path) -> Architecture:
+    """The architecture of a folder. Raises ConfigError for a model that our own code does not compute."""
+    try:
+        return read_architecture(folder).masked_lm()
+    except InputError as error:
+        raise ConfigError(
+            f'config.finetune.encoder: jax does not compute this model: {error}; {REMEDY}'
+        ) from error
+
+
+def _of_settings(folder: Path, settings: Finetune, config: Any) -> Architecture:
     """The architecture of a folder with the layers and the dropout of a fine-tuning, which is where transformers'
-    `config` of the family has one. Raises InputError."""
-    whole = read_architecture(folder).masked_lm()
+    `config` of the family has one."""
+    whole = computed_architecture(folder)
     layers = whole.layers - settings.remove_layers
     values = dict(config_values(folder))
     values[whole.config_keys['layers']] = layers

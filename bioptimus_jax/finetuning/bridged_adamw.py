@@ -23,7 +23,9 @@ class BridgedAdamW:
         groups = parameter_groups(head, settings)
         of = {id(p): (g['lr'], g['weight_decay']) for g in groups for p in g['params']}
         own = self.bridge.own()
-        self.rates, self.decays = ({name: of[id(own[name])][n] for name in self.bridge.trained} for n in (0, 1))
+        self.rates, self.decays = (
+            {name: of[id(own[name])][n] for name in self.bridge.trained} for n in (0, 1)
+        )
         self.eps = eps_of(settings)
         self.state = _begun(self.bridge.trained, self.eps, not settings.bias_correction)
 
@@ -51,7 +53,7 @@ def _begun(trained: Tensors, eps: float, long_ago: bool) -> optax.OptState:
     return state._replace(count=jnp.full_like(state.count, int(LONG_AGO))) if long_ago else state
 
 
-_norm = jax.jit(optax.global_norm)
+_norm = jax.jit(optax.tree.norm)
 
 
 @functools.partial(jax.jit, static_argnums=7, donate_argnums=(0, 1))

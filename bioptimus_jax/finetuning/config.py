@@ -159,11 +159,13 @@ class Finetune:
         128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW
     )
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
-    dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs and TPUs', one_of=('auto', 'float32', 'bfloat16'))
+    dtype: str = key(
+        'auto', 'compute type; auto: bfloat16 on GPUs and TPUs', one_of=('auto', 'float32', 'bfloat16')
+    )
     encoder: str = key(
         AUTO,
-        'what computes the encoder, under the same heads of PyTorch; auto: jax where it has an accelerator that PyTorch '
-        'has not, as a TPU, else torch',
+        'what computes the encoder, under the same heads of PyTorch; auto: jax where it has an accelerator that '
+        'PyTorch has not, as a TPU, else torch',
         one_of=(AUTO, TORCH, JAX),
     )
     keep: str = common_key(

@@ -72,7 +72,9 @@ def load_head(
     if bridged:
         from bioptimus_jax.finetuning.bridge import cross, devices_here
 
-        head.bridge = cross(head, folder, settings, seed, computing_dtype(settings, devices_here()[0].platform))
+        head.bridge = cross(
+            head, folder, settings, seed, computing_dtype(settings, devices_here()[0].platform)
+        )
     return tokenizer, head.to(device)
 
 

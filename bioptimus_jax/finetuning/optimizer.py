@@ -37,7 +37,9 @@ def optimizer_of(head: Head, settings: Finetune, updates: int) -> tuple[Any, Any
     far = {id(p) for p in head.bridge.own().values()} if head.bridge else set()
     groups = parameter_groups(head, settings)
     near = [{**group, 'params': [p for p in group['params'] if id(p) not in far]} for group in groups]
-    optimizer = kind([group for group in near if group['params']], settings.learning_rate, eps=eps_of(settings), fused=True)
+    optimizer = kind(
+        [group for group in near if group['params']], settings.learning_rate, eps=eps_of(settings), fused=True
+    )
     rate = lambda update: slanted_triangle(update, updates, settings.warmup_fraction)  # noqa: E731
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 

@@ -66,7 +66,8 @@ class Updates:
         """Scale both gradients as torch would scale one, and update what is beyond the bridge."""
         assert self.far
         near_norm = torch.nn.utils.get_total_norm([p.grad for p in self.near if p.grad is not None]).item()
-        scale = min(1.0, LARGEST_NORM / (math.hypot(near_norm, far_norm) + 1e-6))
+        # In this order a norm that is NaN stays one, as in torch: weights that are NaN are seen by the loss.
+        scale = min(LARGEST_NORM / (math.hypot(near_norm, far_norm) + 1e-6), 1.0)
         for parameter in self.near:
             if parameter.grad is not None:
                 parameter.grad.mul_(scale)
