@@ -9,23 +9,25 @@ import pytest
 import torch
 from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.experiment.config import defaults
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning import bridge, cards, cells
-from bioptimus_jax.finetuning.adapters import merge
 from bioptimus_jax.finetuning.cards import by_devices, encoder_here, needs_free_accelerator
-from bioptimus_jax.finetuning.kept import Reads
-from bioptimus_jax.finetuning.loading import load_head, save_model
+from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
-from bioptimus_jax.finetuning.training import finetune, outputs
+from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.finetuning.updates import Updates
 from bioptimus_jax.hosts.devices import Present
 from bioptimus_jax.hosts.hardware import Hardware
+from bioptimus_jax.run.execute import execute
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.texts import Text, Texts
+from bioptimus_jax.storage.files import read_json
 
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
@@ -230,36 +232,74 @@ def test_devices_share_the_rows_of_a_batch(folder, drugs):
         np.testing.assert_allclose(found[1][name], value, rtol=0, atol=1e-6, err_msg=name)
 
 
-def test_few_programs_serve_all_batches():
+def test_few_programs_serve_all_batches(folder, drugs, monkeypatch):
+    chosen = settings(encoder='jax')
+    tokenizer, head = load_tagger(folder('bert'), TYPES, chosen, 0)
+    shapes = []
+
+    def computed(given, states):
+        shapes.append(given['tokens'].shape)
+        return states
+
+    monkeypatch.setattr(bridge, '_states', lambda *given: computed(given[3], np.zeros((64, 32, 32))))
+    monkeypatch.setattr(bridge._Crossing, 'apply', lambda *given: computed(given[2], given[0]))
+    learned, _ = batch_of(ENTITIES, tokenizer, head, drugs.train[:5], chosen)
+    few, _ = batch_of(ENTITIES, tokenizer, head, drugs.train[:1], chosen)
+    read, _ = batch_of(ENTITIES, tokenizer, head, drugs.train[:33], chosen)
+    for batch, grad in ((learned, True), (read, False), (few, True), (few, False)):
+        with torch.set_grad_enabled(grad):
+            head.encoder(batch.pieces_BxL, batch.mask_BxL)
+    # What is predicted at once is more than what is learned at once.
+    assert [rows for rows, _ in shapes] == [8, 64, 8, 64]
     found = {bridge.places_for(length, 512) for length in range(1, 513)}
     assert found == {32, 64, 96, 128, 192, 256, 384, 512}
     assert [bridge.places_for(n, 40) for n in (1, 32, 33, 40)] == [32, 32, 40, 40]
 
 
-def test_a_run_learns_alike_for_a_seed_and_its_model_is_a_plain_one(folder, drugs, tmp_path):
+def test_a_stage_is_the_same_after_a_stop_and_its_models_are_plain_ones(
+    folder, drugs, tmp_path, monkeypatch, capsys
+):
     """A run with dropout, an adapter and an epoch that is chosen: what is kept gives PyTorch the same answers."""
-    kept = []
+    (tmp_path / 'sets').mkdir()
+    save_set(tmp_path / 'sets' / 'drugs', (64, 16, 16))
+    few = {'epochs': 3, 'learning_rate': 0.03, 'lora_rank': 4, 'keep': 'all', 'encoder': 'jax'}
+    chosen = settings(folder=str(tmp_path / 'sets'), models=(f'bert={folder("bert")}',), **few)
+    e = Experiment.from_config(defaults())
+    e = dataclasses.replace(e, finetune=chosen, runtime=dataclasses.replace(e.runtime, workers=2))
+    several = dataclasses.replace(e, finetune=dataclasses.replace(chosen, seeds=(0, 4)))
+    execute(Run(tmp_path / 'whole', e), STAGES['finetune'])
+    assert 'finetune: computes on 1 cpu device by jax, threads 1\n' in capsys.readouterr().out
+    stopped, noted = Run(tmp_path / 'stopped', several), cells.note_epochs
 
-    def save(tokenizer, head):
-        merge(head)
-        save_model(tokenizer, head, Reads(64), tmp_path / str(len(kept)))
-        kept.append((tokenizer, head))
+    def note(target, epochs):
+        noted(target, epochs)
+        if target.name == 'seed-4' and epochs:
+            stopped.console.stopping.set()
 
-    chosen = settings(encoder='jax', epochs=3, lora_rank=4, learning_rate=0.03)
-    made = [finetune(ENTITIES, folder('bert'), drugs, chosen, 3, save=save) for _ in range(2)]
-    assert made[0].history == made[1].history
-    assert made[0].test == made[1].test
-    assert made[0].history[-1]['loss'] < 0.5 * made[0].chance_loss
-    assert made[0].trained_parameters < 10_000
-    assert made[0].updates == 24
+    with monkeypatch.context() as patched:
+        patched.setattr(cells, 'note_epochs', note)
+        with pytest.raises(Stopped, match='seed-4, 1 of 3 epochs, is trained anew'):
+            execute(stopped, STAGES['finetune'])
+    execute(Run(tmp_path / 'stopped', several), STAGES['finetune'])
+    out = capsys.readouterr().out
+    assert cells.ONE_PROCESS.format(2) in out
+    assert '2 cells, 1 of them done before' in out
+    place = 'finetune/bert/drugs/standard/seed-0'
+    first, second = (read_json(tmp_path / run / place / 'scores.json') for run in ('whole', 'stopped'))
+    assert first['history'] == second['history']
+    assert first['test'] == second['test']
+    assert first['history'][-1]['loss'] < 0.5 * first['chance_loss']
+    assert first['trained_parameters'] < 10_000
+    assert first['settings']['values']['encoder'] == 'jax'
+    other = read_json(tmp_path / 'stopped' / place.replace('seed-0', 'seed-4') / 'scores.json')
+    assert other['history'] != first['history']
     plain = dataclasses.replace(chosen, encoder='torch', lora_rank=0)
-    labels = ENTITIES.labels(drugs, chosen)
-    tokenizer, head = load_head(ENTITIES, tmp_path / '0', labels, plain, 0)
+    model, labels = tmp_path / 'whole' / place / 'model', ENTITIES.labels(drugs, chosen)
+    tokenizer, head = load_head(ENTITIES, model, labels, plain, 0)
     windows = ENTITIES.windows(tokenizer, drugs.test, plain).windows
-    for window, one, other in zip(windows, outputs(head, windows, plain), made[0].found, strict=True):
-        assert one[: len(window.pieces)] == other[: len(window.pieces)]
-    other = finetune(ENTITIES, folder('bert'), drugs, chosen, 4)
-    assert other.history != made[0].history
+    answers = ENTITIES.decode(drugs.test, windows, outputs(head, windows, plain), head, plain)
+    kept = [item.predicted for item in ENTITIES.written(tmp_path / 'whole' / place)]
+    assert [tuple(one) for one in answers] == [tuple(one) for one in kept]
 
 
 def test_what_computes_encoders_follows_from_the_devices():

@@ -57,7 +57,8 @@ class Bridge:
 
     def __init__(self, head: Head, program: Program, seed: int, devices: Sequence[Any]) -> None:
         self.program, self.encoder, self.above = program, head.encoder, head.above
-        self.key, self.calls, self.rows = jax.random.key(seed, impl='threefry2x32'), 0, 0
+        self.key, self.calls = jax.random.key(seed, impl='threefry2x32'), 0
+        self.rows = {True: 0, False: 0}  # of the largest batch so far, with and without gradients
         mesh = Mesh(np.array(devices), (ROWS,))
         self.everywhere, self.split = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), (ROWS,)))
         self.devices = len(devices)
@@ -115,12 +116,13 @@ class Bridge:
                 f'{REMEDY}'
             )
         mask_BxL = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        batch = self._batch(input_ids, mask_BxL, token_type_ids)
+        learns = torch.is_grad_enabled() and bool(self.trained)
+        batch = self._batch(learns, input_ids, mask_BxL, token_type_ids)
         key = None
         if self.encoder.training and _drops(self.program.architecture):
             self.calls += 1
             key = jax.random.fold_in(self.key, self.calls)
-        if torch.is_grad_enabled() and self.trained:
+        if learns:
             states_BxLxD = _Crossing.apply(
                 torch.zeros((), requires_grad=True), self, batch, key, input_ids.shape
             )
@@ -140,17 +142,16 @@ class Bridge:
         pulled = _pulled(pull, jax.device_put(gradient_RxPxD, self.split), self.everywhere)
         self.gradients = pulled if self.gradients is None else _added(self.gradients, pulled)
 
-    def _batch(self, *tensors: torch.Tensor | None) -> dict[str, jax.Array]:
-        """The arrays of `Architecture.encode`, padded to a shape that there is a program for."""
+    def _batch(self, learns: bool, *tensors: torch.Tensor | None) -> dict[str, jax.Array]:
+        """The arrays of `Architecture.encode`, padded to a shape that there is a program for, with gradients or not."""
         pieces_BxL, mask_BxL, types_BxL = (None if t is None else t.numpy() for t in tensors)
         rows, length = pieces_BxL.shape
-        # As many rows as any batch before had: the last one of an epoch needs no program of its own.
-        self.rows = max(self.rows, self.devices * (1 << (-(-rows // self.devices) - 1).bit_length()))
+        # As many as any batch before had: the last one of an epoch needs no program of its own.
+        padded = self.devices * (1 << (-(-rows // self.devices) - 1).bit_length())
+        self.rows[learns] = padded = max(self.rows[learns], padded)
         places = places_for(length, self.program.architecture.positions)
         arrays = {'tokens': pieces_BxL, 'segments': mask_BxL, 'token_types': types_BxL}
-        batch = {
-            name: np.zeros((self.rows, places), np.int32) for name, of in arrays.items() if of is not None
-        }
+        batch = {name: np.zeros((padded, places), np.int32) for name, of in arrays.items() if of is not None}
         for name, to in batch.items():
             to[:rows, :length] = arrays[name]
         # One row for all: the gradient of a table of positions is then a plain sum.
