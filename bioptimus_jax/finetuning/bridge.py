@@ -117,7 +117,8 @@ class Bridge:
             )
         mask_BxL = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         learns = torch.is_grad_enabled() and bool(self.trained)
-        batch = self._batch(learns, input_ids, mask_BxL, token_type_ids)
+        given = {'tokens': input_ids, 'segments': mask_BxL, 'token_types': token_type_ids}
+        batch = self._batch(learns, {name: of.numpy() for name, of in given.items() if of is not None})
         key = None
         if self.encoder.training and _drops(self.program.architecture):
             self.calls += 1
@@ -142,18 +143,16 @@ class Bridge:
         pulled = _pulled(pull, jax.device_put(gradient_RxPxD, self.split), self.everywhere)
         self.gradients = pulled if self.gradients is None else _added(self.gradients, pulled)
 
-    def _batch(self, learns: bool, *tensors: torch.Tensor | None) -> dict[str, jax.Array]:
+    def _batch(self, learns: bool, arrays_BxL: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
         """The arrays of `Architecture.encode`, padded to a shape that there is a program for, with gradients or not."""
-        pieces_BxL, mask_BxL, types_BxL = (None if t is None else t.numpy() for t in tensors)
-        rows, length = pieces_BxL.shape
+        rows, length = arrays_BxL['tokens'].shape
         # As many as any batch before had: the last one of an epoch needs no program of its own.
         padded = self.devices * (1 << (-(-rows // self.devices) - 1).bit_length())
         self.rows[learns] = padded = max(self.rows[learns], padded)
         places = places_for(length, self.program.architecture.positions)
-        arrays = {'tokens': pieces_BxL, 'segments': mask_BxL, 'token_types': types_BxL}
-        batch = {name: np.zeros((padded, places), np.int32) for name, of in arrays.items() if of is not None}
-        for name, to in batch.items():
-            to[:rows, :length] = arrays[name]
+        batch = {name: np.zeros((padded, places), np.int32) for name in arrays_BxL}
+        for name, array_BxL in arrays_BxL.items():
+            batch[name][:rows, :length] = array_BxL
         # One row for all: the gradient of a table of positions is then a plain sum.
         positions = np.arange(places, dtype=np.int32)[None]
         return jax.device_put(batch, self.split) | {'positions': jax.device_put(positions, self.everywhere)}
