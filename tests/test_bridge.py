@@ -220,8 +220,10 @@ def test_devices_share_the_rows_of_a_batch(folder, drugs):
     tokenizer, head = load_tagger(folder('bert'), TYPES, chosen, 0)
     batch, _ = batch_of(ENTITIES, tokenizer, head, drugs.train[:7], chosen)
     found = []
-    for devices in (jax.devices()[:1], jax.devices()[:2]):
-        own = bridge.Bridge(head, head.bridge.program, 0, devices)
+    plain = head.bridge.program
+    of_accelerators = dataclasses.replace(plain.compute, scan_layers=True, remat='dots')
+    for compute, devices in ((plain.compute, jax.devices()[:1]), (of_accelerators, jax.devices()[:2])):
+        own = bridge.Bridge(head, plain._replace(compute=compute), 0, devices)
         head.bridge = own
         torch.manual_seed(0)  # the head's own dropout
         head.train().loss(batch).backward()

@@ -165,8 +165,9 @@ def cross(
     machine, or one CPU. Raises ConfigError for a model that our own code does not compute."""
     architecture = _of_settings(folder, settings, head.encoder.config)
     devices = devices or devices_here()
-    # Compiling a layer once for all matters more where compiling is slow.
-    compute = Compute(dtype=jnp.dtype(dtype), scan_layers=devices[0].platform != 'cpu')
+    # Where compiling is slow one layer is compiled for all, and where memory is small only products are kept.
+    on_cpu = devices[0].platform == 'cpu'
+    compute = Compute(dtype=jnp.dtype(dtype), scan_layers=not on_cpu, remat='none' if on_cpu else 'dots')
     program = Program(architecture, compute, settings.lora.scale if settings.lora else 0.0)
     try:
         return Bridge(head, program, seed, devices)
