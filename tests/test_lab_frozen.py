@@ -85,6 +85,13 @@ def test_the_table_of_correlations_against_scipy(tmp_path):
             for column, function in functions.items():
                 assert row[column] == pytest.approx(function(values, f1)[0])
                 assert '[' in row[f'{column}, as shown'], 'an interval over arms'
+            without = {
+                arm: stats.pearsonr(*(np.delete(x.reshape(2, 10), i, 0).ravel() for x in (values, f1)))[0]
+                for i, arm in enumerate(arms)
+            }
+            weakest = min(without, key=lambda arm: without[arm] * np.sign(row['Pearson']))
+            assert row['Pearson without one arm'] == pytest.approx(without[weakest])
+            assert row['Pearson without one arm, as shown'] == f'{without[weakest]:.2f} ({weakest})'
         centred = [(x.reshape(4, 5) - x.reshape(4, 5).mean(1, keepdims=True)).ravel() for x in (own, f1)]
         within = rows[name, tables.FROZEN]['Pearson within runs']
         assert within == pytest.approx(stats.pearsonr(*centred)[0])

@@ -19,6 +19,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.devices import DEVICES, MFU
+from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.pretrain import curriculum, mixture
@@ -29,7 +30,8 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
-from bioptimus_jax.start.recommend import SENTENCES
+from bioptimus_jax.start.machine import machine
+from bioptimus_jax.start.recommend import SENTENCES, wide_rows
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.speeds import Speeds
 from bioptimus_jax.start.texts import CHARACTERS, look_into
@@ -121,6 +123,29 @@ def test_the_length_follows_from_the_hours_the_device_and_the_texts(source, tmp_
     pieces = sum(len(e.ids) for e in load(source).encode(look_into(Corpus(inputs=(str(file),))).sample))
     assert made.phase['words'].duration < 34 * pieces
     assert '34 passes' in (tmp_path / 'mine.py').read_text()
+
+
+@pytest.mark.parametrize(
+    ('family', 'device', 'keys', 'width'),
+    [
+        ('bert', 'h100', (), 1024),
+        ('bert', 'a100-80', (), 512),
+        ('bert', 'h100', (('rows.row_pieces', '512'),), 512),
+        ('modernbert', 'h100', (), 1024),  # its windows are masks, whose cost grows with the row
+    ],
+)
+def test_rows_are_wider_than_documents_where_attention_skips_other_documents(family, device, keys, width):
+    loaded, shape = (
+        config.load(f'recommended:{family}'),
+        FAMILIES.load(family)(30522, 768, 22, 12, 1152, 8192),
+    )
+    before = loaded.rows.row_pieces * loaded.pretrain.batch_rows
+    lines = list(wide_rows(loaded, shape, machine(device), keys))
+    assert loaded.rows.row_pieces == width
+    assert loaded.rows.row_pieces * loaded.pretrain.batch_rows == before
+    assert [line.line for line in lines] == ['config.rows.row_pieces = 1024'] * (
+        family == 'bert' and width == 1024
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain.config import PAPER_PHASES
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Progress, numbered
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, read_manifest
@@ -201,3 +201,15 @@ def test_damaged_lines_and_a_run_without_numbers_do_no_harm(run, capsys):
 
 def test_one_is_not_called_several():
     assert [numbered(number, 'cell') for number in (0, 1, 2000)] == ['0 cells', '1 cell', '2,000 cells']
+
+
+def test_progress_of_work_of_unknown_length_says_what_is_done_and_how_fast(monkeypatch, capsys):
+    """And is no line for every step, as if each were the last."""
+    clock = iter([0.0, 1.0, 2.0, 12.0])
+    monkeypatch.setattr('bioptimus_jax.progress.console.time.monotonic', lambda: next(clock))
+    monkeypatch.setattr('bioptimus_jax.progress.console.seconds_between', lambda usual: usual)
+    progress = Progress('perplexity', 0, 'documents', False)
+    for _ in range(3):
+        progress.update(8)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ['perplexity: 24 documents, 2.0/s']

@@ -22,7 +22,8 @@ MFU = 0.35
 class Device:
     """`kinds`: words of what jax calls it; `peak_flops`: dense bfloat16, FLOP/s; `memory_bytes`: of one device.
 
-    `bandwidth`: of its memory, bytes/s. A device is what jax counts as one: of TPU v4 and v5p a chip with both of its
+    `bandwidth`: of its memory, bytes/s. `packs`: whether attention computes nothing between documents that share a row
+    (cuDNN, on Hopper). A device is what jax counts as one: of TPU v4 and v5p a chip with both of its
     cores.
     """
 
@@ -32,6 +33,7 @@ class Device:
     peak_flops: float
     memory_bytes: int
     bandwidth: float
+    packs: bool = False
 
 
 # NVIDIA: data sheets of T4 (2019; it has no bfloat16, so the peak is that of float32, in which it is computed), L4
@@ -49,8 +51,8 @@ DEVICES = {
         Device('rtx-4090', 'gpu', ('RTX 4090',), 165e12, 24 * GIB, 1008e9),
         Device('a100-40', 'gpu', ('A100',), 312e12, 40 * GIB, 1555e9),
         Device('a100-80', 'gpu', ('A100',), 312e12, 80 * GIB, 2039e9),
-        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB, 3350e9),
-        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB, 4800e9),
+        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB, 3350e9, packs=True),
+        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB, 4800e9, packs=True),
         Device('tpu-v4', 'tpu', ('TPU v4',), 275e12, 32 * GIB, 1200e9),
         Device('tpu-v5e', 'tpu', ('TPU v5 lite', 'TPU v5e'), 197e12, 16 * GIB, 819e9),
         Device('tpu-v5p', 'tpu', ('TPU v5', 'TPU v5p'), 459e12, 95 * GIB, 2765e9),

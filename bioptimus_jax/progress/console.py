@@ -37,7 +37,10 @@ class Console:
 
 
 class Progress:
-    """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere."""
+    """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere.
+
+    `total`: 0 where nobody knows how much there is; then what is done and the rate are said alone.
+    """
 
     def __init__(self, label: str, total: float, unit: str, quiet: bool):
         self.label, self.total, self.unit, self.quiet = label, total, unit, quiet
@@ -53,7 +56,7 @@ class Progress:
     def update(self, amount: float, note: str = '') -> None:
         self.done += amount
         now = time.monotonic()
-        finished = self.done >= self.total
+        finished = 0 < self.total <= self.done
         if self.quiet or (now - self.shown < self.every and not finished):
             return
         self.shown = now
@@ -68,7 +71,9 @@ class Progress:
         seconds = max(now - self.started, 1e-9)
         rate = (self.done - self.first) / seconds
         left = (self.total - self.done) / rate if rate > 0 else 0
-        share = min(self.done / self.total, 1) if self.total else 1
+        if not self.total:
+            return f'{self.label}: {self.done:,.0f} {self.unit}, {pace(rate)}'
+        share = min(self.done / self.total, 1)
         text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {pace(rate)}'
         return text + (f', {clock(seconds)} in all' if finished else f', {clock(left)} left')
 

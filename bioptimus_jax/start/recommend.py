@@ -158,6 +158,7 @@ def _computed(
         yield Choice(
             f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
         )
+    yield from wide_rows(loaded, shape, machine, asked.keys)
     vocabulary, way, line = _vocabulary(asked, loaded, subwords, texts, machine)
     each, new = way.pieces_per_word, way.new
     yield line
@@ -174,6 +175,22 @@ def _computed(
     if limit:
         yield from (Choice(*line) for line in limit.lines)
     yield from _length(asked, loaded, texts.words * each, machine, limit)
+
+
+def wide_rows(
+    loaded: Any, shape: Architecture, machine: Machine, keys: Sequence[tuple[str, str]]
+) -> Iterator[Choice]:
+    """Rows of twice the length, half as many, where attention between documents costs nothing."""
+    rows, apart = loaded.rows, any(shape.windows) or shape.biased_scores or loaded.model.attention_dropout
+    if not machine.device.packs or apart or 'rows.row_pieces' in dict(keys):
+        return
+    if rows.row_pieces > rows.max_document_pieces:
+        return
+    before = fill_of(rows)
+    rows.row_pieces *= 2
+    loaded.pretrain.batch_rows //= 2
+    why = f'documents fill {fill_of(rows):.0%} of such rows, {before:.0%} of shorter ones; here attention skips others'
+    yield Choice(f'config.rows.row_pieces = {rows.row_pieces}', why)
 
 
 def _vocabulary(

@@ -48,6 +48,7 @@ class Point:
 class Correlated:
     """A measure x and the fine-tuned F1 y of the same models; `arm_N`, `run_N`: the numbers of their arms and runs.
 
+    `arms`: the arms' names by their numbers.
     `noise`: the mean over models of what fine-tuning adds to the variance of y; None where it is not known.
     """
 
@@ -57,6 +58,7 @@ class Correlated:
     y_N: np.ndarray
     arm_N: np.ndarray
     run_N: np.ndarray
+    arms: Mapping[int, str]
     noise: float | None
 
     def cell(self, how: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Cell:
@@ -77,6 +79,22 @@ class Correlated:
         x_N, y_N = (values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N))
         value = float(weighted_pearson(x_N, y_N, np.ones((1, len(x_N))))[0])
         return missing() if math.isnan(value) else fixed(value, 2)
+
+    def without_an_arm(self) -> Cell:
+        """Pearson's correlation without the arm that it rests on most, and this arm's name."""
+        arms = np.unique(self.arm_N)
+        if len(arms) < 2:
+            return missing()
+        left_AxN = (arms[:, None] != self.arm_N).astype(np.float64)
+        whole, *values = weighted_pearson(
+            self.x_N, self.y_N, np.vstack([np.ones(len(self.arm_N)), left_AxN])
+        ).tolist()
+        if not all(map(math.isfinite, (whole, *values))):
+            return missing()
+        value, arm = min(
+            zip(values, arms.tolist(), strict=True), key=lambda pair: math.copysign(1, whole) * pair[0]
+        )
+        return Cell(f'{value:.2f} ({self.arms[arm]})', value)
 
     def most(self) -> Cell:
         """Pearson's of a perfect measure: the root of the share of F1's variance that the models themselves have."""
@@ -106,15 +124,17 @@ def followed(runs: Runs) -> Table:
         Column('Pearson', lambda r: r.cell(weighted_pearson)),
         Column('Spearman', lambda r: r.cell(weighted_spearman)),
         Column('Kendall', lambda r: r.cell(weighted_kendall)),
+        Column('Pearson without one arm', Correlated.without_an_arm),
         Column('Pearson within runs', Correlated.within),
         Column('at most', Correlated.most),
     ]
     note = (
-        'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: source, step 0,'
-        ' phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman keeps'
-        ' the ranks of all models.] Within runs: after the mean of each run is subtracted. Nats are negated, so that a'
-        ' higher value is better in all rows. At most: what a perfect measure would have in Pearson, since F1 differs'
-        ' between fine-tunings of one model (Spearman 1904); it takes two or more of each.'
+        'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: source, step'
+        ' 0, phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman'
+        ' keeps the ranks of all models.] Without one arm: what is left of Pearson when the arm that it rests on most'
+        ' is taken out, and which arm that is. Within runs: after the mean of each run is subtracted. Nats are'
+        ' negated, so that a higher value is better in all rows. At most: what a perfect measure would have in'
+        ' Pearson, since F1 differs between fine-tunings of one model (Spearman 1904); it takes two or more of each.'
     )
     absent = f'fewer than {LEAST} models have both; {ABSENT}'
     return Table.of('Frozen states and fine-tuned F1', columns, records, note=note, absent=absent)
@@ -132,12 +152,13 @@ def correlated(runs: Runs, datasets: Sequence[str], name: str) -> list[Correlate
         return []
     numbers: dict[Any, int] = {}
     arm_N = np.array([numbers.setdefault(p.arm, len(numbers)) for p in used])
+    arms = {number: arm for arm, number in numbers.items()}
     run_N = np.array([numbers.setdefault((p.arm, p.seed), len(numbers)) for p in used])
     y_N = np.array([p.f1 for p in used])
     noises = [p.noise for p in used if p.noise is not None]
     noise = statistics.fmean(noises) if len(noises) == len(used) else None
     return [
-        Correlated(name, measure, np.array([p.before[measure] for p in used]), y_N, arm_N, run_N, noise)
+        Correlated(name, measure, np.array([p.before[measure] for p in used]), y_N, arm_N, run_N, arms, noise)
         for measure in ((FROZEN, NATS) if used is both else (FROZEN,))
     ]
 
