@@ -114,8 +114,7 @@ def encoder_parameters(tensors: Mapping[str, jax.Array], architecture: Architect
     """Parameters of an encoder, without a head, from transformers' tensors by plain names.
 
     It may be traced and differentiated, so a gradient by the parameters becomes one by the tensors, whatever is cut,
-    turned or added on the way. Raises ValueError that names tensors
-    which are missing or of no parameter.
+    turned or added on the way. Raises ValueError that names tensors which are missing or of no parameter.
     """
     paths = [path for path in architecture.shapes() if not path.startswith(f'{HEAD}/')]
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in paths}
