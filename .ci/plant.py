@@ -52,6 +52,20 @@ def test_file(root: Path, name: str) -> Path:
 
 
 PLANTS = {
+    'half-of-the-gradient-clipped': Plant(
+        'finetuning/updates.py',
+        'math.hypot(near_norm, far_norm)',
+        'near_norm',
+        ('bridge',),
+        'head_of_entities',
+    ),
+    'schedule-beyond-the-bridge': Plant(
+        'finetuning/updates.py',
+        'self.far.update(scale, slanted_triangle(self.done,',
+        'self.far.update(scale, slanted_triangle(self.done + 1,',
+        ('bridge',),
+        'stability_kit',
+    ),
     'brackets-of-denominators': Plant(
         'corpus/mathml.py',
         'PRODUCT if is_one else ATOM',

@@ -3,8 +3,8 @@
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# Once on the VM: pip install -c constraints.txt '.[tpu,remote]'. PyTorch leaves a TPU idle, so finetune is refused: name
-# the other stages in --config.stages, and score the exports on a GPU.
+# Once on the VM: pip install -c constraints.txt '.[tpu,remote]'. PyTorch leaves a TPU idle, so in fine-tuning jax computes
+# the encoders (config.finetune.encoder).
 # DIR is gs://BUCKET/FOLDER, or on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (for a bucket: to
 # logs/ on this disk). A maintenance event sends SIGTERM: the run saves, and is restarted here if the VM stays up. After
 # a preemption rerun this script: the run continues where it was. On SIGTERM, SIGHUP or Ctrl-C it saves and ends with 75.

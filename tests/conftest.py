@@ -73,7 +73,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
 LONGEST_FIRST = """
     docs pretrain launch first_hour model lab_sweep remote_runs plugin_family objectives rtd plan api lab_paper_tables
-    kernels benchmarks report lab_site texts mixture finetune golden lab_docs causal fit finetune_heads pairs
+    kernels benchmarks report lab_site texts mixture finetune golden bridge lab_docs causal fit finetune_heads pairs
     adversarial start signals refusals lab_forecast finetune_recommended plugin_objective corpus_stage house download
     security lab_results lab_probe readme plugin_task plugin_initialisation plugin_tokenizer plugin_masking sources
     page

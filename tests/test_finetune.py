@@ -433,7 +433,7 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
     monkeypatch.setattr(finetune_cards, 'accelerators', lambda: chips)
     with pytest.raises(
         ConfigError,
-        match=r'finetune would be on the CPU, although this machine has 4 x TPU chip; leave it out',
+        match=r'finetune would be on the CPU, although this machine has 4 x TPU chip, which jax does not find; pip',
     ):
         execute(run, STAGES['finetune'])
     assert not (tmp_path / 'finetune').exists()
@@ -441,9 +441,9 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
         with monkeypatch.context() as patched:
             for name, value in meant.items():
                 patched.setenv(name, value)
-            finetune_cards.require_no_tpu(run.config.runtime)
+            assert finetune_cards.encoder_here('auto', run.config.runtime) == 'torch'
     chips = Hardware('cuda', ('H100',))
-    finetune_cards.require_no_tpu(run.config.runtime)
+    assert finetune_cards.encoder_here('auto', run.config.runtime) == 'torch'
 
 
 def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path, monkeypatch):

@@ -179,7 +179,7 @@ STAGES: dict[str, Stage] = {
             open_ended_inputs=('set ', 'model '),
             check=_late('finetuning.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
-            needs_free_accelerator=True,
+            needs_free_accelerator=_late('finetuning.cards', 'needs_free_accelerator'),
             also_reads=(
                 *('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
                 *(*WORKERS, *TRACKED),

@@ -7,9 +7,10 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning import recommended, search
-from bioptimus_jax.finetuning.cards import devices_of, require_no_tpu
+from bioptimus_jax.finetuning.bridge import computed_architecture
+from bioptimus_jax.finetuning.cards import devices_of, encoder_here
 from bioptimus_jax.finetuning.cells import MODEL, Cell, finished_cell, finished_rung, place, run_cells
-from bioptimus_jax.finetuning.config import Finetune, HasFinetune, own_models
+from bioptimus_jax.finetuning.config import JAX, Finetune, HasFinetune, own_models
 from bioptimus_jax.finetuning.crossed import cross
 from bioptimus_jax.finetuning.ending import ending
 from bioptimus_jax.finetuning.finished import RESULTS
@@ -32,6 +33,7 @@ from bioptimus_jax.finetuning.summary import (
 from bioptimus_jax.finetuning.task import task_for, task_of
 from bioptimus_jax.finetuning.texts.measures import MEASURES
 from bioptimus_jax.finetuning.together import keep_together
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
 from bioptimus_jax.model.tensors import read_architecture
@@ -93,7 +95,9 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
     checksums.save()
     # Lets `compare` ignore stale cells of this folder until the stage is finished.
     claim_cells(folder, {cell.name: cell.fingerprint for cell in cells})
-    run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
+    cells = _computed_by(cells, runtime)
+    by = dict.fromkeys(devices_of(runtime, cell.settings.encoder) for cell in cells)
+    run.computes('finetune', '; '.join(by), threads=runtime.torch_threads)
     datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
     cells = _completed(run.console, cells, datasets)
     run.console.check_stop()  # what comes imports for seconds
@@ -142,10 +146,10 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
 def check(run: Run[HasFinetune]) -> None:
     """Raise what is wrong with models, with settings that a model's config.json does not allow, and with sets."""
     e, made = run.config, run.manifest('export')
-    require_no_tpu(e.runtime)
     corpora.check_names_of_sets(e.finetune)
     of_sets = {chosen.name: _tried(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)}
     tried = [each for of_set in of_sets.values() for each in of_set]
+    bridged = JAX in {encoder_here(wanted, e.runtime) for wanted in {each.encoder for each in tried}}
     models = {entry: named_model(e, entry, MODELS) for entry in e.finetune.models or e.phases}
     search.check(e.finetune, [name for name, _ in models.values()], of_sets)
     for entry, (_, folder) in models.items():
@@ -162,6 +166,8 @@ def check(run: Run[HasFinetune]) -> None:
             if not weight_files(folder):
                 raise no_weights(folder)
             tensor_names(folder)  # raises where they are damaged
+            if bridged:
+                computed_architecture(folder)  # raises where there is no code for it
             if not is_computed_here(folder):
                 continue  # transformers knows its limits
             shape = read_architecture(folder)
@@ -354,6 +360,13 @@ def _cells(
                     )
                 )
     return cells
+
+
+def _computed_by(cells: Sequence[Cell], runtime: Runtime) -> list[Cell]:
+    """The cells with what computes their encoders on this machine, which no fingerprint knows."""
+    by = {wanted: encoder_here(wanted, runtime) for wanted in {cell.settings.encoder for cell in cells}}
+    settings = (dataclasses.replace(cell.settings, encoder=by[cell.settings.encoder]) for cell in cells)
+    return [dataclasses.replace(cell, settings=made) for cell, made in zip(cells, settings, strict=True)]
 
 
 def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[Cell]:

@@ -1,5 +1,6 @@
 """The GPUs that PyTorch sees, here or on the workers of a cluster, and what a fine-tuning takes of one."""
 
+import dataclasses
 import gc
 import os
 import socket
@@ -8,8 +9,10 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetuning.config import AUTO, JAX, TORCH, HasFinetune
 from bioptimus_jax.hosts.cards import Card, tell_memory
 from bioptimus_jax.hosts.config import Runtime
+from bioptimus_jax.hosts.devices import look, present
 from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.workers import Cluster
 from bioptimus_jax.progress.console import numbered
@@ -43,12 +46,21 @@ def torch_device() -> str:
     return f'cuda ({several}{names[0]})' if names else 'cpu'
 
 
-def devices_of(runtime: Runtime) -> str:
-    """What cells are fine-tuned on, in words.
+def needs_free_accelerator(experiment: HasFinetune) -> bool:
+    """Whether encoders are fine-tuned without jax here, which then must not hold what they need."""
+    return encoder_here(experiment.finetune.encoder, experiment.runtime) == TORCH
+
+
+def devices_of(runtime: Runtime, encoder: str = TORCH) -> str:
+    """What cells are fine-tuned on, in words; `encoder`: what computes it.
 
     Raises ConfigError for workers of a cluster that would all use the first GPU of their host, that leave a GPU or TPU
     idle, or of which only some have a GPU.
     """
+    if encoder == JAX:
+        from bioptimus_jax.finetuning.bridge import devices_here
+
+        return f'{dataclasses.replace(present(), count=len(devices_here()))} by jax'
     if not runtime.cluster:
         return torch_device()
     with Cluster(runtime.cluster, packages=PACKAGES) as cluster:
@@ -72,18 +84,35 @@ def devices_of(runtime: Runtime) -> str:
     return f'{numbered(len(seen), "worker")} of {runtime.cluster} ({kinds})'
 
 
-def require_no_tpu(runtime: Runtime) -> None:
-    """Raise ConfigError on the host of a TPU, which PyTorch leaves idle: base models take days on its CPU."""
-    if runtime.cluster or torch.cuda.is_available():
-        return
-    if wrong := unused(
-        'cpu', lambda: found if (found := accelerators()) and found.platform == 'tpu' else None
-    ):
+def by_devices(jax_on: str, torch_on: str) -> str:
+    """What computes encoders where nobody has said it, by the platforms of jax and PyTorch: jax, if it alone has an
+    accelerator."""
+    return JAX if torch_on == 'cpu' and jax_on != 'cpu' else TORCH
+
+
+def encoder_here(wanted: str, runtime: Runtime) -> str:
+    """What computes encoders on this machine where config.finetune.encoder is `wanted`.
+
+    Raises ConfigError on the host of a TPU that jax does not find, as base models take days on a CPU, and for workers
+    of a cluster.
+    """
+    if wanted == JAX and runtime.cluster:
         raise ConfigError(
-            f'config.stages: finetune would be {wrong}; leave it out here and run `bioptimus finetune` on a machine '
-            'with GPUs, name workers that have some (config.runtime.cluster), or set JAX_PLATFORMS=cpu if it is '
-            'intended'
+            f"config.finetune.encoder: 'jax' computes in the process of the command; leave config.runtime.cluster "
+            f"({runtime.cluster}) out, or set it to 'torch'"
         )
+    if wanted != AUTO or runtime.cluster:
+        return TORCH if wanted == AUTO else wanted
+    # Looking for jax's devices takes seconds, so it is done only where there are some that PyTorch leaves idle.
+    if torch.cuda.is_available() or not (idle := unused('cpu', accelerators)):
+        return TORCH
+    found, chosen = accelerators(), by_devices(look().platform, 'cpu')
+    if chosen == TORCH and found and found.platform == 'tpu':
+        raise ConfigError(
+            f"config.stages: finetune would be {idle}, which jax does not find; pip install 'bioptimus-jax[tpu]', "
+            "leave the stage out here, or set config.finetune.encoder='torch' if the CPU is intended"
+        )
+    return chosen
 
 
 def tell_peak() -> None:
@@ -93,8 +122,10 @@ def tell_peak() -> None:
         tell_memory(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
 
 
-def release() -> None:
+def release(encoder: str = TORCH) -> None:
     """Give back what a cell has left of the card's memory; the next one begins to count anew."""
+    if encoder == JAX:
+        gc.collect()  # a bridge and its encoder hold each other
     if torch.cuda.is_available():
         # Cycles first: `empty_cache` gives back only what nothing refers to.
         gc.collect()

@@ -13,7 +13,7 @@ from bioptimus_jax.errors import InputError, Stopped, printable
 from bioptimus_jax.finetuning import recommended
 from bioptimus_jax.finetuning.begun import forget, lost, note_epochs
 from bioptimus_jax.finetuning.card import write_card
-from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING, Finetune
+from bioptimus_jax.finetuning.config import JAX, NOT_OF_A_SETTING, Finetune
 from bioptimus_jax.finetuning.finished import SCORES
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.subset import as_learned
@@ -37,6 +37,10 @@ MEMORY_NEUTRAL_KEYS = frozenset(
 ).union(NOT_OF_A_SETTING)
 """Keys that a cell takes the same memory with, whatever they say."""
 LESS = 'lower config.finetune.batch_sentences or config.finetune.max_pieces'
+ONE_PROCESS = (
+    'finetune: cells are trained one after the other, with all devices of jax for each, as one process alone can hold '
+    'a TPU; config.runtime.workers={} is not used'
+)
 MODEL = 'model'  # in a cell's folder
 
 
@@ -119,7 +123,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         tell_peak()
     finally:
         # Whatever happens: the next cell of this process begins with another model.
-        release()
+        release(cell.settings.encoder)
     if cell.until:
         stopped = StoppedCell(
             **vars(place(cell)), seed=cell.seed, history=outcome.history, print=cell.fingerprint
@@ -251,6 +255,11 @@ def _every(
     from bioptimus_jax.finetuning.cards import cards
 
     if not cells:
+        return
+    if any(cell.settings.encoder == JAX for cell in cells):
+        if min(runtime.workers, len(cells)) > 1:
+            say(ONE_PROCESS.format(runtime.workers))
+        yield from ((cell, run_cell(cell, datasets[cell.dataset], check)) for cell in cells)
         return
     most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
     if found := () if runtime.cluster else cards():

@@ -15,6 +15,7 @@ from bioptimus_jax.pretrain.config import HasTraining
 STANDARD = 'standard'
 TOGETHER = 'ensemble'
 """The value of `keep` for seeds that answer together, and the name of their folder."""
+AUTO, TORCH, JAX = 'auto', 'torch', 'jax'
 WITH_LORA = ('finetune.lora_rank', NOT_EMPTY)
 PAPER_FINETUNING = {'epochs': 5, 'batch_sentences': 16, 'learning_rate': 2e-5}
 """Values of the keys that follow model and set by default, for configs that do as a paper did (BIOptimus, Table 9)."""
@@ -160,7 +161,15 @@ class Finetune:
         128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW
     )
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
-    dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
+    dtype: str = key(
+        'auto', 'compute type; auto: bfloat16 on GPUs and TPUs', one_of=('auto', 'float32', 'bfloat16')
+    )
+    encoder: str = key(
+        AUTO,
+        'what computes the encoder, under the same heads of PyTorch; auto: jax where it has an accelerator that '
+        'PyTorch has not, as a TPU, else torch',
+        one_of=(AUTO, TORCH, JAX),
+    )
     keep: str = common_key(
         'none',
         'fine-tuned models that are kept, in seed-N/model: the seed that is best on devel, or all; ensemble: all, and '

@@ -25,7 +25,7 @@ def read_both_ways(lstm: torch.nn.LSTM, states_BxLxD: torch.Tensor, mask_BxL: to
 
 class Head(torch.nn.Module, abc.ABC):
     """What is fine-tuned: `pretrained`, which computes in `dtype`, and what a subclass adds. `adapter`: that of
-    `finetuning.adapters`, until it is merged.
+    `finetuning.adapters`, until it is merged. `bridge`: that of `finetuning.bridge`, where JAX computes the encoder.
 
     Parameters whose names begin with one of `undecayed` have no weight decay; nor have biases and norms.
 
@@ -40,6 +40,7 @@ class Head(torch.nn.Module, abc.ABC):
     def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__()
         self.adapter: Any = None
+        self.bridge: Any = None
         self.pretrained, self.labels, self.dtype = pretrained, tuple(labels), DTYPES[dtype]
 
     @property
@@ -72,6 +73,11 @@ class Head(torch.nn.Module, abc.ABC):
     @property
     def device(self) -> torch.device:
         return self.pretrained.device
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether PyTorch computes the encoder on the CPU, where small batches with little padding are fastest."""
+        return self.device.type == 'cpu' and self.bridge is None
 
     @property
     def pad(self) -> int:

@@ -10,7 +10,7 @@ import torch
 
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.finetuning import adapters
-from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.config import JAX, Finetune
 from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetuning.task import Task
@@ -26,6 +26,7 @@ def load_head(
 ) -> tuple[Any, Head]:
     """Tokenizer and head of a Hugging Face folder, on the GPU if there is one; only what is above the encoder is new.
 
+    With `settings.encoder` jax the head is on the CPU, and its encoder beyond a bridge (`finetuning.bridge`).
     transformers initialises whatever weight is missing at random without raising, so this checks.
     Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
     """
@@ -56,15 +57,22 @@ def load_head(
     check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)
-    device = device_here()
+    bridged = settings.encoder == JAX
+    device = 'cpu' if bridged else device_here()
     # What is new is drawn on the CPU, and so the same with and without a GPU.
-    head = task.head(model, labels, settings, computing_dtype(settings, device))
+    head = task.head(model, labels, settings, 'float32' if bridged else computing_dtype(settings, device))
     if settings.lora:
         head.adapter = adapters.put_on(head, settings.lora)
     if settings.reinit_layers:
         reinitialise(head, settings.reinit_layers)
     if settings.freeze_layers:
         freeze(head, settings.freeze_layers)
+    if bridged:
+        from bioptimus_jax.finetuning.bridge import cross, devices_here
+
+        head.bridge = cross(
+            head, folder, settings, seed, computing_dtype(settings, devices_here()[0].platform)
+        )
     return tokenizer, head.to(device)
 
 
@@ -106,8 +114,8 @@ def device_here() -> str:
 
 
 def computing_dtype(settings: Finetune, device: str) -> str:
-    """config.finetune.dtype; auto is bfloat16 on a GPU."""
-    return ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
+    """config.finetune.dtype; auto is bfloat16 on a GPU or TPU."""
+    return ('float32' if device == 'cpu' else 'bfloat16') if settings.dtype == 'auto' else settings.dtype
 
 
 def check_positions(settings: Finetune, limit: int, folder: Path) -> None:

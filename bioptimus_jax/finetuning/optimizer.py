@@ -19,8 +19,14 @@ def slanted_triangle(update: int, updates: int, warmup_fraction: float) -> float
     return at / warmup if at <= warmup else (updates + 1 - at) / (updates + 1 - warmup)
 
 
+def eps_of(settings: Finetune) -> float:
+    """What is added to the root of the second moment."""
+    return 1e-8 if settings.bias_correction else ORIGINAL_EPS
+
+
 def optimizer_of(head: Head, settings: Finetune, updates: int) -> tuple[Any, Any]:
-    """Optimiser and schedule; a step is that of `settings.bias_correction` for every group of parameters.
+    """Optimiser and schedule of what PyTorch computes; a step is that of `settings.bias_correction` for every group of
+    parameters.
 
     With: AdamW (Loshchilov and Hutter), eps 1e-8 added to the corrected sqrt(v). Without: the optimiser of the
     original BERT, w -= rate * (m / (sqrt(v) + 1e-6) + decay * w) with m = 0.9 m + 0.1 g and v = 0.999 v + 0.001 g^2
@@ -28,8 +34,12 @@ def optimizer_of(head: Head, settings: Finetune, updates: int) -> tuple[Any, Any
     Tinn et al. find fine-tuning unstable with it.
     """
     kind = torch.optim.AdamW if settings.bias_correction else UncorrectedAdamW
-    eps = 1e-8 if settings.bias_correction else ORIGINAL_EPS
-    optimizer = kind(parameter_groups(head, settings), settings.learning_rate, eps=eps, fused=True)
+    far = {id(p) for p in head.bridge.own().values()} if head.bridge else set()
+    groups = parameter_groups(head, settings)
+    near = [{**group, 'params': [p for p in group['params'] if id(p) not in far]} for group in groups]
+    optimizer = kind(
+        [group for group in near if group['params']], settings.learning_rate, eps=eps_of(settings), fused=True
+    )
     rate = lambda update: slanted_triangle(update, updates, settings.warmup_fraction)  # noqa: E731
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 

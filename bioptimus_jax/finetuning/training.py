@@ -106,6 +106,8 @@ def finetune(
     head.load_state_dict(best.weights)
     trained = sum(p.numel() for p in head.parameters() if p.requires_grad)
     merge(head)
+    if head.bridge:
+        head.bridge.read()
     started = time.monotonic()
     found = [] if until else outputs(head, splits['test'].windows, settings, check)
     test = [] if until else task.decode(dataset.test, splits['test'].windows, found, head, settings)
@@ -256,7 +258,7 @@ def outputs(
     head: Any, windows: Sequence[Any], settings: Finetune, check: Callable[[], None] = _nothing
 ) -> list[Any]:
     """What the head finds in every window, as lists."""
-    most_pieces = CPU_PIECES if head.device.type == 'cpu' else math.inf
+    most_pieces = CPU_PIECES if head.on_cpu else math.inf
     lengths, most = [len(w.pieces) for w in windows], settings.batch_sentences * PREDICT_BATCHES
     found: list[Any] = [()] * len(windows)
     head.eval()
@@ -280,8 +282,7 @@ class _Training:
         seed: int,
         on_update: Callable[[int, int], None],
     ) -> None:
-        from bioptimus_jax.finetuning.optimizer import optimizer_of
-        from bioptimus_jax.finetuning.used_rows import UsedRows
+        from bioptimus_jax.finetuning.updates import Updates
 
         self.head, self.settings, self.seed = head, settings, seed
         self.windows, self.targets = windows, targets
@@ -289,13 +290,7 @@ class _Training:
         self.lengths = [len(w.pieces) for w in windows]
         self.updates = settings.epochs * math.ceil(len(windows) / settings.batch_sentences)
         self.first_loss, self.seconds = math.nan, 0.0
-        self.rows: UsedRows | None = None
-        if UsedRows.applies(head):
-            self.rows = UsedRows(head, {piece for w in windows for piece in w.pieces} | {head.pad})
-            # Before the optimiser is made: it takes the used rows in place of the table.
-            self.rows.install()
-        self.optimizer, self.schedule = optimizer_of(head, settings, self.updates)
-        self.trained = [p for p in head.parameters() if p.requires_grad]
+        self.weights = Updates(head, settings, self.updates, {piece for w in windows for piece in w.pieces})
 
     def epochs(self, check: Callable[[], None]) -> Iterator[float]:
         """Train one epoch at a time, which `seconds` adds up; gives its mean loss."""
@@ -303,16 +298,14 @@ class _Training:
             started = time.monotonic()
             order = drawn(len(self.windows), self.settings.batch_sentences, (self.seed, epoch))
             self.head.train()
-            if self.rows:
-                self.rows.install()
+            self.weights.begin_epoch()
             losses = []
             for batch in order:
                 losses.append(self._update(batch))
                 check()
                 self.done += 1
                 self.on_update(self.done, self.updates)
-            if self.rows:  # devel has words that training lacks, and the weights that are kept have every row
-                self.rows.restore()
+            self.weights.end_epoch()
             values = [loss.item() for loss in losses]
             if epoch == 1:
                 self.first_loss = values[0]
@@ -320,24 +313,16 @@ class _Training:
             yield sum(values) / len(values)
 
     def _update(self, batch: list[int]) -> Any:
-        import torch
-
-        self.optimizer.zero_grad()
+        self.weights.begin()
         loss = self._backward(batch)
-        # The original BERT clips to 1, too.
-        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
-        self.optimizer.step()
-        if self.rows:
-            self.rows.after_update(self.optimizer)
-        self.schedule.step()
+        self.weights.update()
         return loss  # read at the end of the epoch: reading it here would wait for the device
 
     def _backward(self, batch: list[int]) -> Any:
         """Add the gradient of a batch, and give its loss; on a CPU in parts, so that little of it is padding."""
         import torch
 
-        on_cpu = self.head.device.type == 'cpu'
-        cut = parts([self.lengths[i] for i in batch]) if on_cpu else [range(len(batch))]
+        cut = parts([self.lengths[i] for i in batch]) if self.head.on_cpu else [range(len(batch))]
         chosen = [[batch[i] for i in part] for part in cut]
         given = [([self.windows[i] for i in part], [self.targets[i] for i in part]) for part in chosen]
         # Weights by what each part's loss is the mean over make the sum the mean over the whole batch.
@@ -354,6 +339,8 @@ class _Training:
 
 def _kept(head: Any, before: dict[str, Any]) -> dict[str, Any]:
     """A copy of the weights, in the place of the one before: a second would be the most that training ever takes."""
+    if head.bridge:
+        head.bridge.write()
     state = {name: value.detach() for name, value in head.state_dict().items()}
     return {n: before[n].copy_(v) if before else v.clone() for n, v in state.items()}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 
@@ -107,6 +108,27 @@ def from_tensors(
     for path in architecture.padded:
         merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
     return unflatten(merged), fresh
+
+
+def encoder_parameters(tensors: Mapping[str, jax.Array], architecture: Architecture) -> dict[str, Any]:
+    """Parameters of an encoder, without a head, from transformers' tensors by plain names.
+
+    It may be traced and differentiated, so a gradient by the parameters becomes one by the tensors, whatever is cut,
+    turned or added on the way. Raises ValueError that names tensors which are missing or of no parameter.
+    """
+    paths = [path for path in architecture.shapes() if not path.startswith(f'{HEAD}/')]
+    known = {architecture.plain_name(architecture.tensor_name(path)): path for path in paths}
+    given = architecture.from_hf_tensors(cast(Any, dict(tensors)))
+    if odd := sorted(given.keys() ^ known.keys()):
+        raise ValueError(', '.join(odd))
+    rows = architecture.padded_vocab_size - architecture.vocab_size
+    found: dict[str, Any] = {}
+    for name, path in known.items():
+        tensor: Any = given[name]
+        found[path] = tensor.T if path.endswith('/kernel') else tensor
+        if path in architecture.padded:
+            found[path] = jnp.pad(tensor, [(0, rows), (0, 0)])
+    return unflatten(found)
 
 
 def has_head(folder: Path) -> bool:

@@ -100,7 +100,7 @@ class Attempt(StageOfRun):
         needs.
         """
         run, stage = self.run, self.stage
-        if stage.needs_free_accelerator and devices.held():
+        if devices.held() and stage.needs_free_accelerator(run.config):
             self._leave_accelerators()
         if found.begun or stage.always:
             run.fetch('' if stage.always else stage.name, bulk=not stage.always)

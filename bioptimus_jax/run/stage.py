@@ -24,7 +24,8 @@ class Stage:
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
-    `memory`: what to change where it is not enough. `needs_free_accelerator`: it computes on accelerators without jax.
+    `memory`: what to change where it is not enough. `needs_free_accelerator(experiment)`: whether it computes on
+    accelerators without jax.
     `also_reads`: keys outside its sections that it looks at.
     """
 
@@ -43,5 +44,5 @@ class Stage:
     format: int = 1
     check: Callable[[Run[Any]], None] = lambda run: None
     memory: str = 'take a larger machine'
-    needs_free_accelerator: bool = False
+    needs_free_accelerator: Callable[[Any], bool] = lambda experiment: False
     also_reads: tuple[str, ...] = ()

@@ -75,14 +75,15 @@ def _jax(here: Present, found: Hardware | None) -> Finding:
 
 
 def _torch(here: Present, found: Hardware | None) -> Finding:
-    from bioptimus_jax.finetuning.cards import torch_build, torch_device
+    from bioptimus_jax.finetuning.cards import by_devices, torch_build, torch_device
+    from bioptimus_jax.finetuning.config import JAX
 
     on = torch_device()
     wrong = unused(on, lambda: found if found and found.platform == 'cuda' else None)
     remedy = f'{wrong}: install the PyTorch that is built for CUDA, as pytorch.org has it' if wrong else ''
-    if here.platform == 'tpu':
-        remedy = 'fine-tuning is refused on the host of a TPU; take the exports to a GPU'
-    return Finding('PyTorch', f'{on}, built for {torch_build()}', remedy, bool(wrong))
+    bridged = by_devices(here.platform, on.split()[0]) == JAX
+    found_here = f'{on}, built for {torch_build()}{", so jax computes encoders in fine-tuning" * bridged}'
+    return Finding('PyTorch', found_here, remedy, bool(wrong) and not bridged)
 
 
 def _attention() -> Finding:

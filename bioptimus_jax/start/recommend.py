@@ -166,12 +166,10 @@ def _computed(
     if vocabulary == KEEP:
         loaded.surgery.strategy = 'copy'
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
-    if not asked.sets or machine.here.platform == 'tpu':
+    if not asked.sets:
         loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
-        on_tpu = 'fine-tune the exports on a GPU or CPU'
-        why = on_tpu if asked.sets else 'add sets (--sets) to score the gain'
-        yield Choice(f'config.stages = {loaded.stages!r}', why)
-    if asked.sets and 'finetune' in loaded.stages:
+        yield Choice(f'config.stages = {loaded.stages!r}', 'add sets (--sets) to score the gain')
+    if asked.sets:
         loaded.finetune.update(folder=asked.sets, task=asked.task)
     limit = _within_hours(asked, loaded, shape, texts, new, machine)
     if limit:
