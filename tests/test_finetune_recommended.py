@@ -13,6 +13,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import STOPPED, Stopped
 from bioptimus_jax.finetuning import cells, recommended
 from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.finished import read_model
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
@@ -178,7 +179,10 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
         model,
         folder / 'ner' / 'drugs',
         workdir=tmp_path / 'other',
-        keys={**keys, 'finetune.epochs': 1},
+        keys={**keys, 'finetune.epochs': 2, 'finetune.seeds': (0, 1), 'finetune.keep': 'all'},
         quiet=True,
     )
-    assert (by_folder.seed, by_folder.folder.parts[-4]) == (0, 'drugs')
+    [records] = read_model(str(tmp_path / 'other' / 'finetune' / 'model')).records.values()
+    f1 = {seed: record.devel['default']['f1'] for seed, record in records.items()}
+    assert (by_folder.seed, by_folder.folder.parts[-4]) == (max(f1, key=f1.__getitem__), 'drugs')
+    assert by_folder.devel['default']['f1'] == max(f1.values())

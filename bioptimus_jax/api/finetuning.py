@@ -57,7 +57,7 @@ def finetune(
     quiet: bool = False,
     progress: bool | None = None,
 ) -> FineTuned:
-    """Fine-tune a model on a set, and keep the seed that is best on devel.
+    """Fine-tune a model on a set, and keep the seed that is best on devel; with `finetune.keep` others, too.
 
     `model`: of transformers with `tokenizer`, a Hugging Face folder or a hub id. `data`: the folder of a set, in any
     form that `bioptimus lint` reads, or its splits train, devel (or validation) and test: rows as dictionaries, or a
@@ -107,15 +107,20 @@ def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> di
 
 
 def _best(run: Path) -> FineTuned:
-    """The one kept model of a run."""
+    """The kept model of a run; of several the one that is best on devel."""
     from bioptimus_jax.finetuning.cells import MODEL as KEPT
     from bioptimus_jax.finetuning.finished import read_model
+    from bioptimus_jax.finetuning.task import score_of
     from bioptimus_jax.records.finetune import FineTuning
 
     found = read_model(str(run / 'finetune' / MODEL))
-    for dataset, cells in found.cells.items():
-        for seed, cell in cells.items():
-            record = found.records[dataset][seed]
-            if isinstance(record, FineTuning) and (cell / KEPT).is_dir():
-                return FineTuned(cell / KEPT, record.seed, record.devel, record.test)
-    raise InputError(f'{run}: has kept no model; leave finetune.keep=best')
+    kept = [
+        (record, cell / KEPT)
+        for dataset, cells in found.cells.items()
+        for seed, cell in cells.items()
+        if isinstance(record := found.records[dataset][seed], FineTuning) and (cell / KEPT).is_dir()
+    ]
+    if not kept:
+        raise InputError(f'{run}: has kept no model; leave finetune.keep=best')
+    best, folder = max(kept, key=lambda pair: score_of(pair[0], 'devel'))
+    return FineTuned(folder, best.seed, best.devel, best.test)
