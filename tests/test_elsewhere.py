@@ -35,6 +35,8 @@ def written(page, folder):
             (folder / block.title).write_text(block.text)
 
 
+# spaCy imports every package that offers it components; pysbd's first import is compiled with a warning.
+@pytest.mark.filterwarnings('ignore:invalid escape sequence')
 def test_the_component_of_the_page_says_in_spacy_what_predict_says(tagger, tmp_path, monkeypatch, capsys):
     spacy = pytest.importorskip('spacy', reason='spaCy is not installed (extra bench)')
     written('spacy', tmp_path)
