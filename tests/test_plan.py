@@ -305,13 +305,13 @@ UNROLLED, SCANNED = (dataclasses.replace(PACKED, scan_layers=scan, remat='none')
 @pytest.mark.parametrize(
     ('architecture', 'rows', 'width', 'runtime', 'gib'),
     [
-        (BASE, 64, 512, PACKED, 11.208),  # an H200 had 11.22 in use
+        (BASE, 64, 512, PACKED, 10.883),
         (BASE, 32, 512, PACKED, 6.542),
         (BASE, 32, 512, Runtime(attention='xla'), 12.365),
         (DROPS, 32, 512, Runtime(), 15.91),
         (BASE, 256, 128, PACKED, 11.573),
         (HALF, 64, 512, PACKED, 6.108),
-        (LARGE, 32, 512, PACKED, 14.551),  # 14.75
+        (LARGE, 32, 512, PACKED, 14.347),
         (NEW, 16, 1024, PACKED, 5.919),
         (LONG, 16, 1024, PACKED, 8.530),
         (LARGE, 32, 512, UNROLLED, 17.014),
@@ -324,7 +324,7 @@ UNROLLED, SCANNED = (dataclasses.replace(PACKED, scan_layers=scan, remat='none')
 )
 def test_the_estimate_is_near_what_the_compiler_plans_for_an_h100(architecture, rows, width, runtime, gib):
     """The products are bfloat16; the numbers are XLA's own analysis of steps that it compiled for one, with jax
-    0.11.2."""
+    0.11.2. On an H200 0.01 to 0.2 GiB more were in use."""
     wanted = dataclasses.replace(
         Experiment(),
         phases=('0.1',),
