@@ -95,6 +95,19 @@ def test_folders_are_read_and_written_as_transformers_does(
     assert ('<0x00>' in newer.tokens) is (make == 'gemma'), 'bytes stay where the source falls back on them'
 
 
+@pytest.mark.parametrize('kind', SIZE)
+def test_no_piece_holds_a_line_break_or_a_tab(kind: str) -> None:
+    """A normalizer that leaves them in words would make them tokens, which break files of a token a line."""
+    wanted = Vocab(tokenizer=kind, size=SIZE[kind], lowercase=False, min_frequency=1)
+    words = ' '.join(TEXTS).split()
+    broken = {
+        f'{a}{sign}{b}': 9 for sign in ('\n', '\t', '\x85', '\u2028') for a, b in zip(words, [*words[1:], ''])
+    }
+    counts = {f' {word}': 2 for word in words}
+    plain, mixed = (TOKENIZERS.load(kind).train(of, wanted, None).tokens for of in (counts, counts | broken))
+    assert mixed == plain
+
+
 def test_a_vocabulary_is_the_same_in_every_process() -> None:
     """The trainer of `tokenizers` gives other scores each time, and SentencePiece's with several threads."""
     code = (

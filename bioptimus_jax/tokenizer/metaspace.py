@@ -129,7 +129,8 @@ class Metaspace(Spaced):
     ) -> tuple[dict[str, int], list[str], list[str], list[str]]:
         """Words as they are written, all letters, and the special tokens that come first and last.
 
-        Of characters the `vocab.limit_alphabet` commonest are kept, and words with others are left out. Raises
+        Of characters the `vocab.limit_alphabet` commonest are kept, and words with others are left out; so are words
+        that hold a line break or a tab, which a normalizer without a rule for them leaves there. Raises
         InputError without any word, ConfigError where the letters need more than `settings.size`.
         """
         first = self.first_tokens(source)
@@ -137,7 +138,8 @@ class Metaspace(Spaced):
         last = [t for t in (*(special_tokens(source) if source else ()), mask) if t not in first]
         written = Counter[str]()
         for word, count in counts.items():
-            written[self.written(word)] += count
+            if '\t' not in word and len(f'{word}.'.splitlines()) == 1:
+                written[self.written(word)] += count
         letters = alphabet(written, settings.limit_alphabet)
         known = set(letters)
         usable = {word: n for word, n in written.items() if known.issuperset(word) and not word.isspace()}
