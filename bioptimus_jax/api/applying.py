@@ -67,10 +67,12 @@ class Predictor:
         self, texts: Iterable[str | Sequence[str] | Mapping[str, Any]], *, progress: bool | None = None
     ) -> list[dict[str, Any]]:
         """What the model says of each text. Raises InputError for a text that cannot be read."""
+        return self._answers(list(_given(texts)), shown(progress))
+
+    def _answers(self, given: Sequence['Given'], show: bool) -> list[dict[str, Any]]:
         from bioptimus_jax.inference.forms import answer_record
         from bioptimus_jax.inference.model import Settings
 
-        show, given = shown(progress), list(_given(texts))
         with undisturbed():
             found = self._kind.answers(self._loaded, given, Settings(self.max_pieces, say=_warn))
             return [answer_record(answer) for answer in counted(found, 'predict', len(given), show)]
@@ -99,11 +101,8 @@ def predict(
     'masks'. Raises InputError for a folder without a model and a text that cannot be read, ConfigError for an object
     that is no model with its tokenizer.
     """
-    shown(progress)  # before anything is loaded
-    given = list(texts)
-    for _ in _given(given):
-        pass
-    return Predictor(model, tokenizer=tokenizer, max_pieces=max_pieces)(given, progress=progress)
+    show, given = shown(progress), list(_given(texts))  # before anything is loaded
+    return Predictor(model, tokenizer=tokenizer, max_pieces=max_pieces)._answers(given, show)
 
 
 def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator['Given']:

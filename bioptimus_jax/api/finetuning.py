@@ -108,19 +108,18 @@ def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> di
 
 def _best(run: Path) -> FineTuned:
     """The kept model of a run; of several the one that is best on devel."""
-    from bioptimus_jax.finetuning.cells import MODEL as KEPT
+    from bioptimus_jax.finetuning.chosen import best_seed
     from bioptimus_jax.finetuning.finished import read_model
-    from bioptimus_jax.finetuning.task import score_of
     from bioptimus_jax.records.finetune import FineTuning
 
     found = read_model(str(run / 'finetune' / MODEL))
-    kept = [
-        (record, cell / KEPT)
+    cells = (
+        (record, cell)
         for dataset, cells in found.cells.items()
         for seed, cell in cells.items()
-        if isinstance(record := found.records[dataset][seed], FineTuning) and (cell / KEPT).is_dir()
-    ]
-    if not kept:
+        if isinstance(record := found.records[dataset][seed], FineTuning)
+    )
+    if not (best := best_seed(cells)):
         raise InputError(f'{run}: has kept no model; leave finetune.keep=best')
-    best, folder = max(kept, key=lambda pair: score_of(pair[0], 'devel'))
-    return FineTuned(folder, best.seed, best.devel, best.test)
+    record, folder = best
+    return FineTuned(folder, record.seed, record.devel, record.test)

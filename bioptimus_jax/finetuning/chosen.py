@@ -11,23 +11,30 @@ from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.records.finetune import FineTuning
 
 
+def best_seed(cells: Iterable[tuple[FineTuning, Path]]) -> tuple[FineTuning, Path] | None:
+    """The kept model that is best on devel, the first of equals, with its fine-tuning; None where none is kept."""
+    kept = [(record, folder / MODEL) for record, folder in cells if (folder / MODEL).is_dir()]
+    return max(kept, key=lambda one: _devel(one[0]), default=None)
+
+
 def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
     """The folder of the kept model, from the fine-tunings of a set and their folders; None where none is kept.
 
     Model and setting with the highest mean on devel over seeds; of these all seeds together, where they are kept so,
-    else the seed that is best there; the first of equals. A devel that was learned says nothing, so
-    such fine-tunings come last.
+    else the seed that is best there; the first of equals.
     """
-    groups: dict[tuple[str, str], list[tuple[float, Path]]] = {}
+    groups: dict[tuple[str, str], list[tuple[FineTuning, Path]]] = {}
     for record, folder in cells:
-        devel = -math.inf if record.learned_devel else score_of(record, 'devel')
-        groups.setdefault((record.model, record.setting), []).append((devel, folder / MODEL))
+        groups.setdefault((record.model, record.setting), []).append((record, folder))
     found = []
     for seeds in groups.values():
-        kept = [seed for seed in seeds if seed[1].is_dir()]
-        if kept:
-            best = max(kept, key=lambda seed: seed[0])
+        if best := best_seed(seeds):
             together = best[1].parents[1] / TOGETHER
             chosen = together if together.is_dir() else best[1]
-            found.append((statistics.fmean(devel for devel, _ in seeds), chosen))
+            found.append((statistics.fmean(_devel(record) for record, _ in seeds), chosen))
     return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def _devel(record: FineTuning) -> float:
+    """The score on devel; of one that was learned it says nothing, so such fine-tunings come last."""
+    return -math.inf if record.learned_devel else score_of(record, 'devel')

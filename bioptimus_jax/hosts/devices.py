@@ -23,8 +23,7 @@ class Device:
     """`kinds`: words of what jax calls it; `peak_flops`: dense bfloat16, FLOP/s; `memory_bytes`: of one device.
 
     `bandwidth`: of its memory, bytes/s. `packs`: whether attention computes nothing between documents that share a row
-    (cuDNN, on Hopper). A device is what jax counts as one: of TPU v4 and v5p a chip with both of its
-    cores.
+    (cuDNN, on Hopper). A device is what jax counts as one: of TPU v4 and v5p a chip with both of its cores.
     """
 
     name: str

@@ -202,8 +202,8 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
         kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
-        behind = ((KEPT_STATES[low] - KEPT_BEFORE_SLOTS) * states + KEPT_WIDE[low] * wide) * low
         if not scanned:
+            behind = ((KEPT_STATES[low] - KEPT_BEFORE_SLOTS) * states + KEPT_WIDE[low] * wide) * low
             return a.layers * kept - (1 - last) * behind + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
