@@ -233,9 +233,10 @@ def _first_line(error: BaseException) -> str:
 def training(name: str, place: Place) -> Iterator[Row]:
     """The loop's own step: useful tokens a second, MFU, memory beside its estimate, time of the host."""
     import jax
-    from pretrain import Training, planned_bytes
+    from pretrain import Training
 
     from bioptimus_jax.hosts.devices import peak_of_kind
+    from bioptimus_jax.pretrain.compiled import planned_bytes
     from bioptimus_jax.pretrain.memory import step_memory
 
     here, (shape, folder) = place.present(), place.rows(name)

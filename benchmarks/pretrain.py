@@ -218,15 +218,6 @@ class Training:
         }
 
 
-def planned_bytes(compiled: Any) -> int:
-    """What the compiler says that a compiled step needs; what is donated counts once."""
-    m = compiled.memory_analysis()
-    needed: int = (
-        m.argument_size_in_bytes + m.output_size_in_bytes - m.alias_size_in_bytes + m.temp_size_in_bytes
-    )
-    return needed
-
-
 def parts(shape: Shape, folder: Path, **runtime: Any) -> tuple[Objective, Any, Batches, Any, Any]:
     """Objective, table, batches, mesh and weights of our side."""
     run, rows = opened(shape, folder)

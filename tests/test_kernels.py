@@ -623,9 +623,9 @@ def test_where_nothing_could_be_measured_the_first_that_passes_is_taken_and_not_
 
 def test_the_compiler_has_our_options_but_those_that_the_user_sets(monkeypatch):
     monkeypatch.setenv('XLA_FLAGS', '--xla_gpu_enable_triton_gemm=true --other=1')
-    assert backends.options_here() is None  # on a CPU
-    monkeypatch.setattr('jax.default_backend', lambda: 'gpu')
-    assert backends.options_here() == {'xla_gpu_dot_merger_threshold_mb': 0}
+    assert backends.compiler_options(mesh_of(data=1)) is None  # on a CPU
+    monkeypatch.setattr(backends, 'platform_of', lambda mesh: 'gpu')
+    assert backends.compiler_options(mesh_of(data=1)) == {'xla_gpu_dot_merger_threshold_mb': 0}
 
 
 def test_plain_attention_is_not_measured_where_its_scores_do_not_fit(candidates):

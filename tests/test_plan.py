@@ -31,12 +31,10 @@ from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.tensors import write_folder
-from bioptimus_jax.model.trees import unflatten
-from bioptimus_jax.pretrain import adapter, backends, curriculum, sharding
+from bioptimus_jax.pretrain import backends, compiled, curriculum
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.disk import disk_space
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
-from bioptimus_jax.pretrain.objective import make_objective, planned_made
 from bioptimus_jax.pretrain.objectives import distil
 from bioptimus_jax.pretrain.plan import (
     Assumptions,
@@ -47,10 +45,7 @@ from bioptimus_jax.pretrain.plan import (
 )
 from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import initial_state, jitted_step
-from bioptimus_jax.rows.blocks import FIRSTS, LABELS
 from bioptimus_jax.rows.config import Rows
-from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start import speeds
 from bioptimus_jax.start.speeds import Speeds
@@ -260,9 +255,10 @@ def test_memory_against_the_analysis_of_the_compiled_step(name, tmp_path):
         (tmp_path / 'vocab.txt').write_text('\n'.join(known_of(architecture).tokens))
         teacher = Bert(architecture.vocab_size, 256, 3, 4, 512, length).padded_with(0)
         write_folder(tmp_path, teacher, teacher.initial_parameters(jax.random.key(0)), tmp_path)
-    compiled = compiled_step(wanted, architecture).memory_analysis()
-    assert compiled.alias_size_in_bytes == pytest.approx(compiled.output_size_in_bytes, rel=0.01)
-    measured = compiled.argument_size_in_bytes + compiled.temp_size_in_bytes
+    step = traced_step(wanted, architecture, make_mesh(1)).lower().compile()
+    found = step.memory_analysis()
+    assert found.alias_size_in_bytes == pytest.approx(found.output_size_in_bytes, rel=0.01)
+    measured = compiled.planned_bytes(step)
     planned = step_memory(wanted, architecture, 'cpu', 1).peak
     # From 0.11 on jaxlib holds a quarter less in the loop over windows.
     above = 0.3 if 'windows' in name and 'xla_cpu_use_fusion_emitters' not in QUICK else 0.15
@@ -280,13 +276,12 @@ def test_a_sharded_state_takes_on_a_device_what_the_compiled_step_says():
         runtime=Runtime(devices=8, fsdp=4, tensor=2),
     )
     step = traced_step(wanted, architecture, make_mesh(8, 4, 2)).lower().compile()
-    measured, planned = step.memory_analysis(), step_memory(wanted, architecture, 'cpu', 8)
+    planned = step_memory(wanted, architecture, 'cpu', 8)
     state = planned.parameters + planned.optimizer
-    assert measured.alias_size_in_bytes == pytest.approx(state, rel=1e-3)
+    assert step.memory_analysis().alias_size_in_bytes == pytest.approx(state, rel=1e-3)
     alone = dataclasses.replace(wanted, runtime=Runtime())
     assert state < step_memory(alone, architecture, 'cpu', 1).parameters  # it had all three times over
-    peak = measured.argument_size_in_bytes + measured.temp_size_in_bytes
-    assert planned.peak == pytest.approx(peak, rel=0.15)
+    assert planned.peak == pytest.approx(compiled.planned_bytes(step), rel=0.15)
 
 
 BASE = Bert(30522, 768, 12, 12, 3072, 512, attention_dropout=0.0)
@@ -381,10 +376,7 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
         runtime=Runtime(devices=1, scan_layers=scan),
     )
     mesh = make_mesh(1)
-    kernel = backends.AttentionSpec(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(
-        name
-    )
-    step = traced_step(wanted, architecture, mesh, attend=kernel)
+    step = traced_step(wanted, architecture, mesh, name)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     calls = text.count(f'custom_call @{call}')
     # From 0.12 on equal layers share more functions: of ModernBERT's 12 calls of splash 9 are left.
@@ -438,38 +430,9 @@ def known_of(architecture):
     return make([*SPECIAL_TOKENS, *(f't{n}' for n in range(size))], True)
 
 
-def compiled_step(wanted, architecture):
-    return traced_step(wanted, architecture, make_mesh(1)).lower().compile()
-
-
-def traced_step(wanted, architecture, mesh, **how):
-    """The train step of shapes alone, split as on that mesh; `how`: what of its `Compute` is other than chosen here."""
-    rows, length = wanted.pretrain.batch_rows, wanted.rows.row_pieces
-    objective = make_objective(wanted, architecture, known_of(architecture), length, mesh, print)
-    objective = dataclasses.replace(objective, compute=dataclasses.replace(objective.compute, **how))
-    shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
-    made, key = planned_made(objective), jax.random.key(0)
-
-    def begun(params):
-        started = objective.start(params, key)
-        parts = adapter.split(wanted.pretrain, architecture, made, params, started, key)
-        return initial_state(parts.trained, wanted.pretrain, objective.all_rules), parts.frozen
-
-    state, base = jax.eval_shape(begun, unflatten(shapes))
-    batch = {
-        'tokens': jax.ShapeDtypeStruct((rows, length), jnp.int32),
-        'segment_lengths': jax.ShapeDtypeStruct((rows, 4), jnp.int32),
-        'word_starts': jax.ShapeDtypeStruct((rows, length), bool),
-    }
-    if layout_of(wanted.rows.layout).labelled:
-        batch |= dict.fromkeys((FIRSTS, LABELS), jax.ShapeDtypeStruct((rows, 4), jnp.int32))
-    frozen = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), objective.frozen({}))
-    schedule = curriculum.make_schedule(wanted, RowCounts(1000, 100_000, 80_000))
-    table = curriculum.table(schedule, wanted)
-    rules = objective.all_rules
-    kept = sharding.state_shardings(state, mesh, rules)
-    beside = sharding.shardings_of(frozen, mesh, rules) | adapter.base_shardings(base, mesh, rules)
-    return jitted_step(objective, mesh, kept, beside).trace(state, frozen | base, batch, table)
+def traced_step(wanted, architecture, mesh, attention=backends.PLAIN_ATTENTION):
+    """The train step of shapes alone, split as on that mesh."""
+    return compiled.traced_step(compiled.objective_for(wanted, architecture, mesh, attention), mesh, 4)
 
 
 def test_splitting_parameters_and_rows_divides_their_memory(paper):

@@ -35,7 +35,8 @@ class Compute:
     attention kernel. `remat`: what the backward pass computes anew, by layer ('none', 'dots', 'full').
     `scan_layers`: one compiled layer in a loop instead of an unrolled stack. `place(values, *axes)`: says on which
     logical axes ('rows', 'heads', 'vocabulary' or None, one per dimension) an array is split, `row_shards`: into
-    how many parts its rows are. Hashable, so static under jit.
+    how many parts its rows are. `platform`: cpu, gpu or tpu; empty: the one that this process runs on. Hashable, so
+    static under jit.
     """
 
     dtype: DTypeLike = jnp.float32
@@ -44,6 +45,7 @@ class Compute:
     scan_layers: bool = False
     place: Callable[..., Any] = unplaced
     row_shards: int = 1
+    platform: str = ''
 
     @property
     def attention(self) -> str:

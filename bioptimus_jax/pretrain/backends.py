@@ -28,7 +28,7 @@ from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
 from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.fastest import Candidate, agreed, fastest, flaw_of
-from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
+from bioptimus_jax.pretrain.sharding import ROWS, Place, platform_of, row_shards
 from bioptimus_jax.storage.files import read_json, write_json
 
 PLAIN_ATTENTION = 'xla'
@@ -113,20 +113,48 @@ def make_compute(
 
     `causal`: a position sees nothing behind it, also of its window. `measured`: auto measures, and remembers there.
     """
-    a, dtype = architecture, dtype_of(config.pretrain, jax.default_backend())
+    a, dtype = architecture, dtype_of(config.pretrain, platform_of(mesh))
     # Held-out rows are narrower than packed ones: a kernel that refuses their width would end the run at step 0.
     widths = tuple(sorted({row_pieces, min(row_pieces, config.rows.max_document_pieces)}))
     repeatable = config.runtime.deterministic
     spec = AttentionSpec(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal, repeatable)
     attention = choose(config.runtime.attention, spec, a.attention_dropout, warn, measured, a)
+    return compute_with(attention, config, a, mesh, causal)
+
+
+def compute_with(
+    attention: Attend, config: HasTraining, architecture: Architecture, mesh: Mesh, causal: bool = False
+) -> Compute:
+    """`make_compute` with an attention that was chosen, whether or not the devices of the mesh are here."""
+    platform, layers = platform_of(mesh), architecture.layers
     return Compute(
-        dtype=jnp.dtype(dtype),
+        dtype=jnp.dtype(dtype_of(config.pretrain, platform)),
         attend=Causal(attention) if causal else attention,
-        remat=remat_of(config.runtime, a.layers),
-        scan_layers=scans(config.runtime, a.layers),
+        remat=remat_of(config.runtime, layers),
+        scan_layers=scans(config.runtime, layers),
         place=Place(mesh) if mesh.size > 1 else unplaced,
         row_shards=row_shards(mesh),
+        platform=platform,
     )
+
+
+def expected_attention(
+    config: HasTraining, architecture: Architecture, platform: str, packs: bool = False
+) -> str:
+    """The attention that a run is likely to take on a platform (cpu, gpu, tpu), where nothing can be measured.
+
+    `packs`: whether cuDNN computes nothing there between documents that share a row.
+    """
+    named, a = config.runtime.attention, architecture
+    if a.biased_scores or (named == 'auto' and (platform == 'cpu' or a.attention_dropout)):
+        return PLAIN_ATTENTION
+    if named != 'auto':
+        return named
+    if platform == 'tpu':
+        return 'splash'
+    if dtype_of(config.pretrain, platform) == 'float32' or config.runtime.deterministic:
+        return 'pallas_gpu'  # neither is for cuDNN
+    return 'cudnn_packed' if packs and set(a.windows) == {None} else 'cudnn'
 
 
 def dtype_of(settings: Pretrain, platform: str) -> str:
@@ -136,11 +164,11 @@ def dtype_of(settings: Pretrain, platform: str) -> str:
     return 'float32' if platform == 'cpu' else 'bfloat16'
 
 
-def options_here() -> dict[str, Any] | None:
-    """The options for the platform that jax computes on, without what XLA_FLAGS names; None: there are none."""
+def compiler_options(mesh: Mesh) -> dict[str, Any] | None:
+    """The options for the platform of a mesh, without what XLA_FLAGS names; None: there are none."""
     # What a user says in XLA_FLAGS counts: an option that is given with a program would overrule it.
     said = {flag.partition('=')[0].removeprefix('--') for flag in os.environ.get('XLA_FLAGS', '').split()}
-    options = OPTIONS.get(jax.default_backend(), {})
+    options = OPTIONS.get(platform_of(mesh), {})
     return {name: value for name, value in options.items() if name not in said} or None
 
 
@@ -256,7 +284,7 @@ class AttentionSpec:
                     ranges = _ranges(segments_BxL, window, self.causal, max(measured.documents, DOCUMENTS))
                     return _with_gradients(self.attend(name), ranges, *others)
 
-                return jax.jit(both, compiler_options=options_here())
+                return jax.jit(both, compiler_options=compiler_options(self.mesh))
 
             # Made when it is first timed: a candidate that fails its check takes no memory and no compile.
             shape = (measured.rows, max(self.widths), self.heads, self.head_size)
@@ -408,7 +436,7 @@ def find_flaw(
     # Two rows a device: one that ends in padding, and one that its documents fill (`_two_rows`).
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
 
-    @functools.partial(jax.jit, compiler_options=options_here())
+    @functools.partial(jax.jit, compiler_options=compiler_options(kernel.mesh))
     def forward(query: jax.Array, key: jax.Array, value: jax.Array, segments_BxL: jax.Array) -> jax.Array:
         return kernel(query, key, value, to_ranges(segments_BxL))
 
@@ -417,7 +445,7 @@ def find_flaw(
     jax.eval_shape(forward, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, segments)
     whole = NamedSharding(kernel.mesh, PartitionSpec())
 
-    @functools.partial(jax.jit, out_shardings=whole, compiler_options=options_here())
+    @functools.partial(jax.jit, out_shardings=whole, compiler_options=compiler_options(kernel.mesh))
     def differences(
         query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
     ) -> jax.Array:

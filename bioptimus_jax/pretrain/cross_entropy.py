@@ -142,7 +142,7 @@ def _computed(
 ) -> tuple[tuple[jax.Array, Arrays], list[OutputLayer | None]]:
     """What `in_chunks` gives, and if asked for the gradients of every layer, None of those that have none."""
     (rows, count), shards = weights_BxM.shape, compute.row_shards
-    size = chunk_slots(rows // shards, count)
+    size = chunk_slots(rows // shards, count, compute.platform)
 
     # `dynamic_slice` moves a slice that reaches beyond the end back inside, so the last chunk must be whole.
     def padded(values: jax.Array) -> jax.Array:
@@ -183,7 +183,7 @@ def _computed(
     learning = [at for at, change in enumerate(changes) if change is not None] if gradients else []
     sums = {layer: _zeros(layers[layer], states[layer], shards, tables) for layer in learning}
     last: Any = -(-count // size)
-    if jax.default_backend() not in WAITING:
+    if (compute.platform or jax.default_backend()) not in WAITING:
         # A traced bound: the loop ends behind the last chunk in use, so a lower rate costs less without a new compile.
         used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
         last = -(-used // size)

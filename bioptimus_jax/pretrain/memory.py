@@ -17,7 +17,14 @@ from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.model.kernels import LONGEST_MASK
 from bioptimus_jax.pretrain.adapter import ROWS
-from bioptimus_jax.pretrain.backends import PLAIN_ATTENTION, WITHOUT_WINDOWS, dtype_of, remat_of, scans
+from bioptimus_jax.pretrain.backends import (
+    PLAIN_ATTENTION,
+    WITHOUT_WINDOWS,
+    dtype_of,
+    expected_attention,
+    remat_of,
+    scans,
+)
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import arrays_of, most_places, planned_objective
@@ -215,15 +222,10 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
 
 def _fused(experiment: HasTraining, a: Architecture, platform: str, window: int | None) -> bool:
     """Whether a kernel does a layer's attention, without its scores in memory; of windows not every kernel."""
-    name = experiment.runtime.attention
-    if name == PLAIN_ATTENTION or a.biased_scores:
+    name = expected_attention(experiment, a, platform)
+    if name == PLAIN_ATTENTION:
         return False
-    if name == 'auto' and (platform == 'cpu' or a.attention_dropout):
-        return False
-    float32 = dtype_of(experiment.pretrain, platform) == 'float32'
-    if name == 'auto' and (float32 or experiment.runtime.deterministic):  # neither is for cuDNN
-        name = 'pallas_gpu'
-    if window is None or name == 'splash' or platform == 'tpu':
+    if window is None or name == 'splash':
         return True
     return name not in WITHOUT_WINDOWS and experiment.rows.row_pieces <= LONGEST_MASK
 

@@ -29,8 +29,13 @@ def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
 
     Raises ConfigError where they do not divide the devices.
     """
-    shape = planned_mesh(jax.device_count(), devices, fsdp, tensor).axis_sizes
-    chosen = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
+    return mesh_of(jax.devices(), devices, fsdp, tensor)
+
+
+def mesh_of(present: Sequence[jax.Device], devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
+    """`make_mesh` where these are present, here or in a topology. Raises ConfigError."""
+    shape = planned_mesh(len(present), devices, fsdp, tensor).axis_sizes
+    chosen = np.array(present[: math.prod(shape)]).reshape(shape)
     # Auto: what nobody has constrained is left to the compiler.
     return Mesh(chosen, AXES, axis_types=(AxisType.Auto,) * 3)
 
@@ -46,6 +51,11 @@ def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1)
         )
     # Tensor is the last axis: its collectives come in every layer, so they stay between neighbouring devices.
     return AbstractMesh((count // (fsdp * tensor), fsdp, tensor), AXES)
+
+
+def platform_of(mesh: Mesh) -> str:
+    """What jax calls the platform of the devices: cpu, gpu or tpu."""
+    return str(mesh.devices.flat[0].platform)
 
 
 def mesh_in_words(mesh: Mesh | AbstractMesh) -> str:

@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import adapter, curriculum, sharding
-from bioptimus_jax.pretrain.backends import options_here
+from bioptimus_jax.pretrain.backends import compiler_options
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.masking import row_keys, seed_key
@@ -84,7 +84,7 @@ def jitted_step(objective: Objective, mesh: Mesh, shardings: Any, frozen_shardin
         donate_argnums=0,
         in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
         out_shardings=(shardings, everywhere),
-        compiler_options=options_here(),
+        compiler_options=compiler_options(mesh),
     )
 
 

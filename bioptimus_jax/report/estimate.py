@@ -7,13 +7,25 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Device
 from bioptimus_jax.pretrain.backends import remat_of, scans
+from bioptimus_jax.pretrain.compiled import CompiledStep
 from bioptimus_jax.pretrain.disk import Space, disk_space
 from bioptimus_jax.pretrain.memory import Memory, step_memory
 from bioptimus_jax.pretrain.plan import Plan
 from bioptimus_jax.pretrain.shape import StepShape, batch_sizes, step_shapes
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
+from bioptimus_jax.report.layout import (
+    NOT_RUN,
+    Cell,
+    Column,
+    Table,
+    count,
+    each,
+    fixed,
+    missing,
+    percent,
+)
 
+MIB = 2**20
 # JAX takes three quarters of a GPU's memory at once unless XLA_CLIENT_MEM_FRACTION says otherwise.
 USABLE = {'gpu': 0.9, 'tpu': 0.95, 'cpu': 1.0}
 
@@ -98,6 +110,50 @@ def _memory(plan: Plan, devices: Sequence[Device], number: int) -> Table:
         'XLA_CLIENT_MEM_FRACTION=.95.'
     )
     return Table.of(f'Memory of one device of {number}', columns, devices, note=note)
+
+
+def compiled_table(plan: Plan, device: Device, number: int, steps: Sequence[CompiledStep]) -> Table:
+    """What the compiler says of the programs of a plan, beside the estimate."""
+    a, experiment = plan.architecture, plan.experiment
+
+    def estimated(step: CompiledStep) -> float:
+        return step_memory(step.program.shape.within(experiment), a, device.platform, number).peak
+
+    def least(step: CompiledStep) -> float:
+        """Milliseconds that neither the products nor the memory can be faster than."""
+        return 1e3 * max(step.flops / device.peak_flops, step.moved / device.bandwidth)
+
+    def batch(step: CompiledStep) -> str:
+        shape = step.program.shape
+        parts = f' in {shape.micro_batches} parts' if shape.micro_batches > 1 else ''
+        return f'{shape.batch_rows:,} x {shape.rows.row_pieces:,}{parts}'
+
+    columns = [
+        Column('phase', lambda step: step.phase),
+        Column('objective', lambda step: step.program.name),
+        Column('batch', batch),
+        Column('attention', lambda step: step.attention),
+        Column('MiB', lambda step: count(step.memory / MIB) if step.memory else missing()),
+        Column('estimate', lambda step: count(estimated(step) / MIB)),
+        Column('of memory', lambda step: percent(step.memory / device.memory_bytes, 0)),
+        Column('TFLOP', lambda step: _short(step.flops / 1e12) if step.flops else missing()),
+        Column('GB', lambda step: _short(step.moved / 1e9) if step.moved else missing()),
+        Column('ms at least', lambda step: _short(least(step), 1) if step.moved else missing()),
+        Column('between devices', lambda step: step.left_out or _traffic(step)),
+    ]
+    took = sum(step.seconds for step in steps)
+    note = (
+        'MiB: at the peak. TFLOP and GB: operations, and bytes that they read and write; ms at least: what these take '
+        f"at the device's own rates.\nA loop (over micro-batches, scanned layers or slots) counts once in them, and "
+        f'between devices. Compiled in {took:,.0f} s.'
+    )
+    return Table.of(f'A step, compiled for one {device.name} of {number}', columns, steps, note=note)
+
+
+def _traffic(step: CompiledStep) -> str:
+    """Collectives by kind, and the megabytes of their results."""
+    kinds = (f'{of.number} {kind} {of.moved / 1e6:,.0f} MB' for kind, of in step.collectives.items())
+    return ', '.join(kinds) or NOT_RUN
 
 
 def _fits(plan: Plan, device: Device, number: int) -> str:

@@ -3,9 +3,11 @@
 import dataclasses
 import statistics
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import (
     MFU,
     Device,
@@ -15,7 +17,11 @@ from bioptimus_jax.hosts.devices import (
     host_memory,
     present,
 )
+from bioptimus_jax.hosts.topology import slice_devices
 from bioptimus_jax.start.doctor import product_rate
+
+if TYPE_CHECKING:
+    import jax
 
 CPU = 'cpu'
 """What `--device` calls the CPU of this machine."""
@@ -74,6 +80,30 @@ def machine(name: str, count: int = 0) -> Machine:
     shared = own if platform == CPU else 1
     device = Device(platform, platform, (here.kind,), rate / shared, memory // shared, copy_rate() / shared)
     return Machine(device, own, measured)
+
+
+def compiled_for(one: Machine) -> 'list[jax.Device]':
+    """The devices of a machine that the compiler works for: those that are here, or a slice of TPUs that is not.
+
+    Raises ConfigError for other devices that are not here.
+    """
+    import jax
+
+    if one.device.platform == 'tpu':
+        return slice_devices(one.device.name, one.count)
+    here = [found for found in jax.devices() if _is(one.device, found)]
+    if len(here) < one.count:
+        raise ConfigError(
+            f'--compile: {one.name} are not here, and without them steps are compiled for TPUs alone; leave '
+            '--compile out, or ask on that machine'
+        )
+    return here[: one.count]
+
+
+def _is(device: Device, found: 'jax.Device') -> bool:
+    """Whether that is what jax calls the device."""
+    known = device_of_kind(found.device_kind)
+    return found.device_kind in device.kinds or (known is not None and known.kinds == device.kinds)
 
 
 def copy_rate() -> float:
