@@ -17,7 +17,7 @@ from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run import manifests
-from bioptimus_jax.run.metrics import MetricsLog
+from bioptimus_jax.run.metrics import MetricsLog, lines_of
 from bioptimus_jax.storage.files import Checksums, digest, existing
 
 ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
@@ -111,9 +111,7 @@ class Run(Generic[ConfigT]):
 
     def stage_metrics(self, stage: str, lines: str = '') -> list[dict[str, Any]]:
         """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
-        home = self.stage_folder(stage).parent
-        log = self.metrics if home == self.workdir else MetricsLog(home)
-        return log.of(lines or stage)
+        return lines_of(self.workdir / stage, lines)
 
     def lost_metrics(self, stage: str) -> str:
         """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
