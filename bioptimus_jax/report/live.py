@@ -23,9 +23,8 @@ def follow(run: Run, seconds: float) -> Path:
     run.console.say(f'report: {folder / "index.html"} follows the run; Ctrl-C ends it')
     while left := [stage for stage in run.config.stages if stage in STAGES and not run.manifest(stage)]:
         try:
-            page.build(
-                run, folder, page.Live(_now(run.workdir, run.metrics, left), time.strftime('%X'), seconds)
-            )
+            now = page.Live(_now(run.workdir, run.metrics, left), time.strftime('%X'), seconds)
+            page.build(run, folder, now)
         except InputError as error:  # a file may be just being written
             run.console.say(f'report: left as it was: {error}')
         run.console.stopping.wait(seconds)
