@@ -11,6 +11,7 @@ from bioptimus_jax.demo import real
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.model.loaded import load_model
+from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run.folder import Run
 
 
@@ -86,7 +87,8 @@ def test_minilm_learns_from_real_abstracts(tmp_path, capsys):
     for title in ('Words for [MASK]', 'Words with the nearest rows', 'Abstracts that were held out'):
         assert f'\n{title}\n' in told
     run = Run(tmp_path / 'real', Experiment.from_config(config.load('real'), paths=False), writes=False)
-    _, rows, losses = real.changes(run)
+    measured = read_measures(run, details=False)
+    _, rows, losses = real.changes(measured, ('head', 'words'), run.folder('export'), run.folder('vocab'))
     assert losses.rows[0][1].value > losses.rows[1][1].value + 0.3
     assert 'covid' in [row[0].text for row in rows.rows]
     source, before = (

@@ -319,13 +319,17 @@ def recorded(workdir, source, **changes):
     return run
 
 
+def history_of(run):
+    return card.History.of(run.config, run.workdir)
+
+
 def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder):
     source = tmp_path / 'source'
     source.mkdir()
     (source / 'README.md').write_text('---\nlicense: apache-2.0\nlanguage: en\n---\n# A source\n')
     run = recorded(tmp_path / 'run', source)
     about = {'gate': {'pieces': 256, 'hidden': 1e-6, 'logits': 2e-6}}
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, about)
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, about)
     data = ModelCard(text).data.to_dict()
     assert data['license'] == 'apache-2.0'
     assert data['language'] == 'en'
@@ -350,12 +354,12 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     assert '| 0.2 |' not in text  # it came later
     assert str(tmp_path) not in text
     assert '| 0.2 | mlm | words | 15% | 80-10-10 | 200 | 5.000 |' in card.model_card(
-        card.History.of(run), '0.2', ARCHITECTURE, about
+        history_of(run), '0.2', ARCHITECTURE, about
     )
-    halfway = card.model_card(card.History.of(run), '0.1@50', ARCHITECTURE, about)
+    halfway = card.model_card(history_of(run), '0.1@50', ARCHITECTURE, about)
     assert '| 0.1 | mlm | tokens | 15% | 80-10-10 | 50 | 8.000 |' in halfway
     moved = recorded(tmp_path / 'elsewhere' / 'run', source)  # the same records give the same bytes
-    assert card.model_card(card.History.of(moved), '0.1', ARCHITECTURE, about) == text
+    assert card.model_card(history_of(moved), '0.1', ARCHITECTURE, about) == text
 
 
 @pytest.mark.parametrize('lost', ['curriculum.json', 'of no stage'])
@@ -365,23 +369,23 @@ def test_a_card_is_not_made_from_a_damaged_record_of_phases(tmp_path, lost, dama
     (run.workdir / 'pretrain' / lost).unlink(missing_ok=True)
     (run.workdir / 'pretrain' / 'phases.json').write_text(damage)
     with pytest.raises(InputError, match=r'phases\.json: is damaged .*; delete it and run') as caught:
-        card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
+        card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
     assert '\n' not in str(caught.value)
 
 
 def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
     run = recorded(tmp_path / 'run', f'google-bert/bert-base-uncased@{"0" * 40}')
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
     data = ModelCard(text).data.to_dict()
     assert data['base_model'] == 'google-bert/bert-base-uncased'
     assert 'license' not in data
     assert 'The licence of the source is not on record' in text
     assert 'The language of the corpus is not on record' in text
-    scratch = card.model_card(card.History.of(recorded(tmp_path / 'scratch', '')), '0.1', ARCHITECTURE, {})
+    scratch = card.model_card(history_of(recorded(tmp_path / 'scratch', '')), '0.1', ARCHITECTURE, {})
     assert 'Source: none; weights from scratch' in scratch
     assert 'licence' not in scratch
     spoken = recorded(tmp_path / 'spoken', '', **{'corpus.languages': 'en,de'})
-    assert ModelCard(card.model_card(card.History.of(spoken), '0.1', ARCHITECTURE, {})).data.language == [
+    assert ModelCard(card.model_card(history_of(spoken), '0.1', ARCHITECTURE, {})).data.language == [
         'en',
         'de',
     ]
@@ -397,7 +401,7 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
         'pretrain.ema': '0.999',
     }
     run = recorded(tmp_path / 'run', '', **changes)
-    text = card.model_card(card.History.of(run), '0.2', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
     assert '| 0.1 | causal | — | — | — | 100 | 7.000 |' in text
     assert '| 0.2 | mlm | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
     assert 'These weights are an average over steps with a decay of 0.999' in text
@@ -409,7 +413,7 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
     )
     assert 'No phase has trained it to fill in' not in text
     alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
-    text = card.model_card(card.History.of(alone), '0.2', ARCHITECTURE, {})
+    text = card.model_card(history_of(alone), '0.2', ARCHITECTURE, {})
     assert 'No phase has trained it to fill in masked words, but to go on with a text' in text
     assert 'an average over steps' not in text
     assert (
@@ -449,7 +453,7 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     monkeypatch.delitem(sys.modules, f'{objectives.__name__}.own_rates', raising=False)
     chosen = {'pretrain.objective': 'own_rates', 'phases': '0.1,0.2'}
     run = recorded(tmp_path / 'run', '', **chosen)
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
     assert '| 0.1 | own_rates | — | — | — | 100 | 7.000 |' in text
     assert not {'15%', '80-10-10', 'masked language modelling', 'frozen mask'} & set(
         re.split(r'[|.,:] ?', text)
@@ -465,12 +469,12 @@ def test_a_card_tells_what_an_objective_says_of_itself_and_no_more(tmp_path, mon
     }
     for name, value in said.items():
         monkeypatch.setattr(kind, name, staticmethod(value) if callable(value) else value)
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
     assert '| 0.1 | own_rates | tokens | 53% | 80-10-10 | 100 | 7.000 |' in text
     assert 'Objective own_rates: mean of it; strength 0.5.\nHeld-out loss: nats, on' in text
     for name in ('nsp', 'distil', 'adversarial', 'rtd'):
         found = recorded(tmp_path / name, '', **{'pretrain.objective': name, 'phases': '0.1'})
-        text = card.model_card(card.History.of(found), '0.1', ARCHITECTURE, {})
+        text = card.model_card(history_of(found), '0.1', ARCHITECTURE, {})
         assert f'| 0.1 | {name} | tokens | 15% | 80-10-10 | 100 | 7.000 |' in text
         assert f'Objective {name}: ' in text
         assert 'does not say' not in text
@@ -485,7 +489,7 @@ def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_
         'phase.0.1.fall': 'cosine',
     }
     text = card.model_card(
-        card.History.of(recorded(tmp_path / 'a', 'some/model', **changes)), '0.1', ARCHITECTURE, {}
+        history_of(recorded(tmp_path / 'a', 'some/model', **changes)), '0.1', ARCHITECTURE, {}
     )
     data = ModelCard(text).data.to_dict()
     assert 'base_model' not in data
@@ -497,11 +501,11 @@ def test_a_card_tells_no_source_scale_rate_or_curriculum_that_there_was_not(tmp_
         in text
     )
     drawn = recorded(tmp_path / 'b', 'some/model', **{'surgery.strategy': 'gaussian'})
-    text = card.model_card(card.History.of(drawn), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(drawn), '0.1', ARCHITECTURE, {})
     assert '17 made; 2 by a fallback' in text
     fitted = recorded(tmp_path / 'c', 'some/model', **{'surgery.fit_steps': '40'})
     assert '17 made, fit_steps 40, scale centred; 2 by' in card.model_card(
-        card.History.of(fitted), '0.1', ARCHITECTURE, {}
+        history_of(fitted), '0.1', ARCHITECTURE, {}
     )
 
 
@@ -509,7 +513,7 @@ def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_pa
     run = recorded(tmp_path / 'run', '', phases='0.1,0.2')
     used = {'phase.0.1.rate': 0.3, 'pretrain.learning_rate': 0.007, 'objective.rtd.share': 0.5}
     write_json(run.workdir / 'pretrain' / 'manifest.json', {'config': used})
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {})
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
     assert '| 0.1 | mlm | tokens | 30% | 80-10-10 | 100 | 7.000 |' in text
     assert 'learning rate 0.007;' in text
     assert run.config.phase['0.1'].rate == 0.15
@@ -518,7 +522,7 @@ def test_a_card_tells_the_settings_of_the_run_and_not_those_of_the_export(tmp_pa
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
     run = recorded(tmp_path / 'run', '')
     results = [card.scored(ENTITIES, 'ncbi-disease', 88.444, 3), card.scored(ENTITIES, 'bc2gm', 83.1, 1)]
-    text = card.model_card(card.History.of(run), '0.1', ARCHITECTURE, {}, results)
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {}, results)
     found = ModelCard(text).data.eval_results
     assert [(r.dataset_name, r.metric_type, r.metric_value) for r in found] == [
         ('ncbi-disease', 'f1', 88.44),
@@ -571,7 +575,7 @@ def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenize
         tokenizer_folder,
         TEXTS,
         {'phase': '0.1'},
-        history=card.History.of(run),
+        history=history_of(run),
     )
     text = (tmp_path / '0.1' / 'README.md').read_text()
     assert ModelCard(text).data.widget == [{'text': 'Treatment with [MASK] was effective.'}]

@@ -277,17 +277,23 @@ def test_shares_in_the_corpus_are_those_of_loops_over_all_documents(tmp_path, mo
         asked = [set().union(*map(shingles, ' '.join(example.words).split('@GENE$'))) for example in examples]
         wanted[name] = [max(len(x & y) / len(x) for y in known) if x else None for x in asked]
     (tmp_path / 'finetune').mkdir()
-    first = grams.in_corpus(run, tmp_path / 'finetune', {'one': tests['one']})
+
+    def shares(of_sets):
+        return grams.in_corpus(
+            tmp_path / 'finetune', of_sets, run.workdir / 'corpus', run.config.runtime, run.console
+        )
+
+    first = shares({'one': tests['one']})
     assert first['one'] == pytest.approx(wanted['one'], abs=1e-4)
-    both = grams.in_corpus(run, tmp_path / 'finetune', tests)
+    both = shares(tests)
     assert both == {name: pytest.approx(wanted[name], abs=1e-4) for name in wanted}
     classes = [overlap.share_class(x, overlap.IN_CORPUS) for x in both['two'] if x is not None]
     assert {None, 0.0, 1.0} < {*both['one'], *both['two']}
     assert set(classes) == set(overlap.IN_CORPUS)
     shutil.rmtree(run.workdir / 'corpus' / FOLDER)
-    assert grams.in_corpus(run, tmp_path / 'finetune', tests) == both
+    assert shares(tests) == both
     with pytest.raises(InputError, match="has no split 'train'"):
-        grams.in_corpus(run, tmp_path / 'finetune', {'one': tests['two']})
+        shares({'one': tests['two']})
 
 
 def test_gad_repeats_itself_as_often_as_is_known(data):

@@ -307,6 +307,37 @@ def test_the_rule_sees_what_is_undocumented():
     assert undocumented(f'"""Words."""\n{source}') == ['f', 'i']
 
 
+WITH_A_RUN = 25
+"""Functions that may take a run are fewer, besides the `build` of stages: the others take what they read."""
+
+
+def test_few_functions_take_a_run():
+    taking = [f'{m}.{name}' for m, file in MODULES.items() for name in takes_a_run(file.read_text('utf-8'))]
+    assert 'bioptimus_jax.run.execute.execute' in taking
+    assert len(taking) < WITH_A_RUN, taking
+
+
+def takes_a_run(source: str) -> list[str]:
+    """Functions with a run among their parameters, the `build` of a stage left out."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != 'build':
+            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            types = (ast.unparse(one.annotation) for one in given if one.annotation)
+            found += [node.name] * any(re.search(r'\bRun\b', of) for of in types)
+    return found
+
+
+def test_the_rule_sees_what_takes_a_run():
+    source = (
+        'def build(run: Run): pass\ndef f(a, *, b: Run[X] | None): pass\ndef g(a: RunFolder) -> Run: pass\n'
+    )
+    assert takes_a_run(f'{source}class C:\n    def h(self, lead: Callable[[Run], None]): pass\n') == [
+        'f',
+        'h',
+    ]
+
+
 # Key whose values are variations -> the room of those: nobody else asks which one it is.
 VARIATIONS = {
     'masking': 'bioptimus_jax/pretrain/units.py',

@@ -11,7 +11,7 @@ import pytest
 from toy_source import LETTERS, OLD, SPECIAL, ids, make_source
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -286,7 +286,8 @@ def test_rows_of_a_narrow_table_are_compared_where_a_map_makes_them(run):
 
 
 def test_contexts_of_the_probe_hold_their_tokens(run):
-    found = probe.sample_contexts(run, WORDS[:5], 4, 1000)
+    documents, vocab = open_documents(run.folder('corpus'), 'train'), run.folder('vocab')
+    found = probe.sample_contexts(run.config, documents, vocab, WORDS[:5], 4, 1000, run.console)
     assert set(found.tokens) == set(WORDS[:5])
     assert max(found.rank) == 3
     for token, sentence, start, end in zip(found.tokens, found.sentence, found.start, found.end, strict=True):

@@ -149,7 +149,7 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
     run = Run(tmp_path / 'run', experiment('bioptimus', **{'vocab.kind': 'append'}), quiet=True)
     write_json(run.workdir / 'surgery/model/config.json', shape | {'vocab_size': 500})
     write_json(run.workdir / 'surgery/manifest.json', manifest('surgery', {}))
-    assert architecture_of(run).vocab_size == 500
+    assert architecture_of(run.config, run.workdir / 'surgery').vocab_size == 500
 
 
 def test_the_demo_takes_the_steps_of_its_curriculum():

@@ -14,7 +14,7 @@ from toy_pretraining import of_letters
 from bioptimus_jax.api.masking import IGNORED, Collator
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import difficulty, evaluate, step, units
+from bioptimus_jax.pretrain import difficulty, evaluate, mixture, step, units
 from bioptimus_jax.pretrain.config import Phase, Pretrain
 from bioptimus_jax.pretrain.masking import Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.unit_weights import WordWeights
@@ -239,8 +239,9 @@ def test_stop_words_are_neither_trained_nor_scored_nor_shown_nor_collated(prepar
     monkeypatch.setitem(units.MASKINGS, 'stops', stops)
     run = Run(prepared / 'run', experiment(prepared, **{'phase.0.2.masking': 'stops'}), quiet=True)
     stop, words = set(LETTERS[:10]), load(run.folder('vocab'))
-
-    shown, marks = list(first_rows(run, 8, PIECES)), (HIDDEN, RANDOM, KEPT)
+    rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
+    shown = list(first_rows(run.config, rows, run.folder('vocab'), 8, PIECES))
+    marks = HIDDEN, RANDOM, KEPT
     for phase, common in (('0.1', True), ('0.2', False)):
         of_rows = [
             {

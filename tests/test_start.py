@@ -328,13 +328,14 @@ def test_shown_rows_are_those_that_the_first_step_reads(prepared):
         mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab')),
         load(run.folder('vocab')),
     )
+    shown = list(first_rows(run.config, rows, run.folder('vocab'), 3, 64))
     mesh, schedule = make_mesh(1), curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))
     [rows] = rows.values()
     objective = make_objective(run.config, Bert(300, 16, 2, 4, 32, 32), subwords, rows.pieces, mesh, print)
     batch = Batches(rows, 8, run.config.seed, batch_sharding(mesh)).at(0)
     table = curriculum.table(schedule, run.config)
     example = jax.jit(lambda batch: example_at(objective, batch, table, jax.numpy.int32(0)))(batch)
-    masked, shown = example.rows.masked, list(first_rows(run, 3, 64))
+    masked = example.rows.masked
     assert len(shown) == 3
     for at, row in enumerate(shown):
         first = row.phases[run.config.phases[0]]
@@ -357,11 +358,12 @@ def test_shown_rows_are_those_that_the_first_step_reads(prepared):
 
 def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
     run = Run(copy_of(prepared, tmp_path), experiment(prepared), quiet=True)
-    [row] = first_rows(run, 1, 5)
+    rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
+    [row] = first_rows(run.config, rows, run.folder('vocab'), 1, 5)
     new = next(piece.text for piece in row.plain if not piece.text.startswith('['))
     (run.workdir / 'vocab/new_tokens.txt').write_text(f'{new}\n')
     relisted(run, 'vocab')
-    [row] = first_rows(run, 1, 5)
+    [row] = first_rows(run.config, rows, run.folder('vocab'), 1, 5)
     assert {piece.text for piece in row.plain if piece.marked == NEW} == {new}
     # The texts are not read again, so their folder need not be known.
     tiny = (prepared / 'tiny.py').read_text()

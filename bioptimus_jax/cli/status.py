@@ -23,7 +23,8 @@ from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import read_claim
+from bioptimus_jax.run.manifests import place_of, read_claim, read_manifest
+from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.storage.files import bytes_below, intact_jsonl, is_held
 
@@ -92,40 +93,43 @@ def status_of(folder: Path) -> Status:
     if not folder.is_dir():
         raise InputError(f'{folder}: no such run folder')
     run = Run(folder, Experiment(), quiet=True)
-    stages = [_stage(run, name) for name in STAGES]
+    stages = [
+        _stage(folder / name, run.manifest(name), is_held(run.lock(name)), run.scratch(name))
+        for name in STAGES
+    ]
     if all(stage['state'] == NOT_BEGUN for stage in stages):
         raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
     unfinished = [stage['stage'] for stage in stages if stage['state'] in (AT_WORK, UNFINISHED)]
     return Status(
         str(folder),
         stages,
-        _pretraining(run) if 'pretrain' in unfinished else None,
-        _cells(run) if (folder / 'finetune').is_dir() else None,
+        _pretraining(folder / 'pretrain', run.metrics) if 'pretrain' in unfinished else None,
+        _cells(folder / 'finetune', folder / 'export') if (folder / 'finetune').is_dir() else None,
         bytes_below(folder),
         _last(folder / FILE),
     )
 
 
-def _stage(run: Run, name: str) -> dict[str, Any]:
-    manifest, held = run.manifest(name), is_held(run.lock(name))
-    begun = held or read_claim(run.workdir / name)
+def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -> dict[str, Any]:
+    """What a stage has done in its folder; `held`: a process works on it."""
+    begun = held or read_claim(folder)
     state = AT_WORK if held else DONE if manifest else UNFINISHED if begun else NOT_BEGUN
     of_stage = manifest or Manifest()
     return {
-        'stage': name,
+        'stage': folder.name,
         'state': state,
         'seconds': of_stage.seconds,
-        'bytes': bytes_below(run.workdir / name) + bytes_below(run.scratch(name)),
+        'bytes': bytes_below(folder) + bytes_below(scratch),
         'folder': of_stage.folder,
     }
 
 
-def _pretraining(run: Run) -> dict[str, Any] | None:
-    records = Training.among(run.metrics.of('pretrain'))
+def _pretraining(folder: Path, metrics: MetricsLog) -> dict[str, Any] | None:
+    records = Training.among(metrics.of('pretrain'))
     if not records:
         return None
     last = records[-1]
-    schedule = read_phases(run.workdir / 'pretrain')
+    schedule = read_phases(folder)
     steps = schedule[-1].stop if schedule else None
     # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
     before = records[-RATED - 1] if len(records) > RATED else Spent(step=0, tokens=0, seconds=0.0)
@@ -136,15 +140,15 @@ def _pretraining(run: Run) -> dict[str, Any] | None:
     return {**shown, 'steps': steps, 'seconds_left': left}
 
 
-def _cells(run: Run) -> dict[str, Any]:
+def _cells(folder: Path, export: Path) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
-    manifest, folder = run.manifest('finetune'), run.stage_folder('finetune')
-    asked = manifest or read_claim(folder) or Claim(config={})
-    settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in folder.glob(CELLS))
+    manifest, place = read_manifest(folder), place_of(folder)
+    asked = manifest or read_claim(place) or Claim(config={})
+    settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in place.glob(CELLS))
     done = len(ends)
     if settings.halving or settings.tuned_on:
         return {'cells_done': done, 'cells': done if manifest else None, 'seconds_left': None}
-    cells, left = _asked_for(run, settings, asked), None
+    cells, left = _asked_for(settings, asked, read_manifest(export)), None
     # The median, as a gap between two ends may hold a stop.
     if gaps := [later - end for end, later in itertools.pairwise(ends)]:
         left = round(max((cells or done) - done, 0) * statistics.median(gaps)) if cells else None
@@ -157,12 +161,12 @@ def _settings(asked: Begun) -> Finetune:
     return Finetune(**{name: value for name, value in given.items() if name in known})
 
 
-def _asked_for(run: Run, settings: Finetune, asked: Begun) -> int | None:
+def _asked_for(settings: Finetune, asked: Begun, export: Manifest | None) -> int | None:
     """Models times the seeds of every setting of every set; None where the record does not tell."""
     sets = {name.removeprefix('set ').partition(':')[0] for name in asked.inputs if name.startswith('set ')}
     # Not by the folders: an objective may have models of its own beside those of the phases.
-    export = ExportCounts.of(run.manifest('export'))
-    exported = export.phases if export else ()
+    counts = ExportCounts.of(export)
+    exported = counts.phases if counts else ()
     models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
     of_sets = [settings_on(settings, name) for name in sets]
     seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet
@@ -30,13 +30,14 @@ from bioptimus_jax.corpus.resolve import Verdicts, resolve
 from bioptimus_jax.corpus.sift import CODE, KIND_CODE, REASONS, Broken, SiftedFile, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.corpus import AuditedDocument, AuditedSentence
 from bioptimus_jax.records.counts import AuditCounts, CorpusCounts
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
-from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
+from bioptimus_jax.storage.files import Checksums, read_json, write_json, write_jsonl
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
@@ -70,16 +71,20 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
 
     The result depends on the inputs and the corpus settings only. Raises InputError where nothing is left.
     """
-    settings = run.config.corpus
-    parts, broken = _sift_all(run)
+    settings, runtime = run.config.corpus, run.config.runtime
+    console, scratch = run.console, run.scratch('corpus')
+    parts, broken = _sift_all(settings, runtime, scratch, run.checksums(), console)
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
-    verdicts = resolve(run.console, settings, parts, run.scratch('corpus'))
-    _say_forms(run.console, parts, verdicts)
+    verdicts = resolve(console, settings, parts, scratch)
+    _say_forms(console, parts, verdicts)
     in_part = [Broken(part.source, part.damage) for part in parts if part.damage]
     found = _count(verdicts, len(parts), len(broken), len(in_part))
     _require_documents(settings, found)
-    written = {split: _write_split(run, folder, parts, verdicts, split) for split in CORPUS_SPLITS}
+    written: dict[str, list[Shard]] = {}
+    for split in CORPUS_SPLITS:
+        planned = _planned(folder, scratch, split, verdicts.split(split), settings.shards)
+        written[split] = _write_split(split, planned, parts, verdicts, runtime, console)
     write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
     not_read = sum((shard.not_read for shards in written.values() for shard in shards), Counter[str]())
     counts = dataclasses.replace(
@@ -94,7 +99,7 @@ def build(run: Run[HasCorpus], folder: Path) -> dict[str, Any]:
     write_jsonl(
         folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken + in_part)
     )
-    run.console.say(f'corpus: {_summary(counts)}')
+    console.say(f'corpus: {_summary(counts)}')
     content = [
         hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in CORPUS_SPLITS
     ]
@@ -116,26 +121,28 @@ def _absolute(settings: Corpus) -> Corpus:
     return dataclasses.replace(settings, audit=audit, content=content)
 
 
-def _sift_all(run: Run[HasCorpus]) -> tuple[list[SiftedFile], list[Broken]]:
+def _sift_all(
+    settings: Corpus, runtime: Runtime, scratch: Path, checksums: Checksums, console: Console
+) -> tuple[list[SiftedFile], list[Broken]]:
     """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
-    settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
+    files = list(named_files(input_files(settings)))
     sizes = [path.stat().st_size for path, _ in files]
-    progress = run.console.progress('corpus', sum(sizes) / 1000, 'kB')
-    scratch, checksums = run.scratch('corpus'), run.checksums()
+    progress = console.progress('corpus', sum(sizes) / 1000, 'kB')
     scratch.mkdir(exist_ok=True)
     found: list[SiftedFile | Broken] = []
 
     def advance(stored_bytes: int) -> None:
         progress.update(stored_bytes / 1000)
-        run.console.check_stop()
+        console.check_stop()
 
-    with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
+    arguments = (_absolute(settings), scratch.absolute())
+    with open_workers(runtime, len(files), prepare, arguments) as workers:
         # `advance` cannot be sent to another process; there, progress is told file by file.
         tasks = (
             (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
             for path, prefix in files
         )
-        for part, size in zip(workers.map(sift, tasks, run.console.check_stop), sizes, strict=True):
+        for part, size in zip(workers.map(sift, tasks, console.check_stop), sizes, strict=True):
             found.append(part)
             if workers.number:
                 advance(size)
@@ -143,11 +150,11 @@ def _sift_all(run: Run[HasCorpus]) -> tuple[list[SiftedFile], list[Broken]]:
     if settings.on_broken_file == 'fail':
         _require_whole(broken, len(found))
     for part in broken:
-        run.console.say(f'corpus: left out: {part.message}')
+        console.say(f'corpus: left out: {part.message}')
     parts = [part for part in found if isinstance(part, SiftedFile)]
     for part in parts:
         if part.damage:
-            run.console.say(f'corpus: read in part: {part.damage}')
+            console.say(f'corpus: read in part: {part.damage}')
     return parts, broken
 
 
@@ -184,30 +191,49 @@ class Shard:
     """Words of articles that are not in their texts, by what they stand in."""
 
 
+class PlannedShard(NamedTuple):
+    """A shard that is to be written: its file and its note in the scratch folder, the numbers of its documents, and how
+    often its first document was in the shard before."""
+
+    path: Path
+    note: Path
+    numbers: np.ndarray
+    before: int
+
+
+def _planned(
+    folder: Path, scratch: Path, split: str, numbers: np.ndarray, training_shards: int
+) -> list[PlannedShard]:
+    """The shards of a split, which holds the documents of these numbers; 0 `training_shards`: as many as they need."""
+    shards, found = 1, []
+    if split == 'train':
+        shards = training_shards or max(FEWEST_SHARDS, -(-len(numbers) // DOCUMENTS_PER_SHARD))
+    ends = itertools.accumulate(shard_lengths(len(numbers), shards), initial=0)
+    for shard, (start, end) in enumerate(itertools.pairwise(ends)):
+        # Absolute, as the workers of a cluster have a working directory of their own.
+        path = shard_path(folder.absolute(), split, shard, shards)
+        note = scratch.absolute() / f'{path.name}.json'
+        before = int(start - np.searchsorted(numbers, numbers[start])) if start < end else 0
+        found.append(PlannedShard(path, note, numbers[start:end], before))
+    return found
+
+
 def _write_split(
-    run: Run[HasCorpus], folder: Path, parts: list[SiftedFile], verdicts: Verdicts, split: str
+    split: str,
+    planned: Sequence[PlannedShard],
+    parts: Sequence[SiftedFile],
+    verdicts: Verdicts,
+    runtime: Runtime,
+    console: Console,
 ) -> list[Shard]:
     """Write the shards of a split in worker processes."""
-    numbers, shards = verdicts.split(split), 1
-    if split == 'train':
-        shards = run.config.corpus.shards or max(FEWEST_SHARDS, -(-len(numbers) // DOCUMENTS_PER_SHARD))
-    ends = itertools.accumulate(shard_lengths(len(numbers), shards), initial=0)
-    progress = run.console.progress(f'corpus: writing {split}', len(numbers), 'documents')
-    folder, scratch, written = folder.absolute(), run.scratch('corpus').absolute(), []
+    documents, written = sum(len(one.numbers) for one in planned), list[Shard]()
+    progress = console.progress(f'corpus: writing {split}', documents, 'documents')
     # Fewer are written before a process has started.
-    most = min(shards, -(-len(numbers) // DOCUMENTS_PER_WORKER))
-    with open_workers(run.config.runtime, most) as workers:
-        tasks = (
-            (
-                shard_path(folder, split, shard, shards),
-                scratch,
-                _places(parts, verdicts, numbers[start:end]),
-                # How often its first document was in the shard before.
-                int(start - np.searchsorted(numbers, numbers[start])) if start < end else 0,
-            )
-            for shard, (start, end) in enumerate(itertools.pairwise(ends))
-        )
-        for shard in workers.map(_write_shard, tasks, run.console.check_stop):
+    most = min(len(planned), -(-documents // DOCUMENTS_PER_WORKER))
+    with open_workers(runtime, most) as workers:
+        tasks = ((one.path, one.note, _places(parts, verdicts, one.numbers), one.before) for one in planned)
+        for shard in workers.map(_write_shard, tasks, console.check_stop):
             written.append(shard)
             progress.update(shard.documents)
     return written
@@ -225,9 +251,7 @@ def _left_out(
     return _places(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE[reason]))
 
 
-def _write_shard(
-    path: Path, scratch: Path, places: list[tuple[SiftedFile, np.ndarray]], before: int
-) -> Shard:
+def _write_shard(path: Path, note: Path, places: list[tuple[SiftedFile, np.ndarray]], before: int) -> Shard:
     """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
     facts = [row for _, row in _rows(places, ('content', 'words', 'id_made', 'not_read'))]
     contents = b''.join(row['content'] for row in facts)
@@ -236,8 +260,7 @@ def _write_shard(
         not_read.update(json.loads(counted))
     words, made = (sum(row[name] for row in facts) for name in ('words', 'id_made'))
     shard = Shard(len(facts), words, made, contents, not_read)
-    note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()
-    known = None
+    content, known = hashlib.sha256(contents).hexdigest(), None
     with contextlib.suppress(InputError):  # damaged: the shard is written again
         known = read_json(note)
     if stored_count(path) != shard.documents or known != content:

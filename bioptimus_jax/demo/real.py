@@ -76,24 +76,26 @@ def adapt(workdir: Path, loaded: ConfigDict, watch: Callable[[Console], None]) -
     run.command = shlex.join(['bioptimus', 'demo', '--real', f'--workdir={workdir}'])
     watch(run.console)
     run_all(run)
-    told = [f'\n{table.text()}' for table in changes(run)]
+    m, phases = read_measures(run, details=False), (run.config.phases[0], run.config.phases[-1])
+    tables = changes(m, phases, run.folder('export'), run.folder('vocab'))
+    told = [f'\n{table.text()}' for table in tables]
     model, page = workdir / 'export' / run.config.phases[-1], workdir / 'report' / 'index.html'
     used = shlex.join(['bioptimus', 'predict', str(model), f'--text={SENTENCES[0]}'])
     print(*told, f'\nuse it: {used}', sep='\n')
     print(f'done in {clock(time.monotonic() - started)}; the report: {page}')
 
 
-def changes(run: Run) -> Iterator[Table]:
-    """Words for [MASK], words with the rows nearest to those of new ones, and held-out losses: at the end of the first
-    phase, before, and of the last one, after."""
-    m, phases = read_measures(run, details=False), (run.config.phases[0], run.config.phases[-1])
-    folders = [run.folder('export') / phase for phase in phases]
+def changes(m: Measures, phases: Sequence[str], export: Path, vocab: Path) -> Iterator[Table]:
+    """Words for [MASK], words with the rows nearest to those of new ones, and held-out losses: at the end of a phase,
+    before, and of another, after.
+
+    `export` and `vocab` are the folders of these stages.
+    """
+    folders = [export / phase for phase in phases]
     said = [best_words(folder, SENTENCES) for folder in folders]
     yield _before_and_after('Words for [MASK]', 'sentence', SENTENCES, said)
-    among, examples = (
-        frequent_words(run.folder('vocab')),
-        (m.comparison.examples or ()) if m.comparison else (),
-    )
+    among = frequent_words(vocab)
+    examples = (m.comparison.examples or ()) if m.comparison else ()
     words = [new.token for new in examples if new.token in among]
     near = [nearest_words(folder, words, among) for folder in folders]
     yield _before_and_after('Words with the nearest rows', 'new word', words, near)

@@ -25,7 +25,7 @@ from bioptimus_jax.model.tensors import NOTHING, load_folder, read_architecture,
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
-from bioptimus_jax.pretrain.config import HasTraining
+from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objective
 from bioptimus_jax.pretrain.programs import architecture_in
@@ -97,14 +97,13 @@ def _exported(
     texts: Sequence[str],
 ) -> dict[str, Any]:
     """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
-    setting, parts = (
-        dataclasses.asdict(run.config.phase[phase_of(phase)]),
-        _parts(run, objective, params, initial),
-    )
+    setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
+    parts = _parts(run.config.pretrain, objective, params, initial)
     about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
     if beside := [suffix for suffix in parts if suffix]:
         about['beside'] = beside
-    threads, measured, history = run.config.runtime.torch_threads, {}, card.History.of(run)
+    threads, measured = run.config.runtime.torch_threads, {}
+    history = card.History.of(run.config, run.workdir)
     untouched, _ = untouched_in(initial, parts[''].architecture)
     for suffix in (*beside, ''):  # the model proper last: where it is, the others are
         name, part = f'{phase}{suffix}', parts[suffix]
@@ -144,10 +143,9 @@ class Part:
 
 
 def _parts(
-    run: Run[HasTraining], objective: Objective, params: Mapping[str, Any], initial: Path
+    settings: Pretrain, objective: Objective, params: Mapping[str, Any], initial: Path
 ) -> dict[str, Part | adapters.Adapter]:
     """What is exported of a checkpoint's parameters, by what is added to the name of its phase."""
-    settings = run.config.pretrain
     if not settings.lora:
         return {suffix: Part(*model, not suffix) for suffix, model in objective.exports(params).items()}
     architecture, at_start, _ = load_folder(initial)

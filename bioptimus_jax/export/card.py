@@ -30,7 +30,8 @@ from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCount
 from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
-from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import place_of, read_manifest
+from bioptimus_jax.run.metrics import lines_of
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import TOKENIZERS
@@ -138,18 +139,18 @@ class History:
     losses: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run[HasTraining]) -> 'History':
-        """The history of a run as its records tell it; what is damaged counts as not on record."""
+    def of(cls, config: HasTraining, workdir: Path) -> 'History':
+        """The history of the run in a folder as its records tell it; what is damaged counts as not on record."""
 
         def manifest(stage: str) -> Manifest:
             with contextlib.suppress(InputError):
-                return run.manifest(stage) or Manifest()
+                return read_manifest(workdir / stage) or Manifest()
             return Manifest()
 
-        folder = run.stage_folder('pretrain')
-        evaluations = Evaluation.among(run.stage_metrics('pretrain'))
+        folder = place_of(workdir / 'pretrain')
+        evaluations = Evaluation.among(lines_of(workdir / 'pretrain'))
         return cls(
-            run.config.recorded_by(run.manifest),
+            config.recorded_by(lambda stage: read_manifest(workdir / stage)),
             manifest('corpus'),
             manifest('vocab'),
             manifest('surgery'),

@@ -46,7 +46,7 @@ from bioptimus_jax.records.finetune import FineTuning, Trained
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.records.statistics import ModelStatistics, SettingSearch, SlicedModel
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import claim_cells
+from bioptimus_jax.run.manifests import claim_cells, read_manifest
 from bioptimus_jax.run.shipped import PLUG_IN, code_of
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import NamedSet
@@ -110,37 +110,31 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
         task_for(one).check(one, dataset)
     records: dict[str, FineTuning] = {}
     cells, done, searched = _search(run, cells, datasets, records)
-    _keep_models(run, cells, datasets, records)
+    if lacking := _without_model(cells, records, settings.keep):
+        run.console.say(f'finetune: fine-tunes {numbered(len(lacking), "cell")} again, to keep models')
+        _train(run, cells, lacking, datasets, records)
+    discard_others(cells, records, settings.keep)
     # The old file goes first: it must not outlive models that it does not describe if the stage is stopped here.
     crossed = folder / 'crossed.json'
     crossed.unlink(missing_ok=True)
     if settings.crossed:
         write_json(crossed, plain(cross(run.console, kept_cells(cells, records, settings.keep), datasets)))
     ordered = [records[cell.name] for cell in cells]
-    if searched:
-        write_json(folder / search.FILE, searched.json())
-    else:
-        (folder / search.FILE).unlink(missing_ok=True)
-    results = [record.result(task_of(record).reported).json() for record in ordered]
-    write_jsonl(folder / RESULTS, results)
+    results = _write_results(folder, ordered, searched)
+    own, known = own_models(run.config), TokenStatistics()
+    if own:
+        vocab = VocabCounts.of(run.manifest('vocab'))
+        words = vocab.words_counted if vocab else 0
+        known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
+    of_models = {n: (of, known if n in own else TokenStatistics()) for n, of in tokenizers.items()}
+    shared = _shared(folder, run.workdir / 'corpus', datasets, runtime, run.console)
     groups = grouped(cells, records)
-    made = _summarise(run, folder, groups, datasets, tokenizers)
+    made = _summarise(folder, groups, datasets, of_models, shared, run.console)
     keep_together(groups, made, datasets, settings.keep)
     for line in ending(groups, made):
         run.console.say(line)
-    summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
-    # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
-    content = digest(
-        [[r[key] for key in ('model', 'dataset', 'setting', 'seed', 'devel', 'test')] for r in results]
-    )
-    sums = {key: sum(r.get(key, 0) for r in results) for key in summed}
-    return {
-        'cells': len(cells),
-        'kept': done,
-        'failed': sum(len(one.failures) for one in made),
-        **sums,
-        'content': content,
-    }
+    failed = sum(len(one.failures) for one in made)
+    return {'cells': len(cells), 'kept': done, 'failed': failed, **_sums(ordered, results)}
 
 
 def check(run: Run[HasFinetune]) -> None:
@@ -160,7 +154,7 @@ def check(run: Run[HasFinetune]) -> None:
                     f'config.evaluation.snapshots_per_phase={e.evaluation.snapshots_per_phase}; '
                     f'there are {", ".join(kept_names(e))}'
                 )
-            shape, folder = architecture_of(run), Path(entry)
+            shape, folder = architecture_of(e, run.workdir / 'surgery'), Path(entry)
         else:
             files_for_transformers(folder)  # raises where there are none
             if not weight_files(folder):
@@ -239,21 +233,14 @@ def _search(
     )
 
 
-def _keep_models(
-    run: Run[HasFinetune], cells: Sequence[Cell], datasets: Sets, records: dict[str, FineTuning]
-) -> None:
-    """Leave the models that config.finetune.keep asks for, and only these; adds to the records."""
-    keep = run.config.finetune.keep
-    # Scored when no model was to be kept, or when another seed was the best.
-    lacking = [
+def _without_model(cells: Sequence[Cell], records: Mapping[str, FineTuning], keep: str) -> list[Cell]:
+    """The cells whose models are to be kept and are not there, to be fine-tuned again: scored when no model was to be
+    kept, or when another seed was the best."""
+    return [
         dataclasses.replace(cell, again=True)
         for cell in kept_cells(cells, records, keep)
         if not (cell.target / MODEL).is_dir()
     ]
-    if lacking:
-        run.console.say(f'finetune: fine-tunes {numbered(len(lacking), "cell")} again, to keep models')
-        _train(run, cells, lacking, datasets, records)
-    discard_others(cells, records, keep)
 
 
 def _train(
@@ -280,52 +267,77 @@ def _train(
         run.saved()
 
 
+def _write_results(
+    folder: Path, ordered: Sequence[FineTuning], searched: SettingSearch | None
+) -> list[dict[str, Any]]:
+    """Write search.json, or remove that of another search, and results.jsonl; gives the lines of the latter."""
+    if searched:
+        write_json(folder / search.FILE, searched.json())
+    else:
+        (folder / search.FILE).unlink(missing_ok=True)
+    results = [record.result(task_of(record).reported).json() for record in ordered]
+    write_jsonl(folder / RESULTS, results)
+    return results
+
+
+def _sums(ordered: Sequence[FineTuning], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What tasks sum up over cells, and the digest of their scores.
+
+    Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
+    """
+    summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
+    content = digest(
+        [[r[key] for key in ('model', 'dataset', 'setting', 'seed', 'devel', 'test')] for r in results]
+    )
+    return {**{key: sum(r.get(key, 0) for r in results) for key in summed}, 'content': content}
+
+
 def _summarise(
-    run: Run[HasFinetune],
     folder: Path,
     groups: Sequence[Group],
     datasets: Sets,
-    tokenizers: Mapping[str, Any],
+    of_models: Mapping[str, tuple[Any, TokenStatistics]],
+    shared: Mapping[NamedSet, dict[str, list[str]]],
+    console: Console,
 ) -> list[ModelStatistics]:
-    """Write statistics.json and slices.json; gives the former, and says which cells failed."""
-    own, known = own_models(run.config), TokenStatistics()
-    if own:
-        vocab = VocabCounts.of(run.manifest('vocab'))
-        words = vocab.words_counted if vocab else 0
-        known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
+    """Write statistics.json and slices.json; gives the former, and says which cells failed.
+
+    `of_models`: a tokenizer, and what is known of its tokens. `shared`: see `_shared`.
+    """
     made, sliced = [], []
-    in_pretraining = _in_corpus(run, folder, datasets)
-    shared = {one: classes_of(dataset, in_pretraining.get(one.name, ())) for one, dataset in datasets.items()}
-    progress = run.console.progress('finetune: slices', len(groups), 'models and sets')
+    progress = console.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
         made.append(statistics_of(group, predictions, datasets[cell.dataset]))
-        of_model = tokenizers[cell.model], known if cell.model in own else TokenStatistics()
-        found = task.slices(datasets[cell.dataset], predictions, *of_model)
+        found = task.slices(datasets[cell.dataset], predictions, *of_models[cell.model])
         repeated = overlap(task, predictions, shared[cell.dataset])
         sliced.append(SlicedModel(**vars(place(cell)), slices=found, overlap=repeated))
         for seed, reason in made[-1].failures.items():
-            run.console.say(
+            console.say(
                 f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'
             )
         progress.update(1)
-        run.console.check_stop()
+        console.check_stop()
     write_json(folder / 'statistics.json', plain(made))
     write_json(folder / 'slices.json', plain(sliced))
     return made
 
 
-def _in_corpus(run: Run[HasFinetune], folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
-    """Set -> how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
-    if not run.manifest('corpus'):
-        return {}
-    try:
-        return in_corpus(run, folder, {one.name: dataset.test for one, dataset in datasets.items()})
-    except InputError as error:
-        run.console.say(f'finetune: test items are not compared with the corpus: {error}')
-        return {}
+def _shared(
+    folder: Path, corpus: Path, datasets: Sets, runtime: Runtime, console: Console
+) -> dict[NamedSet, dict[str, list[str]]]:
+    """Set -> the classes of its test items by what of their text training has, and the corpus of the run where there is
+    one and it is still at hand."""
+    found: dict[str, list[float | None]] = {}
+    if read_manifest(corpus):
+        tests = {one.name: dataset.test for one, dataset in datasets.items()}
+        try:
+            found = in_corpus(folder, tests, corpus, runtime, console)
+        except InputError as error:
+            console.say(f'finetune: test items are not compared with the corpus: {error}')
+    return {one: classes_of(dataset, found.get(one.name, ())) for one, dataset in datasets.items()}
 
 
 def _cells(

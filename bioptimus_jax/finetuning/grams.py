@@ -14,12 +14,11 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.corpus.near import ngram_hashes
-from bioptimus_jax.finetuning.config import HasFinetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress.console import Console
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import finished_place, read_manifest
 from bioptimus_jax.sets.inputs import searchable
 from bioptimus_jax.storage.files import digest, read_json, write_json
 
@@ -69,15 +68,17 @@ class Grams:
 
 
 def in_corpus(
-    run: Run[HasFinetune], folder: Path, tests: dict[str, Sequence[Any]]
+    folder: Path, tests: dict[str, Sequence[Any]], corpus: Path, runtime: Runtime, console: Console
 ) -> dict[str, list[float | None]]:
     """Set -> for each test item the largest share of its 5-grams that one training document of the run's corpus has.
+
+    `folder` is that of stage finetune, and `corpus` that of stage corpus, both in the run.
 
     Names that replace entities (`@GENE$`) cut a text into parts. None: no part has five words. What is known of a set
     is kept in FOLDER/in_corpus.json; one pass over the corpus serves all others. Raises InputError for a corpus whose
     documents are gone or damaged.
     """
-    content = (run.manifest('corpus') or Manifest()).content
+    content = (read_manifest(corpus) or Manifest()).content
     texts = {name: [_parts(example.words) for example in examples] for name, examples in tests.items()}
     keys = {name: digest([content, of_set]) for name, of_set in texts.items()}
     kept = read_json(folder / FILE) or {}
@@ -85,7 +86,7 @@ def in_corpus(
     new = [name for name in texts if name not in known]
     if new:
         grams = Grams([parts for name in new for parts in texts[name]])
-        largest_N = _largest(run.console, run.config.runtime, run.place('corpus'), grams)
+        largest_N = _largest(console, runtime, finished_place(corpus), grams)
         shares = iter(np.where(grams.size_N > 0, largest_N, np.nan).round(4).tolist())
         for name in new:
             found = [next(shares) for _ in texts[name]]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.lab.costs import Costs
@@ -70,13 +71,14 @@ def probe(run: Run[HasSurgery], tokens: int, contexts: int, fit_steps: int = 0) 
     counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
     run.console.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     searching = time.monotonic()
-    found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
+    documents = open_documents(run.folder('corpus'), 'train')
+    found = sample_contexts(run.config, documents, folder, hidden, contexts, MOST_DOCUMENTS, run.console)
     costs = Costs(time.monotonic() - searching)
     shape = source.architecture
     compared = variants(shape.layers, contexts, fit_steps, head=not source.fresh)
     wanted = [one for one in compared if rows_fit(one, shape)]
     wanted, donated = _with_donor(run, wanted, source, hidden)
-    sums = costs.timed(summing(run, run.config.surgery.batch_pieces, keep=False))
+    sums = costs.timed(summing(run.config.surgery.batch_pieces, run.console))
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
     true_N = np.array([source.vocabulary.index(token) for token in hidden])

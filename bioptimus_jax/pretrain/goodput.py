@@ -7,12 +7,12 @@ them into metrics.jsonl: a kill leaves at most one interval without a record.
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.progress.console import clock as in_words
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.metrics import Spans, Start
-from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.metrics import MetricsLog
 
 STAGE = 'clock'
 """What these lines of metrics.jsonl have for a stage: they are of processes, and no later one replaces them."""
@@ -26,15 +26,16 @@ REPEATED = (TRAINING, INPUT, EVALUATION, CHECKPOINT)
 class Clock:
     """Where the time of this process goes, from the moment at which it began with the stage.
 
-    `anew`: records that are there are of an attempt that was replaced.
+    `began`: that moment, by the wall clock. `anew`: records that are there are of an attempt that was replaced.
     """
 
-    def __init__(self, run: Run[HasTraining], anew: bool):
-        self.run, self.anew, self.step = run, anew, 0
+    def __init__(self, metrics: MetricsLog, began: float, anew: bool):
+        self.metrics, self.began, self.anew, self.step = metrics, began, anew, 0
         self.first: int | None = None  # the step that it goes on from, once that is known
+        self.computed: dict[str, Any] = {}  # on what, once that is known
         self.spans, self.span = dict.fromkeys(SPANS, 0.0), START
-        # `began` is by the wall clock, which may be set while we work: only the start is taken from it.
-        self.since = time.monotonic() - (time.time() - run.began)
+        # The wall clock may be set while we work: only the start is taken from it.
+        self.since = time.monotonic() - (time.time() - began)
         self.silent = True  # what is refused at its start leaves nothing behind
 
     def enter(self, span: str) -> None:
@@ -61,21 +62,20 @@ class Clock:
     def record(self, step: int, ended: bool = False) -> None:
         """Put the spans on record; `ended`: this process has no more to say, so nothing killed it."""
         if self.silent and self.anew:
-            self.run.metrics.add(STAGE, Start(step=0))
+            self.metrics.add(STAGE, Start(step=0))
         self.silent, self.step = False, step
         self.enter(self.span)
         spans = {span: round(seconds, 3) for span, seconds in self.spans.items()}
-        began = self.run.began
         record = Spans(
             step=step,
-            name=f'{began:.3f}',
-            began=round(began, 3),
+            name=f'{self.began:.3f}',
+            began=round(self.began, 3),
             first=self.first,
             ended=ended,
             spans=spans,
-            computed=self.run.computed_on if step == (self.first or 0) else None,
+            computed=self.computed if step == (self.first or 0) else None,
         )
-        self.run.metrics.add(STAGE, record)
+        self.metrics.add(STAGE, record)
 
 
 def account(records: Sequence[Spans]) -> dict[str, float]:

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 
 from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, watch
@@ -43,7 +41,6 @@ from bioptimus_jax.run.processes import any_of, meet, of_first
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
-from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
@@ -154,9 +151,12 @@ class Session:
 def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
     # Before anything else: what opening takes is part of the goodput.
-    clock = Clock(run, anew=not curriculum.read_phases(folder))
+    clock = Clock(run.metrics, run.began, anew=not curriculum.read_phases(folder))
     try:
-        session = _trained(run, folder, clock)
+        if jax.process_count() > 1:
+            meet('pretrain')
+        session, state = _open(run, folder, clock)
+        _take_steps(session, state)
     finally:  # also of what is refused or asked to stop: a process that was killed has no last word
         if not clock.silent:
             clock.record(clock.step, ended=True)
@@ -177,10 +177,9 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     }
 
 
-def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
-    if jax.process_count() > 1:
-        meet('pretrain')
-    session, state = _open(run, folder, clock)
+def _take_steps(session: Session, state: dict[str, Any]) -> None:
+    """Train from where the state stands to the end, with the scores of the start before the first step."""
+    run, clock = session.run, session.clock
     step = clock.first = int(state['step'])
     clock.record(step)
     progress = run.console.progress('pretrain', session.total, 'steps')
@@ -195,7 +194,6 @@ def _trained(run: Run[HasTraining], folder: Path, clock: Clock) -> Session:
     finally:
         with clock.within(CHECKPOINT):
             session.checkpoints.close()
-    return session
 
 
 def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
@@ -204,14 +202,19 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_rows(config.rows, architecture)
-    # Refused before a step is taken: phases are judged, and may be ended, by held-out documents.
-    heldout = Rows(run.folder('rows'), 'heldout')
-    if not len(heldout):
-        raise InputError(
-            f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
+    heldout = _heldout_rows(run.folder('rows'))
+    here, mesh = present(), make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
+    check_programs(config, architecture, here, mesh)
+    measured = MeasuredAttention()
+    # A run that goes on takes the attention that it began with: another one rounds in another way.
+    measured.read(folder)
+    objectives = make_objectives(config, architecture, subwords, rows, mesh, run.console.say, measured, here)
+    run.computes('pretrain', str(here), mesh=mesh_in_words(mesh), **objectives.own.compute.words())
+    if measured.made:
+        run.console.say(
+            f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}'
         )
-    mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    objectives, measured = _objectives(run, folder, architecture, subwords, rows, mesh)
+    clock.computed = run.computed_on
     clock.record(0)
     record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objectives.own, record)
@@ -256,30 +259,12 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     return session, state
 
 
-def _objectives(
-    run: Run[HasTraining],
-    folder: Path,
-    architecture: Architecture,
-    subwords: Subwords,
-    rows: dict[RowShape, Rows],
-    mesh: Mesh,
-) -> tuple[Objectives, MeasuredAttention]:
-    """The objectives, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
-    config, here = run.config, present()
-    check_programs(config, architecture, here, mesh)
-    measured = MeasuredAttention()
-    # A run that goes on takes the attention that it began with: another one rounds in another way, and the resumed run
-    # would differ.
-    measured.read(folder)
-    say = run.console.say
-    objectives = make_objectives(config, architecture, subwords, rows, mesh, say, measured, here)
-    own = objectives.own
-    run.computes('pretrain', str(here), mesh=mesh_in_words(mesh), **own.compute.words())
-    if measured.made:
-        run.console.say(
-            f'pretrain: attention, forward and backward of all layers, measured once: {measured.line()}'
-        )
-    return objectives, measured
+def _heldout_rows(folder: Path) -> Rows:
+    """The rows that phases are judged, and may be ended, by. Raises InputError before a step is taken without any."""
+    heldout = Rows(folder, 'heldout')
+    if not len(heldout):
+        raise InputError(f'{folder}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction')
+    return heldout
 
 
 def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from bioptimus_jax.pretrain.sharding import planned_mesh
 from bioptimus_jax.progress.console import in_units
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import finished_place, read_manifest
 from bioptimus_jax.storage.files import bytes_below, existing
 from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.graft import adapted, check_rows
@@ -190,7 +191,7 @@ def check(run: Run[HasTraining]) -> None:
         )
     mixture.check(experiment, run.manifest('vocab'))
     entities.check(experiment)
-    architecture, here = architecture_of(run), look()
+    architecture, here = architecture_of(experiment, run.workdir / 'surgery'), look()
     adapter.check(experiment.pretrain, architecture)
     check_objectives(experiment, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
@@ -201,45 +202,43 @@ def check(run: Run[HasTraining]) -> None:
         runtime.deterministic,
         architecture,
     )
-    check_disk(run, architecture)
+    if not (runtime.base_run or run.mirror):  # the base may have them; not all that is in a bucket is here
+        check_disk(experiment, architecture, run.workdir)
     check_rows(experiment.rows, architecture)
     check_programs(experiment, architecture, here, mesh)
 
 
-def check_disk(run: Run[HasTraining], architecture: Architecture) -> None:
+def check_disk(e: HasTraining, architecture: Architecture, workdir: Path) -> None:
     """Raise InputError where models and checkpoints, which do not grow with the corpus, need far more than is free."""
-    e = run.config
-    if e.runtime.base_run or run.mirror:  # the base may have them; not all that is in a bucket is here
-        return
     arrays = arrays_of(planned_objective(e, architecture))
     trained, kept = (sum(parameter_counts(of).values()) for of in (arrays.trained, arrays.base))
     spaces = disk_space(e, trained, kept, architecture.vocab_size, 0, 0, 1, 1)
-    missing = [space for space in spaces if not run.manifest(space.stage)]
-    needed = sum(max(space.size - bytes_below(run.workdir / space.stage), 0) for space in missing)
-    free = shutil.disk_usage(existing(run.workdir)).free
+    missing = [space for space in spaces if not read_manifest(workdir / space.stage)]
+    needed = sum(max(space.size - bytes_below(workdir / space.stage), 0) for space in missing)
+    free = shutil.disk_usage(existing(workdir)).free
     if needed > BEYOND_DOUBT * free:
         largest = max(missing, key=lambda space: space.size)
         raise InputError(
-            f'{run.workdir}: models and checkpoints need about {in_units(needed)}, and {in_units(free)} are '
+            f'{workdir}: models and checkpoints need about {in_units(needed)}, and {in_units(free)} are '
             f'free ({largest.what}); choose another --workdir, lower config.evaluation.snapshots_per_phase or '
             'config.runtime.keep_checkpoints, or free some'
         )
 
 
-def architecture_of(run: Run[HasTraining]) -> Architecture:
-    """The shape of this run's model, as made or as planned."""
-    vocab, surgery = run.config.vocab, run.config.surgery
-    folder = run.place('surgery') / 'model' if run.manifest('surgery') else None
+def architecture_of(experiment: HasTraining, surgery: Path) -> Architecture:
+    """The shape of a run's model, as made or as planned; `surgery`: the folder of that stage, finished or not."""
+    folder = finished_place(surgery) / 'model' if read_manifest(surgery) else None
     if folder is None or not (folder / 'config.json').is_file():  # of a run in a bucket not here yet
-        folder = source_folder(run.config.source)
-    else:  # the model of surgery has the new entries and positions
-        vocab, surgery = (
-            dataclasses.replace(vocab, kind='source'),
-            dataclasses.replace(surgery, longer=Longer()),
+        from_there = dataclasses.replace(
+            experiment, source=Source(str(source_folder(experiment.source) or ''))
         )
-    from_there = dataclasses.replace(
-        run.config, source=Source(str(folder or '')), vocab=vocab, surgery=surgery
-    )
+    else:  # the model of surgery has the new entries and positions
+        from_there = dataclasses.replace(
+            experiment,
+            source=Source(str(folder)),
+            vocab=dataclasses.replace(experiment.vocab, kind='source'),
+            surgery=dataclasses.replace(experiment.surgery, longer=Longer()),
+        )
     return planned_architecture(from_there)[0]
 
 

@@ -8,6 +8,7 @@ from bioptimus_jax.report import page
 from bioptimus_jax.report.resolved import STAGES
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import read_claim
+from bioptimus_jax.run.metrics import MetricsLog
 
 FOLDER = 'live'
 
@@ -22,7 +23,8 @@ def follow(run: Run, seconds: float) -> Path:
     run.console.say(f'report: {folder / "index.html"} follows the run; Ctrl-C ends it')
     while left := [stage for stage in run.config.stages if stage in STAGES and not run.manifest(stage)]:
         try:
-            page.build(run, folder, page.Live(_now(run, left), time.strftime('%X'), seconds))
+            now = page.Live(_now(run.workdir, run.metrics, left), time.strftime('%X'), seconds)
+            page.build(run, folder, now)
         except InputError as error:  # a file may be just being written
             run.console.say(f'report: left as it was: {error}')
         run.console.stopping.wait(seconds)
@@ -31,8 +33,8 @@ def follow(run: Run, seconds: float) -> Path:
     return folder / 'index.html'
 
 
-def _now(run: Run, left: list[str]) -> str:
+def _now(workdir: Path, metrics: MetricsLog, left: list[str]) -> str:
     """`pretrain, step 1,200`, of the stages that are left the first that has begun."""
-    begun = next((stage for stage in left if read_claim(run.workdir / stage)), '')
-    records = run.metrics.of(begun) if begun else []
+    begun = next((stage for stage in left if read_claim(workdir / stage)), '')
+    records = metrics.of(begun) if begun else []
     return f'{begun}, step {records[-1]["step"]:,}' if records else begun or f'before {left[0]}'

@@ -356,18 +356,19 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         tokens=_records(TokenRow, folders['surgery'] / TOKENS_FILE) if details else [],
         audit=_records(AuditedDocument, folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, None, Probe),
-        difficulty=_difficulty(run),
+        difficulty=_difficulty(run.workdir, folders['pretrain']),
         labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(run.stage_metrics('surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
-        begun=_begun(run),
+        begun=_begun([run.workdir / s for s in run.config.stages if not run.manifest(s)]),
         gaps=gaps,
         **{name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()},
     )
 
 
-def _begun(run: Run) -> dict[str, Claim]:
-    claims = {s: read_claim(run.workdir / s) for s in run.config.stages if not run.manifest(s)}
+def _begun(unfinished: Iterable[Path]) -> dict[str, Claim]:
+    """Stage -> the claim of an attempt, for those of the folders that have one."""
+    claims = {folder.name: read_claim(folder) for folder in unfinished}
     return {stage: claim for stage, claim in claims.items() if claim}
 
 
@@ -400,13 +401,13 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return leaves
 
 
-def _difficulty(run: Run) -> list[MeasuredDifficulty]:
+def _difficulty(workdir: Path, pretrain: Path) -> list[MeasuredDifficulty]:
     """A record for every model that was measured: by the verb, and for the order of the curriculum."""
-    found, path = [], run.workdir / DIFFICULTY
+    found, path = [], workdir / DIFFICULTY
     if (value := read_json(path)) is not None:
         asked = Difficulty.read(value, str(path), 'run `bioptimus difficulty` again')
         found = [MeasuredDifficulty(asked, r.model, r.settings) for r in asked.models]
-    path = run.stage_folder('pretrain') / DIFFICULTY
+    path = pretrain / DIFFICULTY
     if (value := read_json(path)) is not None:
         order = OrderDifficulty.read(value, str(path), REMEDY)
         found.append(MeasuredDifficulty(order, order.probe, order.settings))

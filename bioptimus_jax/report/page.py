@@ -154,9 +154,8 @@ def write_cards(m: Measures, folder: Path) -> int:
         if about and results:
             with atomic(folder / f'{model}.md') as file:
                 architecture = read_architecture(exported)
-                file.write(
-                    card.model_card(card.History.of(m.run), model, architecture, about, results, exported)
-                )
+                history = card.History.of(m.run.config, m.run.workdir)
+                file.write(card.model_card(history, model, architecture, about, results, exported))
             written += 1
     return written
 

@@ -8,14 +8,14 @@ or the two of texts apart, which lie side by side in any row.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.rows.blocks import Block, lay_out
 from bioptimus_jax.rows.config import HasRows
@@ -36,13 +36,18 @@ _subwords: Subwords
 
 def build(run: Run[HasRows], folder: Path) -> dict[str, Any]:
     """Stage `rows`: tokenise and pack the training split in every shape; one document a row for the held-out split."""
-    settings = run.config.rows
+    settings, runtime, console = run.config.rows, run.config.runtime, run.console
+    corpus, vocab = run.folder('corpus'), run.folder('vocab')
     packed = {shape.split(settings): shape.within(settings) for shape in run.config.row_shapes}
-    counts = {split: _made(run, folder / split, 'train', of, pack=True) for split, of in packed.items()}
-    heldout = _made(run, folder / 'heldout', 'heldout', settings, pack=False)
+    counts = {
+        split: _write(ShardWriter(folder / split, of, pack=True), 'train', corpus, vocab, runtime, console)
+        for split, of in packed.items()
+    }
+    of_each = ShardWriter(folder / 'heldout', settings, pack=False)
+    heldout = _write(of_each, 'heldout', corpus, vocab, runtime, console)
     for split, counted in counts.items():
-        _check(run, counted)
-        run.console.say(f'rows: {counted.rows:,} of {_in_words(packed[split], counted)}')
+        _check(settings, corpus, counted)
+        console.say(f'rows: {counted.rows:,} of {_in_words(packed[split], counted)}')
     train = counts.pop('train')
     return RowCountsOfSplits(train=train, heldout=heldout, more=counts or None).json()
 
@@ -52,35 +57,37 @@ def external_inputs(experiment: HasRows) -> dict[str, Path | str]:
     return {f'shape:{shape.split(experiment.rows)}': 'packed' for shape in experiment.row_shapes[1:]}
 
 
-def _made(run: Run[HasRows], folder: Path, split: str, settings: RowSettings, pack: bool) -> SplitRows:
-    """Write the rows of the documents of a split into a folder."""
-    documents = open_documents(run.folder('corpus'), split)
-    folder.mkdir(exist_ok=True)
-    writer = ShardWriter(folder, settings, pack)
-    progress = run.console.progress(f'rows: {folder.name}', len(documents), 'documents')
-    for block, counted in _blocks(run, split, settings, len(documents), pack):
-        writer.add(block, counted)
-        progress.update(counted['documents'])
+def _write(
+    writer: ShardWriter, split: str, corpus: Path, vocab: Path, runtime: Runtime, console: Console
+) -> SplitRows:
+    """Write the rows of the documents of a split, made in worker processes."""
+    documents, settings = open_documents(corpus, split), writer.settings
+    writer.folder.mkdir(exist_ok=True)
+    progress = console.progress(f'rows: {writer.folder.name}', len(documents), 'documents')
+    spans = ranges(len(documents), settings.block_documents)
+    arguments = (corpus.absolute(), vocab.absolute(), split)
+    with open_workers(runtime, len(spans), _prepare, arguments) as workers:
+        tasks = ((settings, writer.pack, span) for span in spans)
+        for block, counted in workers.map(_make_block, tasks, console.check_stop):
+            writer.add(block, counted)
+            progress.update(counted['documents'])
     return writer.close()
 
 
-def _check(run: Run[HasRows], train: SplitRows) -> None:
+def _check(settings: RowSettings, corpus: Path, train: SplitRows) -> None:
     """Raise InputError where there is nothing to train on."""
-    settings = run.config.rows
     layout = layout_of(settings.layout)
     if layout.apart and not train.rows:
         raise InputError(
-            f'{run.folder("corpus")}: no training document has two texts, and config.rows.layout={settings.layout} '
+            f'{corpus}: no training document has two texts, and config.rows.layout={settings.layout} '
             f'needs them ({layout.meaning}); name the fields of both in config.corpus.text_fields, or take another '
             'layout'
         )
     if not train.rows:
-        raise InputError(
-            f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts'
-        )
+        raise InputError(f'{corpus}: no training documents to make rows of; check corpus counts')
     if layout.labelled and train.share_random == 1:
         raise InputError(
-            f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
+            f'{corpus}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
 
@@ -94,17 +101,6 @@ def _in_words(settings: RowSettings, train: SplitRows) -> str:
         f'{numbered(train.documents_cut, "document")} cut, {numbered(train.tokens_dropped, "token")} dropped, '
         f'{train.share_at_384_and_more:.1%} of tokens at positions of 384 and more{paired}{quoted}'
     )
-
-
-def _blocks(
-    run: Run[HasRows], split: str, settings: RowSettings, documents: int, pack: bool
-) -> Iterator[tuple[Block, Counter[str]]]:
-    spans = ranges(documents, settings.block_documents)
-    arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
-    with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:
-        yield from workers.map(
-            _make_block, ((settings, pack, span) for span in spans), run.console.check_stop
-        )
 
 
 def _prepare(corpus: Path, vocab: Path, split: str) -> None:

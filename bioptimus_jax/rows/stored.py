@@ -76,7 +76,7 @@ class ShardWriter:
     """Collects blocks in order and writes shards of fixed size; rows.json, written last, makes them valid."""
 
     def __init__(self, folder: Path, settings: RowSettings, pack: bool):
-        self.folder, self.settings = folder, settings
+        self.folder, self.settings, self.pack = folder, settings, pack
         self.width = settings.row_pieces if pack else settings.max_document_pieces
         self.waiting: list[Block] = []
         self.shards = self.segments = self.rows = self.beyond_384 = 0

@@ -13,12 +13,11 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
-from bioptimus_jax.hosts.remote.pins import recorded
 from bioptimus_jax.progress.console import Console, clock
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run import manifests
-from bioptimus_jax.run.metrics import MetricsLog
+from bioptimus_jax.run.metrics import MetricsLog, lines_of
 from bioptimus_jax.storage.files import Checksums, digest, existing
 
 ConfigT = TypeVar('ConfigT', bound=Configuration, covariant=True)
@@ -83,17 +82,7 @@ class Run(Generic[ConfigT]):
 
     def place(self, stage: str) -> Path:
         """The stage's folder, for a run in a bucket perhaps without the stage's files."""
-        manifest = self.manifest(stage)
-        if manifest is None:
-            raise InputError(
-                f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first'
-            )
-        folder = self.stage_folder(stage)
-        if not folder.is_dir():
-            raise InputError(
-                f'{folder}: is gone, but {self.workdir / stage / manifests.MANIFEST} refers to it; restore it'
-            )
-        return folder
+        return manifests.finished_place(self.workdir / stage)
 
     def stage_folder(self, stage: str) -> Path:
         """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
@@ -122,9 +111,7 @@ class Run(Generic[ConfigT]):
 
     def stage_metrics(self, stage: str, lines: str = '') -> list[dict[str, Any]]:
         """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
-        home = self.stage_folder(stage).parent
-        log = self.metrics if home == self.workdir else MetricsLog(home)
-        return log.of(lines or stage)
+        return lines_of(self.workdir / stage, lines)
 
     def lost_metrics(self, stage: str) -> str:
         """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
@@ -155,15 +142,6 @@ class Run(Generic[ConfigT]):
         """Remember for the manifests of stages that read a key which commit its files are from."""
         self.console.say(f'{key}: {url}')
         self.origins.setdefault(key, []).append(url)
-
-    def models_on_record(self) -> dict[str, str]:
-        """The commits of models of the hub, by their ids, that finished and begun stages of this run were made of."""
-        found: dict[str, str] = {}
-        for folder in sorted(path for path in self.workdir.glob('*') if path.is_dir()):
-            begun = manifests.read_manifest(folder) or manifests.read_claim(folder)
-            for addresses in (begun.origins or {}).values() if begun else ():
-                found |= recorded(addresses)
-        return found
 
     def scratch(self, stage: str) -> Path:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""

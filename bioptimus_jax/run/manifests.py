@@ -108,6 +108,18 @@ def place_of(folder: Path) -> Path:
     return Path(manifest.folder) if manifest and manifest.folder else folder
 
 
+def finished_place(folder: Path) -> Path:
+    """Where the files of a stage's folder lie. Raises InputError where the stage is not finished, or they are gone."""
+    if read_manifest(folder) is None:
+        raise InputError(
+            f'{folder}: stage {folder.name!r} has not been done; run `bioptimus {folder.name}` first'
+        )
+    place = place_of(folder)
+    if not place.is_dir():
+        raise InputError(f'{place}: is gone, but {folder / MANIFEST} refers to it; restore it')
+    return place
+
+
 def rerun_hint(folder: Path) -> str:
     """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
     return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'

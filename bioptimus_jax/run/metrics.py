@@ -9,6 +9,7 @@ from typing import Any
 
 from bioptimus_jax.progress.tracker import Trackers
 from bioptimus_jax.records.metrics import FILE, Line
+from bioptimus_jax.run.manifests import place_of
 from bioptimus_jax.storage.files import intact_jsonl
 
 
@@ -56,3 +57,8 @@ class MetricsLog:
             elif isinstance(record.get('step'), int):
                 latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
         return sorted(latest.values(), key=lambda r: r['step'])
+
+
+def lines_of(folder: Path, name: str = '') -> list[dict[str, Any]]:
+    """The lines that the stage of a folder wrote, under its own or another `name`, from the run that made them."""
+    return MetricsLog(place_of(folder).parent).of(name or folder.name)

@@ -11,10 +11,11 @@ from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.hosts.lifelines import Lifelines
 from bioptimus_jax.hosts.remote.inputs import local_place, remote_inputs, with_local_inputs
 from bioptimus_jax.hosts.remote.mirror import Mirror
-from bioptimus_jax.hosts.remote.pins import with_pinned_models
+from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
 from bioptimus_jax.hosts.remote.store import Store, is_remote
 from bioptimus_jax.progress.console import Console
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.manifests import read_claim, read_manifest
 from bioptimus_jax.run.processes import TRAINED_TOGETHER
 
 Chosen = TypeVar('Chosen', bound=Configuration)
@@ -73,7 +74,7 @@ def open_run(
                 'config.runtime.staging to a folder that all machines see'
             )
         run.config = with_pinned_models(
-            run.config, stages, run.models_on_record(), run.came_from, run.console.say
+            run.config, stages, _models_on_record(run.workdir), run.came_from, run.console.say
         )
         yield run
 
@@ -84,6 +85,16 @@ def require_local(flag: str, *places: str) -> None:
         raise ConfigError(
             f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
         )
+
+
+def _models_on_record(workdir: Path) -> dict[str, str]:
+    """The commits of models of the hub, by their ids, that finished and begun stages of a run were made of."""
+    found: dict[str, str] = {}
+    for folder in sorted(path for path in workdir.glob('*') if path.is_dir()):
+        begun = read_manifest(folder) or read_claim(folder)
+        for addresses in (begun.origins or {}).values() if begun else ():
+            found |= recorded(addresses)
+    return found
 
 
 def _of_process(folder: Path, process: int) -> Path:

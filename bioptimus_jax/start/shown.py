@@ -4,18 +4,21 @@ B rows, L pieces a row, M slots.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain import curriculum, mixture
+from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, MaskingParams, row_keys, seed_key
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.order import Order
 from bioptimus_jax.rows.blocks import positions_and_segments
-from bioptimus_jax.run.folder import Run
+from bioptimus_jax.rows.config import RowShape
+from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 from bioptimus_jax.vocab.build import read_new_tokens
@@ -49,16 +52,15 @@ class ShownRow:
     phases: dict[str, list[Piece]]
 
 
-def first_rows(run: Run, count: int, most: int) -> Iterator[ShownRow]:
-    """The first rows of step 0, of each at most so many pieces.
+def first_rows(
+    config: HasTraining, by_shape: Mapping[RowShape, Rows], vocab: Path, count: int, most: int
+) -> Iterator[ShownRow]:
+    """The first rows of step 0, of each at most so many pieces, out of what `mixture.open_rows` gives.
 
     A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Nothing is
-    hidden in phases whose objective does not mask, or does not say how. Raises InputError where the stages vocab and
-    rows are not finished.
+    hidden in phases whose objective does not mask, or does not say how. `vocab` is the folder of that stage.
     """
-    config, by_shape = run.config, mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
-    subwords = load_subwords(run.folder('vocab'))
-    new = set(read_new_tokens(run.folder('vocab')))
+    subwords, new = load_subwords(vocab), set(read_new_tokens(vocab))
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, by_shape))
     shape = curriculum.stretches(schedule, config)[0].shape.rows
     rows, patterns = by_shape[shape], mixture.patterns_of(config, schedule, shape)

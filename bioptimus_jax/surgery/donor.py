@@ -23,7 +23,7 @@ from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import check_folder as check_tokenizer
 from bioptimus_jax.model.loaded import load_model
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.progress.console import Console, numbered
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import fasttext, partial
@@ -80,17 +80,26 @@ def check(surgery: Surgery) -> None:
 def donate(run: Run[HasSurgery], source: Subwords, tokens: Sequence[str]) -> Donated:
     """What the donor of a run knows of tokens of its vocabulary, which count as new; anchors are the other shared ones.
 
-    Raises InputError where it knows none of the tokens, or no anchor.
+    Word vectors are trained once, even if the run is killed. Raises InputError where the donor knows no anchor, or none
+    of the tokens.
     """
     if not tokens:
         return Donated(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, np.int64), 0.0)
-    known = subwords.load(run.folder('vocab'))
+    known, seed = subwords.load(run.folder('vocab')), run.config.seed
     folder, started = folder_of(run.config.surgery), time.monotonic()
-    if folder is None:
-        vectors_WxE, seconds = _of_corpus(run, known)
-    else:
-        vectors_WxE = _of_model(folder, known, run.config.seed)
+    if folder is not None:
+        vectors_WxE = _of_model(folder, known, seed)
         seconds = time.monotonic() - started
+    else:
+        contents = [(run.manifest(stage) or Manifest()).content for stage in ('corpus', 'vocab')]
+        file, key = run.scratch('surgery') / FILE, _key(contents, known, seed)
+        if saved := partial.load(file, key):
+            vectors_WxE, seconds = saved['vectors'], float(saved['seconds'])
+        else:
+            documents = open_documents(run.folder('corpus'), 'train')
+            vectors_WxE = _of_documents(documents, known, seed, run.console)
+            seconds = time.monotonic() - started
+            partial.save(file, key, vectors=vectors_WxE, seconds=seconds)
     number_of = {token: number for number, token in enumerate(known.tokens)}
     new_N = np.array([number_of[token] for token in tokens])
     shared_W, has_W = known.shared_with(source), ~np.isnan(vectors_WxE).any(axis=1)
@@ -118,24 +127,18 @@ def _of_model(folder: Path, known: Subwords, seed: int) -> np.ndarray:
     return np.where((shared_W >= 0)[:, None], table_VxE[np.maximum(shared_W, 0)], np.nan)
 
 
-def _of_corpus(run: Run[HasSurgery], known: Subwords) -> tuple[np.ndarray, float]:
-    """Word vectors of the corpus, [W, E], and the seconds that they took; trained once, even if the run is killed."""
-    contents = [(run.manifest(stage) or Manifest()).content for stage in ('corpus', 'vocab')]
+def _key(contents: Sequence[str | None], known: Subwords, seed: int) -> str:
+    """What word vectors are of: the contents of corpus and vocabulary, the seed, and how they are trained."""
     constants = fasttext.facts(), MOST_PIECES, LONGEST, DOCUMENTS
-    facts = repr((contents, run.config.seed, constants, known.tokens))
-    key, file = hashlib.sha256(facts.encode()).hexdigest(), run.scratch('surgery') / FILE
-    if saved := partial.load(file, key):
-        return saved['vectors'], float(saved['seconds'])
-    started = time.monotonic()
-    documents = open_documents(run.folder('corpus'), 'train')
-    lines = lines_of(documents, known, run.config.seed, run.console.check_stop)
+    return hashlib.sha256(repr((list(contents), seed, constants, known.tokens)).encode()).hexdigest()
+
+
+def _of_documents(documents: DocumentSource, known: Subwords, seed: int, console: Console) -> np.ndarray:
+    """Word vectors that are trained on documents, [W, E]."""
+    lines = lines_of(documents, known, seed, console.check_stop)
     pieces = sum(map(len, lines))
-    progress = run.console.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
-    advance = watched(progress, run.console.check_stop)
-    vectors_WxE = fasttext.word_vectors(lines, known.tokens, run.config.seed, advance)
-    seconds = time.monotonic() - started
-    partial.save(file, key, vectors=vectors_WxE, seconds=seconds)
-    return vectors_WxE, seconds
+    progress = console.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
+    return fasttext.word_vectors(lines, known.tokens, seed, watched(progress, console.check_stop))
 
 
 def lines_of(

@@ -62,7 +62,8 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
     check(run.config)
     experiment, initialisation = run.config, run.config.surgery.initialisation
     run.computes('surgery', str(present()), **computing())
-    known = subwords.load(run.folder('vocab'))
+    vocab = run.folder('vocab')
+    known = subwords.load(vocab)
     vocabulary = known.tokens
     untouched: dict[str, np.ndarray] = {}
     if not initialisation.source:
@@ -81,11 +82,14 @@ def build(run: Run[HasSurgery], folder: Path) -> dict[str, Any]:
         if initialisation.keeps_vocabulary:
             parameters, ledger = _copied(source, vocabulary)
         else:
-            parameters, ledger = graft(run, source, known, architecture)
+            new_W = _new_tokens(experiment, source, known, vocab)
+            spellings, written = source.subwords.spell_tokens(known, new_W), with_borders(known, new_W)
+            new = synthesise(run, source, [vocabulary[i] for i in new_W], spellings, written)
+            parameters, ledger = graft(experiment, source, known, architecture, new, vocab)
         parameters, longer = stretched(experiment.surgery.longer, architecture, parameters)
         ledger.parameters.update(dict.fromkeys(longer, account.SYNTHESISED))
         untouched = _untouched(run.console, source)
-    _write_model(folder / 'model', architecture, parameters, run.folder('vocab'), untouched)
+    _write_model(folder / 'model', architecture, parameters, vocab, untouched)
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / account.TOKENS_FILE, (record.json() for record in records))
@@ -260,25 +264,33 @@ def output_rows(settings: Surgery, table_VxD: np.ndarray, spellings: Spellings, 
     return rows.shuffled(made_NxD, seed) if settings.dealt else made_NxD
 
 
+def _new_tokens(experiment: HasSurgery, source: Loaded, known: subwords.Subwords, vocab: Path) -> np.ndarray:
+    """Ids of the run's tokens that the source lacks, [N]. Raises InputError where stage vocab has found others."""
+    new_W = np.flatnonzero(known.shared_with(source.subwords) < 0)
+    check_words(experiment.vocab, source.subwords, f'the source {experiment.source.path}', kind=False)
+    if [known.tokens[i] for i in new_W] != read_new_tokens(vocab):
+        raise InputError(
+            f'{vocab / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
+            'run `bioptimus vocab` and `bioptimus contexts` again with this source'
+        )
+    return new_W
+
+
 def graft(
-    run: Run[HasSurgery], source: Loaded, known: subwords.Subwords, architecture: Architecture
+    experiment: HasSurgery,
+    source: Loaded,
+    known: subwords.Subwords,
+    architecture: Architecture,
+    new: account.NewRows,
+    vocab: Path,
 ) -> tuple[dict[str, Any], account.Ledger]:
     """The source's parameters with table and output layer for the run's vocabulary, and where each row came from.
 
-    Shared rows and biases are copied (`Subwords.shared_with`), the others synthesised; the rows that pad the table are
-    0. So it is with an output table of its own, whose new rows are `output_rows`.
+    Shared rows and biases are copied (`Subwords.shared_with`), the others are `new`; the rows that pad the table are 0.
+    So it is with an output table of its own, whose new rows are `output_rows`. `vocab`: the folder of that stage.
     """
     shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
-    tokens = [vocabulary[i] for i in new_W]
-    check_words(run.config.vocab, source.subwords, f'the source {run.config.source.path}', kind=False)
-    if tokens != read_new_tokens(run.folder('vocab')):
-        raise InputError(
-            f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
-            'run `bioptimus vocab` and `bioptimus contexts` again with this source'
-        )
-    spellings = source.subwords.spell_tokens(known, new_W)
-    new = synthesise(run, source, tokens, spellings, with_borders(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias
@@ -290,13 +302,13 @@ def graft(
     if architecture.untied:
         own = architecture.output_table
         output_VxD = np.asarray(flat[own])[: len(source.vocabulary)]
-        of_new_NxD = output_rows(run.config.surgery, output_VxD, new.spellings, run.config.seed)
+        of_new_NxD = output_rows(experiment.surgery, output_VxD, new.spellings, experiment.seed)
         flat[own] = np.pad(rows.filled_table(shared_W, output_VxD, new_W, of_new_NxD), (padding, (0, 0)))
         if len(new_W):
             origins[own] = account.FRESH if own in source.fresh else new.kind
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
-        rule, vocab = run.config.surgery.bias, run.folder('vocab')
+        rule = experiment.surgery.bias
         new_bias_N, fitted_bias = _bias(rule, vocab, bias_V, shared_W, new_W, new.spellings)
         # Taken as a table with one column, so that every entry is checked as rows are.
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])

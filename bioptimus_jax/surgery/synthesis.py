@@ -5,13 +5,16 @@ N: new tokens, D: hidden size.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.progress.console import Console
 from bioptimus_jax.records.metrics import Encoded, Start
 from bioptimus_jax.records.surgery import FittedMap
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.metrics import MetricsLog
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.config import HasSurgery, Surgery
@@ -42,7 +45,7 @@ def synthesise(
     run.metrics.add('surgery', Start(step=0))
     fit.check(settings, source.architecture, not source.fresh, str(source.folder))
     contexts = load_contexts(run.folder('contexts')) if settings.reads_contexts else None
-    sums = summing(run, settings.batch_pieces, keep=True)
+    sums = summing(settings.batch_pieces, run.console, run.scratch('surgery'), run.metrics)
     given = gather(source, tokens, spellings, contexts, [settings], seed, sums, written)
     if settings.initialisation.donor:
         given = dataclasses.replace(given, donated=donor.donate(run, source.subwords, tokens))
@@ -62,23 +65,28 @@ def synthesise(
     return dataclasses.replace(made, rows=rows.shuffled(made.rows, seed)) if settings.dealt else made
 
 
-def summing(run: Run[HasSurgery], batch_pieces: int, keep: bool) -> Sums:
-    """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
+def summing(
+    batch_pieces: int, console: Console, scratch: Path | None = None, metrics: MetricsLog | None = None
+) -> Sums:
+    """`sum_states` with progress, which stops when the console is asked to.
+
+    The states are kept in `scratch`, so that the stage can go on from there, and what was read is counted in `metrics`.
+    """
 
     def sums(source: Loaded, read: StateReading, layers: Sequence[int], label: str) -> np.ndarray:
-        progress = run.console.progress(f'surgery, {label}', len(read.windows), 'windows')
-        kept = run.scratch('surgery') / f'{label}.npz' if keep else None
-        advance = watched(progress, run.console.check_stop)
+        progress = console.progress(f'surgery, {label}', len(read.windows), 'windows')
+        kept = scratch / f'{label}.npz' if scratch else None
+        advance = watched(progress, console.check_stop)
         # For the last layer alone there is a program that hands on no others.
         wanted = () if tuple(layers) == (source.architecture.layers,) else layers
         states = sum_states(
             source, read, batch_pieces, advance, wanted, kept=kept, start_at=progress.start_at
         )
-        if keep:  # for the account of FLOPs; `attended`: pieces that each attends to, on average
+        if metrics:  # for the account of FLOPs; `attended`: pieces that each attends to, on average
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
             attended /= max(pieces, 1)
-            run.metrics.add('surgery', Encoded(step=0, name=label, pieces=pieces, attended=attended))
+            metrics.add('surgery', Encoded(step=0, name=label, pieces=pieces, attended=attended))
         return states
 
     return sums

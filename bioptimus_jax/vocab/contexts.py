@@ -144,19 +144,26 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
     return counts
 
 
-def sample_contexts(run: Run[HasVocab], tokens: list[str], k: int, most_documents: int) -> TokenContexts:
-    """A sample of up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
+def sample_contexts(
+    experiment: HasVocab,
+    documents: DocumentSource,
+    vocab: Path,
+    tokens: list[str],
+    k: int,
+    most_documents: int,
+    console: Console,
+) -> TokenContexts:
+    """A sample of up to k contexts for tokens of the vocabulary in a folder, in memory; nothing is written.
 
-    At most about `most_documents` training documents are searched, in blocks spread over the corpus.
+    At most about `most_documents` of the documents are searched, in blocks spread over all of them.
     """
-    documents, seed = open_documents(run.folder('corpus'), 'train'), run.config.seed
     blocks = ranges(len(documents), BLOCK)
     blocks = blocks[:: max(math.ceil(len(documents) / most_documents), 1)]
-    arguments = (documents, run.folder('vocab').absolute(), tokens, seed)
-    with open_workers(run.config.runtime, len(blocks), prepare_search, arguments) as pool:
+    arguments = (documents, vocab.absolute(), tokens, experiment.seed)
+    with open_workers(experiment.runtime, len(blocks), prepare_search, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
-        _scan_all(run.console, pool, blocks, search, None)
-        rows = _locate_all(run.console, pool, search.candidates, run.config.contexts.max_characters)
+        _scan_all(console, pool, blocks, search, None)
+        rows = _locate_all(console, pool, search.candidates, experiment.contexts.max_characters)
     sentences, occurrences = _tables(tokens, rows)
     columns = {name: np.array(occurrences[name], np.int64) for name in ('sentence', 'start', 'end', 'rank')}
     return TokenContexts(list(sentences['text']), occurrences['token'], **columns)

@@ -26,6 +26,7 @@ MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('
 
 
 def _call(command: Command) -> None:
+    from bioptimus_jax.pretrain import mixture
     from bioptimus_jax.pretrain.objective import objective_in_words, words_of_phase
     from bioptimus_jax.run.folder import Run
     from bioptimus_jax.start.shown import LEGEND, first_rows  # imports jax
@@ -44,7 +45,8 @@ def _call(command: Command) -> None:
         print(objective_in_words(experiment, name))
     print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
     run = Run(options.workdir, experiment, quiet=True)
-    for row in first_rows(run, options.rows, options.pieces):
+    rows = mixture.open_rows(experiment, run.folder('rows'), run.manifest('vocab'))
+    for row in first_rows(experiment, rows, run.folder('vocab'), options.rows, options.pieces):
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         held = f'{numbered(row.documents, "document")}, {numbered(row.pieces, "piece")}'
         print(f'\nrow {row.number}: {held}{shown}')
