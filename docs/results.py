@@ -51,6 +51,8 @@ OBJECTIVES = (  # records, the arm that the others are compared with, what the t
     ('docs/results/detour.jsonl', 'masked', 'A causal detour'),
     ('docs/results/distil.jsonl', 'longer', 'Distillation'),
 )
+CONTENT = ('docs/results/content.jsonl', 'random', 'Texts by content')
+"""Records, the arm that the others are compared with, what the title says."""
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/entities.jsonl', 'the small source, five sets'),
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
@@ -194,6 +196,15 @@ def objectives() -> Iterator[Table]:
     yield dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run')
 
 
+def content() -> Iterator[Table]:
+    """As many words of other texts."""
+    file, control, title = CONTENT
+    compared = arms.grouped(named(read_runs([file])))
+    on_one_piece = arms.against(compared, control, 'one_piece.nats_per_word')
+    told = arms.scores(compared), arms.ends(compared, control), last_models.less_control(compared, control)
+    yield from under(title, (*told, on_one_piece))
+
+
 def forecasts() -> Iterator[Table]:
     """The ends of trainings, told from their beginnings and from short runs."""
     schedules = named(read_runs([SCHEDULES]))
@@ -241,6 +252,7 @@ PAGES: dict[str, Callable[[], Iterator[Table]]] = {
     'initialisation': initialisation,
     'masking': masking,
     'curriculum': curriculum,
+    'content': content,
     'objectives': objectives,
     'forecasts': forecasts,
     'entities': scores_of_entities,

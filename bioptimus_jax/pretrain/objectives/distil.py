@@ -27,6 +27,7 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.layers import at_slots
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.model.trees import unflatten
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
@@ -241,8 +242,8 @@ class Distillation(MaskedLM):
 
     def frozen_shapes(self, params: Params) -> Params:
         """Shapes of the teacher that a plan assumes; nothing is read."""
-        shapes = self.planned_teacher.shapes()
-        return {'teacher': {path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()}}
+        shapes = self.planned_teacher.shapes().items()
+        return {'teacher': unflatten({path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in shapes})}
 
     def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """A masked batch, and the weights of the other terms that count."""
