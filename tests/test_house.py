@@ -452,12 +452,12 @@ print(*sorted(all_verbs()))
 """
 
 
-def test_every_verb_of_the_tool_works_without_the_lab(tmp_path):
+def test_every_verb_of_the_tool_works_without_the_lab(tmp_path, programs):
     shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns('lab', '__pycache__'))
     (tmp_path / 'a.py').write_text('from bioptimus_jax.ext import defaults as get_config\n')
     path = os.pathsep.join([str(tmp_path), str(ROOT / 'tests')])
     result = subprocess.run(
-        [sys.executable, '-c', WITHOUT_THE_LAB],
+        [programs / 'python', '-c', WITHOUT_THE_LAB],
         cwd=tmp_path,
         env={**os.environ, 'PYTHONPATH': path},
         capture_output=True,

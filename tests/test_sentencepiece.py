@@ -108,17 +108,24 @@ def test_no_piece_holds_a_line_break_or_a_tab(kind: str) -> None:
     assert mixed == plain
 
 
+IN_A_PROCESS = """
+import hashlib, json, sys
+sys.path.insert(0, 'tests')
+from toy_sentencepiece import trained
+texts, sizes = json.load(sys.stdin)
+made = [trained(kind, texts * 3, size).tokenizer.to_str() for kind, size in sizes.items()]
+print([hashlib.sha256(state.encode()).hexdigest() for state in made])
+"""
+
+
 def test_a_vocabulary_is_the_same_in_every_process() -> None:
     """The trainer of `tokenizers` gives other scores each time, and SentencePiece's with several threads."""
-    code = (
-        'import sys, hashlib; sys.path.insert(0, "tests"); from toy_sentencepiece import trained; '
-        'from test_sentencepiece import TEXTS, SIZE; '
-        'made = [trained(kind, TEXTS * 3, size).tokenizer.to_str() for kind, size in SIZE.items()]; '
-        'print([hashlib.sha256(state.encode()).hexdigest() for state in made])'
-    )
+    # Processes that begin cold, for those that begin warm share the seed of Python's hashes.
+    command, given = [sys.executable, '-c', IN_A_PROCESS], json.dumps([TEXTS, SIZE])
     root = Path(__file__).parents[1]
     runs = [
-        subprocess.run([sys.executable, '-c', code], cwd=root, capture_output=True, text=True) for _ in 'ab'
+        subprocess.run(command, cwd=root, input=given, capture_output=True, text=True, encoding='utf-8')
+        for _ in 'ab'
     ]
     assert runs[0].stdout == runs[1].stdout != '', runs[0].stderr
 

@@ -317,24 +317,30 @@ class Architecture(abc.ABC):
         return _shapes(self)
 
     def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
-        """Random float32 parameters, as nested dicts.
+        """The parameters of `drawn_parameters` on the device, as nested dicts."""
+        # `jnp.asarray`, `jnp.ones` and `jnp.zeros` compile a program for every shape that they have not seen.
+        drawn = self.drawn_parameters(key)
+        return unflatten({path: jax.device_put(value) for path, value in drawn.items()})
+
+    def drawn_parameters(self, key: jax.Array) -> dict[str, np.ndarray]:
+        """Random float32 parameters by their paths, in numpy.
 
         Matrices and tables N(0, initializer_range), biases 0, LayerNorm scales 1; the rows that pad the
         vocabulary to `padded_vocab_size` are 0. A tensor depends on the key and on its own path only; it is drawn by
         numpy, alike on every platform.
         """
         words = np.asarray(jax.random.key_data(key)).ravel().tolist()
-        params: dict[str, jax.Array] = {}
+        params: dict[str, np.ndarray] = {}
         for path, shape in self.shapes().items():
             if path.endswith(('/kernel', '/embedding')):
                 generator = np.random.Generator(np.random.Philox([*words, zlib.crc32(path.encode())]))
                 drawn = generator.standard_normal(shape, np.float32) * np.float32(self.initializer_range)
                 if path in self.padded:
                     drawn[self.vocab_size :] = 0
-                params[path] = jnp.asarray(drawn)
+                params[path] = drawn
             else:
-                params[path] = jnp.ones(shape) if path.endswith('/scale') else jnp.zeros(shape)
-        return unflatten(params)
+                params[path] = np.full(shape, float(path.endswith('/scale')), np.float32)
+        return params
 
     def output_layer(
         self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN_COMPUTE

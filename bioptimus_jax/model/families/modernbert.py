@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
@@ -33,7 +34,6 @@ from bioptimus_jax.model.prenorm import (
     ropes_of_types,
 )
 from bioptimus_jax.model.rotary import Rope, check_base, turned
-from bioptimus_jax.model.trees import flatten, unflatten
 
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
@@ -163,17 +163,15 @@ class ModernBert(PreNorm):
     def layer(self, compute: Compute) -> nn.Module:
         return ModernLayer(self, compute)
 
-    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+    def drawn_parameters(self, key: jax.Array) -> dict[str, np.ndarray]:
         """Random parameters; matrices behind which sums grow are smaller by the root of twice the layers.
 
         They are drawn from the whole normal distribution, not from the part of it within two deviations.
         """
-        scale = (2.0 * self.layers) ** -0.5
-        flat = flatten(super().initial_parameters(key))
+        scale = np.float32((2.0 * self.layers) ** -0.5)
         ends = ('/Wo/kernel', '/transform/dense/kernel')
-        return unflatten(
-            {path: value * scale if path.endswith(ends) else value for path, value in flat.items()}
-        )
+        drawn = super().drawn_parameters(key)
+        return {path: value * scale if path.endswith(ends) else value for path, value in drawn.items()}
 
 
 def _layer_types(layers: int, every: Any) -> list[str]:

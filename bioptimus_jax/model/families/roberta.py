@@ -14,7 +14,6 @@ import numpy as np
 
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.layers import LikeBert
-from bioptimus_jax.model.trees import flatten, unflatten
 
 POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
 
@@ -97,10 +96,11 @@ class Roberta(LikeBert):
         rows = np.pad(tensors[self.prefix + POSITIONS], [(self.pad + 1, 0), (0, 0)])
         return {**tensors, self.prefix + POSITIONS: rows, self.prefix + TYPES: np.zeros_like(rows[:1])}
 
-    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+    def drawn_parameters(self, key: jax.Array) -> dict[str, np.ndarray]:
         """Random parameters; the row of padding is 0."""
-        flat = flatten(super().initial_parameters(key))
-        return unflatten({**flat, self.table: flat[self.table].at[self.pad].set(0.0)})
+        params = super().drawn_parameters(key)
+        params[self.table][self.pad] = 0.0
+        return params
 
 
 FAMILY = Roberta
