@@ -135,7 +135,7 @@ def compiled_table(plan: Plan, device: Device, number: int, steps: Sequence[Comp
         Column('attention', lambda step: step.attention),
         Column('MiB', lambda step: count(step.memory / MIB) if step.memory else missing()),
         Column('estimate', lambda step: count(estimated(step) / MIB)),
-        Column('of memory', lambda step: percent(step.memory / device.memory_bytes, 0)),
+        Column('of memory', lambda step: percent(step.memory / device.memory_bytes or None, 0)),
         Column('TFLOP', lambda step: _short(step.flops / 1e12) if step.flops else missing()),
         Column('GB', lambda step: _short(step.moved / 1e9) if step.moved else missing()),
         Column('ms at least', lambda step: _short(least(step), 1) if step.moved else missing()),
