@@ -23,7 +23,8 @@ def tutorials_run(tutorial, monkeypatch):
 
 
 def test_changes_are_those_between_the_first_phase_and_the_last(tutorials_run):
-    words, rows, losses = real.changes(tutorials_run)
+    folders = [tutorials_run.folder(stage) for stage in ('export', 'vocab')]
+    words, rows, losses = real.changes(read_measures(tutorials_run), ('0.1', '0.4'), *folders)
     assert [row[0].text for row in words.rows] == list(real.SENTENCES)
     ends = [tutorials_run.folder('export') / phase for phase in ('0.1', '0.4')]
     for column, folder in enumerate(ends, 1):
