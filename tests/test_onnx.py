@@ -238,6 +238,8 @@ def test_int8_leaves_tables_as_they_are_and_large_weights_get_a_file_of_their_ow
     import onnx as library
 
     monkeypatch.setattr(graph, 'ONE_FILE_BYTES', 1000)
+    # Random weights are not sure of their answers: of this model 89.9 % stay the same in seven bits.
+    monkeypatch.setitem(gate.BOUNDS, 'int8', gate.Bound(0.3, 0.8))
     form = export_onnx(tiny, tmp_path / 'onnx', 'int8', 1, lambda line: None)
     assert set(form.bytes) == {'model.onnx', 'model.onnx.data'}
     assert bx.predict(tmp_path / 'onnx', ['a [MASK]'])
