@@ -36,6 +36,7 @@ from bioptimus_jax.model.compute import REMAT
 from bioptimus_jax.pretrain.backends import KERNELS, PLAIN_ATTENTION, expected_attention
 from bioptimus_jax.pretrain.compiled import (
     collectives_in,
+    lowered,
     objective_for,
     planned_bytes,
     sizes_in,
@@ -135,9 +136,8 @@ def compile_step(
     model, platform = architecture(shape), devices[0].platform
     attention = expected_attention(config, model, platform, packs=on_gpu)
     step = traced_step(objective_for(config, model, mesh, attention), mesh)
-    lowered = step.lower(lowering_platforms=('cuda' if on_gpu else platform,))
     estimate = step_memory(config, model, platform, len(devices)).peak
-    return lowered.compile(compiler_options=options or None), estimate
+    return lowered(step, platform).compile(compiler_options=options or None), estimate
 
 
 def report(devices: list[jax.Device], compiled: Any, estimate: float) -> None:

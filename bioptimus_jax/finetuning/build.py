@@ -234,8 +234,8 @@ def _search(
 
 
 def _without_model(cells: Sequence[Cell], records: Mapping[str, FineTuning], keep: str) -> list[Cell]:
-    """The cells whose models are to be kept and are not there, to be fine-tuned again: scored when no model was to be
-    kept, or when another seed was the best."""
+    """The cells to fine-tune again, as their models are wanted and missing: they were scored when no model was kept, or
+    when another seed was the best."""
     return [
         dataclasses.replace(cell, again=True)
         for cell in kept_cells(cells, records, keep)

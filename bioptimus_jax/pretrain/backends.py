@@ -234,6 +234,11 @@ class Sharded:
         return tuple(axis for axis in axes if axis in self.mesh.axis_names) or None
 
 
+def attention_on(mesh: Mesh, name: str) -> Attend:
+    """Plain `attend`, or the kernel of that name spread over the mesh."""
+    return attend if name == PLAIN_ATTENTION else Sharded(KERNELS[name], mesh)
+
+
 @dataclasses.dataclass(frozen=True)
 class AttentionSpec:
     """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`.
@@ -252,7 +257,7 @@ class AttentionSpec:
 
     def attend(self, name: str) -> Attend:
         """Plain `attend`, or a kernel spread over the mesh."""
-        return attend if name == PLAIN_ATTENTION else Sharded(KERNELS[name], self.mesh)
+        return attention_on(self.mesh, name)
 
     def flaw(self, name: str) -> str | None:
         """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""

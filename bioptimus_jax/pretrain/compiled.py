@@ -22,7 +22,7 @@ from bioptimus_jax.errors import ConfigError, reason_of
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.trees import unflatten
 from bioptimus_jax.pretrain import adapter, curriculum, sharding
-from bioptimus_jax.pretrain.backends import AttentionSpec, compute_with, expected_attention
+from bioptimus_jax.pretrain.backends import attention_on, compute_with, expected_attention
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_made
 from bioptimus_jax.pretrain.programs import Program, architecture_in, programs_of
@@ -61,7 +61,7 @@ class CompiledStep:
     """What the compiler says of a program, on one device. `memory`: bytes at the peak, with what is given to the step.
 
     `flops`, `moved`: operations, and bytes that they read and write; what a loop has is counted once where the layers
-    are scanned. `left_out`: why there is no program; then all else is what is known, or 0.
+    are scanned. `left_out`: why there is no program; the other numbers are then 0 where they are not known.
     """
 
     program: Program
@@ -84,13 +84,14 @@ def compile_programs(
     """
     runtime = config.runtime
     mesh = mesh_of(devices, runtime.devices, runtime.fsdp, runtime.tensor)
+    platform = sharding.platform_of(mesh)
     for program, phase in programs_of(config).items():
         shaped = program.shape.within(config)
         of_phase = architecture_in(architecture, program.shape.turning, phase)
         check_fits(mesh, of_phase, program.shape.batch_rows // program.shape.micro_batches, ROWS_OF_A_STEP)
-        name = expected_attention(shaped, of_phase, sharding.platform_of(mesh), packs)
+        name = expected_attention(shaped, of_phase, platform, packs)
         step = traced_step(objective_for(shaped, of_phase, mesh, name, program.name), mesh)
-        yield _compiled(CompiledStep(program, phase, name), step, sharding.platform_of(mesh))
+        yield _compiled(CompiledStep(program, phase, name), lowered(step, platform))
 
 
 def objective_for(
@@ -99,10 +100,7 @@ def objective_for(
     """An objective (of that name, or the run's own) as it computes on a mesh, with a vocabulary of which only the size
     is known."""
     kind, pieces = objective_of(config, name), config.rows.row_pieces
-    spec = AttentionSpec(
-        mesh, architecture.heads, architecture.head_size, (pieces,), jnp.float32, architecture.windows
-    )
-    compute = compute_with(spec.attend(attention), config, architecture, mesh, kind.causal)
+    compute = compute_with(attention_on(mesh, attention), config, architecture, mesh, kind.causal)
     return kind(config, architecture, planned_vocabulary(architecture), pieces, compute)
 
 
@@ -156,11 +154,16 @@ def batch_shapes(objective: Objective, documents: int) -> dict[str, jax.ShapeDty
     }
 
 
-def _compiled(step: CompiledStep, traced: Any, platform: str) -> CompiledStep:
-    """The step with what the compiler says of it; a program that does not fit is no error."""
+def lowered(traced: Any, platform: str) -> Any:
+    """A traced step for the compiler of a platform (cpu, gpu, tpu)."""
+    return traced.lower(lowering_platforms=('cuda' if platform == 'gpu' else platform,))
+
+
+def _compiled(step: CompiledStep, program: Any) -> CompiledStep:
+    """The step with what the compiler says of it; nothing is raised for a program that does not fit."""
     began = time.monotonic()
     try:
-        compiled = traced.lower(lowering_platforms=('cuda' if platform == 'gpu' else platform,)).compile()
+        compiled = program.compile()
     except jax.errors.JaxRuntimeError as error:
         if 'RESOURCE_EXHAUSTED' not in str(error):
             raise ConfigError(f'--compile: {reason_of(error)}') from error
@@ -191,14 +194,14 @@ def planned_bytes(compiled: Any) -> int:
 def collectives_in(text: str) -> dict[str, Traffic]:
     """Kind -> collectives of a compiled program, from its text."""
     found = collections.defaultdict[str, list[int]](list)
-    # Of a collective that is begun and waited for later, the beginning is counted.
+    # A collective that runs beside other work is two operations: its start is counted.
     pattern = re.compile(
         rf'^\s*(?:ROOT )?%?[\w.-]+ = (.*?) ({"|".join(COLLECTIVES)})(-start)?\(', re.MULTILINE
     )
-    for shape, kind, begun in pattern.findall(text):
+    for shape, kind, start in pattern.findall(text):
         sizes = sizes_in(shape)
-        # The beginning holds what goes in beside what comes out.
-        found[kind].append(sum(sizes) if not begun or kind == 'all-reduce' else max(sizes, default=0))
+        # The start has the input beside the result.
+        found[kind].append(sum(sizes) if not start or kind == 'all-reduce' else max(sizes, default=0))
     return {kind: Traffic(len(found[kind]), sum(found[kind])) for kind in COLLECTIVES if kind in found}
 
 
