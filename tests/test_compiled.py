@@ -18,6 +18,7 @@ from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.compiled import Traffic, collectives_in, compile_programs
 from bioptimus_jax.pretrain.config import OBJECTIVES, Phase, Pretrain
 from bioptimus_jax.pretrain.objectives import distil
+from bioptimus_jax.pretrain.sharding import axes_of
 from bioptimus_jax.rows.config import Rows
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
@@ -54,14 +55,19 @@ def test_collectives_are_read_from_the_text_of_a_program():
 
 def test_copies_add_gradients_up_and_full_shards_gather_parameters():
     """Bytes by hand: a gradient of every parameter is added up over the devices that copy it, and that of the tied
-    table twice, as it is read at both ends of the model."""
+    table twice, as it is read at both ends of the model; what is kept in parts is made whole once, and nothing else is
+    sent."""
     parameters = SMALL.padded_with(0)
     numbers = [*map(math.prod, parameters.shapes().values()), 512 * 64]
+    axes = axes_of(parameters.shapes(), parameters.rules)
+    in_parts = [math.prod(shape) for path, shape in parameters.shapes().items() if 'fsdp' in axes[path]]
     [copied] = compiled(wanted(), parameters)
     assert set(copied.collectives) == {'all-reduce'}
     assert copied.collectives['all-reduce'].moved == pytest.approx(4 * sum(numbers), rel=0.01)
     [sharded] = compiled(wanted(runtime=Runtime(fsdp=8)), parameters)
-    assert sharded.collectives['all-gather'].number > 0
+    assert set(sharded.collectives) == {'all-gather', 'all-reduce'}
+    assert sharded.collectives['all-gather'].moved == 4 * sum(in_parts)
+    assert sharded.memory < copied.memory
     for step in (copied, sharded):
         assert (step.attention, step.phase, step.program.name, step.left_out) == ('xla', '0.1', 'mlm', '')
         assert min(step.memory, step.flops, step.moved) > 0

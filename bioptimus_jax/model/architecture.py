@@ -405,7 +405,8 @@ class Architecture(abc.ABC):
             @REMAT[compute.remat]
             def of_kind(hidden_BxLxD: jax.Array, number: Any, weights: Any, slots: Any = None) -> jax.Array:
                 seed = None if seed_2 is None else layer_seed(seed_2, number)
-                module, variables = self.layer(compute), {'params': weights}
+                of_layer = compute.gather({'encoder': {'layer': {'0': weights}}}, self.rules)
+                module, variables = self.layer(compute), {'params': of_layer['encoder']['layer']['0']}
                 return cast(jax.Array, module.apply(variables, hidden_BxLxD, context, kind, seed, slots))
 
             return of_kind

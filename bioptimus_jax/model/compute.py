@@ -27,6 +27,11 @@ def unplaced(values: jax.Array, *axes: str | None) -> jax.Array:
     return values
 
 
+def undivided(params: Any, *_: Any) -> Any:
+    """The parameters as they are: what `gather` does where each device has all of them."""
+    return params
+
+
 @dataclasses.dataclass(frozen=True)
 class Compute:
     """Settings that change the speed, the memory and the rounding of a model, never its function.
@@ -35,8 +40,8 @@ class Compute:
     attention kernel. `remat`: what the backward pass computes anew, by layer ('none', 'dots', 'full').
     `scan_layers`: one compiled layer in a loop instead of an unrolled stack. `place(values, *axes)`: says on which
     logical axes ('rows', 'heads', 'vocabulary' or None, one per dimension) an array is split, `row_shards`: into
-    how many parts its rows are. `platform`: cpu, gpu or tpu; empty: the one that this process runs on. Hashable, so
-    static under jit.
+    how many parts its rows are. `gather(params, rules)`: makes parameters whole of which each device keeps a part.
+    `platform`: cpu, gpu or tpu; empty: the one that this process runs on. Hashable, so static under jit.
     """
 
     dtype: DTypeLike = jnp.float32
@@ -45,6 +50,7 @@ class Compute:
     scan_layers: bool = False
     place: Callable[..., Any] = unplaced
     row_shards: int = 1
+    gather: Callable[..., Any] = undivided
     platform: str = ''
 
     @property

@@ -24,11 +24,11 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, attend
-from bioptimus_jax.model.compute import Compute, unplaced
+from bioptimus_jax.model.compute import Compute, undivided, unplaced
 from bioptimus_jax.model.kernels import cudnn, cudnn_packed, pallas_gpu, splash
 from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.fastest import Candidate, agreed, fastest, flaw_of
-from bioptimus_jax.pretrain.sharding import ROWS, Place, platform_of, row_shards
+from bioptimus_jax.pretrain.sharding import ROWS, Gather, Place, platform_of, row_shards
 from bioptimus_jax.storage.files import read_json, write_json
 
 PLAIN_ATTENTION = 'xla'
@@ -127,13 +127,15 @@ def compute_with(
 ) -> Compute:
     """`make_compute` with an attention that was chosen, whether or not the devices of the mesh are here."""
     platform, layers = platform_of(mesh), architecture.layers
+    dtype = jnp.dtype(dtype_of(config.pretrain, platform))
     return Compute(
-        dtype=jnp.dtype(dtype_of(config.pretrain, platform)),
+        dtype=dtype,
         attend=Causal(attention) if causal else attention,
         remat=remat_of(config.runtime, layers),
         scan_layers=scans(config.runtime, layers),
         place=Place(mesh) if mesh.size > 1 else unplaced,
         row_shards=row_shards(mesh),
+        gather=Gather(mesh, dtype) if mesh.shape['fsdp'] > 1 else undivided,
         platform=platform,
     )
 

@@ -154,8 +154,12 @@ def mean_gradients(
     parts = settings.micro_batches
     (first, divisor), *others = ((name, jnp.maximum(w, 1)) for name, w in example.weights.items())
 
+    def whole(params: Any) -> Any:
+        joined = adapter.whole(settings, params, frozen)
+        return sharding.beside_layers(joined, objective.compute.gather, objective.all_rules)
+
     def loss_of(params: Any, part: Any, key: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
-        terms, sums = objective.loss(adapter.whole(settings, params, frozen), frozen, part, key)
+        terms, sums = objective.loss(whole(params), frozen, part, key)
         if terms.keys() != example.weights.keys():
             raise ValueError(f'terms {sorted(terms)} of the loss have weights {sorted(example.weights)}')
         return sum((terms[name] * (divisor / weight) for name, weight in others), terms[first]), sums
@@ -178,7 +182,7 @@ def mean_gradients(
             lambda numbered: function(numbered[1], key_of(numbered[0])), (jnp.arange(parts), cut)
         )
 
-    cut = objective.informed(adapter.whole(settings, params, frozen), frozen, cut, each)
+    cut = objective.informed(whole(params), frozen, cut, each)
     # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     # A scan wants totals of the right shapes to begin with: `eval_shape` tells them, and computes nothing.
