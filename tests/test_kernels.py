@@ -266,16 +266,16 @@ def test_a_kernel_says_which_lengths_it_takes(name, length, multiple):
 
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
 @pytest.mark.parametrize(
-    ('name', 'platform', 'call'),
-    [('pallas_gpu', 'cuda', '__gpu$xla.gpu.triton'), ('splash', 'tpu', 'tpu_custom_call')],
+    ('name', 'platform', 'call', 'number'),
+    [('pallas_gpu', 'cuda', '__gpu$xla.gpu.triton', 3), ('splash', 'tpu', 'tpu_custom_call', 2)],
 )
-def test_both_passes_lower_for_the_platform_of_the_kernel(name, platform, call, dtype):
+def test_both_passes_lower_for_the_platform_of_the_kernel(name, platform, call, number, dtype):
     """Which needs no such device: the last step before its own compiler, with the shapes of BERT base."""
     skip_unless_lowered(name)
     inputs = [jax.ShapeDtypeStruct((2, 512, 12, 64), dtype)] * 4
     segments = jax.ShapeDtypeStruct((2, 512), jnp.int32)
     traced = with_gradients(backends.KERNELS[name]).trace(*inputs, segments)
-    assert traced.lower(lowering_platforms=(platform,)).as_text().count(f'@{call}') >= 3
+    assert traced.lower(lowering_platforms=(platform,)).as_text().count(f'@{call}') >= number
 
 
 def mesh_of(**axes):

@@ -16,7 +16,7 @@ from bioptimus_jax.model.attention import Dropped, Ranges, attend
 LONGEST_MASK = 1024
 """Places of a row. On an H100 a window of 64 takes 1.28 ms in blocks; as a mask .87 at 1,024 places, 5.63 at 8,192."""
 SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
-SPLASH_BLOCKS = ('block_q', 'block_kv', 'block_q_dkv', 'block_kv_dkv', 'block_q_dq', 'block_kv_dq')
+SPLASH_BLOCKS = ('block_q', 'block_kv', 'block_q_dkv', 'block_kv_dkv')
 SMALLEST_TPU_BLOCK = 128  # the lanes of a vector register, which hold positions
 
 
@@ -141,6 +141,7 @@ def splash(
     ValueError when there is something to drop, or when L is not a multiple of 128.
     """
     from jax.experimental.pallas.ops.tpu import splash_attention as tpu
+    from jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel import QKVLayout
 
     _refuse_dropout('splash', dropped)
     length, heads, head_size = query_BxLxHxK.shape[1:]
@@ -153,10 +154,15 @@ def splash(
         mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
     else:
         mask = tpu.LocalMask(shape, (window, 0 if ranges.one_sided else window), 0)
+    # Positions last: the memory of a TPU has 128 places for the numbers of a head of 64, and half of them would be empty.
+    layout = QKVLayout.SEQ_MINOR if head_size < SMALLEST_TPU_BLOCK else QKVLayout.HEAD_DIM_MINOR
     blocks: dict[str, Any] = dict.fromkeys(SPLASH_BLOCKS, block)
+    layouts: dict[str, Any] = dict.fromkeys(('q_layout', 'k_layout', 'v_layout'), layout)
+    # One kernel for the backward pass: two would each compute the scores anew.
+    sizes = tpu.BlockSizes(**blocks, **layouts, use_fused_bwd_kernel=True)
     kernel = tpu.make_splash_mha_single_device(
         tpu.MultiHeadMask([mask] * heads),
-        block_sizes=tpu.BlockSizes(**blocks),
+        block_sizes=sizes,
         interpret=interpret,
     )
 
