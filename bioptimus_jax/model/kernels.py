@@ -154,7 +154,7 @@ def splash(
         mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
     else:
         mask = tpu.LocalMask(shape, (window, 0 if ranges.one_sided else window), 0)
-    # Positions last: the memory of a TPU has 128 places for the numbers of a head of 64, and half of them would be empty.
+    # Positions last: memory has 128 places for the numbers of a head of 64, and half of them would be empty.
     layout = QKVLayout.SEQ_MINOR if head_size < SMALLEST_TPU_BLOCK else QKVLayout.HEAD_DIM_MINOR
     blocks: dict[str, Any] = dict.fromkeys(SPLASH_BLOCKS, block)
     layouts: dict[str, Any] = dict.fromkeys(('q_layout', 'k_layout', 'v_layout'), layout)
