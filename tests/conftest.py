@@ -72,11 +72,12 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
 LONGEST_FIRST = """
-    docs pretrain launch first_hour model lab_sweep remote_runs plugin_family objectives rtd plan api lab_paper_tables
-    kernels benchmarks report lab_site texts mixture finetune golden bridge lab_docs causal fit finetune_heads pairs
-    adversarial start signals refusals lab_forecast finetune_recommended plugin_objective corpus_stage house download
-    security lab_results lab_probe readme plugin_task plugin_initialisation plugin_tokenizer plugin_masking sources
-    page
+    model docs pretrain launch plan plugin_family lab_sweep objectives first_hour remote_runs golden onnx texts rtd
+    adapters kernels compiled api lab_docs lab_forecast plugin_tokenizer lab_paper_tables finetune_heads bridge fit
+    lab_site mixture benchmarks house pairs signals frozen lab_results shapes start refusals report readme lab_probe
+    causal adversarial finetune_stability download contrastive finetune sources plugin_objective export hub corpus_stage
+    finetune_corpora settled untied cross_entropy masking_weights plugin_masking distil remote encoding doctor security
+    finetune_recommended plugin_task plugin_initialisation page
 """.split()
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from toy_families import SMALL, noisy, packed_batch
+from toy_families import EVERY, SMALL, noisy, packed_batch
 from toy_objectives import Steps
 from toy_pretraining import assert_same_bits, experiment, killed_copy
 
@@ -88,7 +88,7 @@ def with_numbers(settings, architecture, params, made):
     return unflatten(flat), parts.frozen
 
 
-@pytest.mark.parametrize('family', SMALL)
+@pytest.mark.parametrize('family', EVERY)
 def test_every_family_computes_with_an_adapter_as_with_what_it_is_merged_into(family):
     architecture, params = noisy(SMALL[family])
     batch, made = packed_batch(architecture), Made(np.array([3, 150], np.int32))

@@ -231,7 +231,8 @@ SHAPES = {
 }
 
 
-SLOW = ('pairs', 'windows and grouped heads')  # each has what two others have
+# Each has what two others have.
+SLOW = ('pairs', 'windows and grouped heads', 'scanned, nothing recomputed', 'an adapter')
 
 
 @pytest.mark.parametrize(

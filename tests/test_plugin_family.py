@@ -123,7 +123,15 @@ CASES = {
 }
 
 
-@pytest.fixture(scope='module', params=CASES)
+SLOW = (
+    'xlm-roberta, its padding elsewhere',
+    'roberta, byte-level pairs, longer',
+)  # each has what two others have
+
+
+@pytest.fixture(
+    scope='module', params=[pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES]
+)
 def case(request):
     return CASES[request.param]
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
@@ -136,6 +137,8 @@ ELSEWHERE = {name: {TYPES: PLACES} for name in ('roberta', *RENAMED)}
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'mpnet', 'deberta-v2', 'modernbert', 'eurobert')
 """Families with a layer of their own; the others have that of one of these."""
+EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in OWN_LAYERS)) for name in SMALL]
+"""Families as parameters of a test of layers: those that have the layer of another are slow."""
 
 
 class Model(NamedTuple):

@@ -25,7 +25,8 @@ FREE = 200
 COLD = b'cold\n'
 IMPORTED = """
     bioptimus_jax.cli.main bioptimus_jax.pretrain.loop bioptimus_jax.finetuning.training bioptimus_jax.export.build
-    matplotlib.pyplot matplotlib.backends.backend_svg orbax.checkpoint tensorflow_datasets torch transformers
+    matplotlib.pyplot matplotlib.backends.backend_svg orbax.checkpoint pyarrow.dataset seqeval.metrics
+    tensorflow_datasets torch transformers
     transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
 """.split()
 
