@@ -5,14 +5,12 @@ sharded"). `tensor`: heads, the wide half of the feed-forward block, and the voc
 """
 
 import dataclasses
-import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
@@ -165,8 +163,8 @@ class Place:
 class Gather:
     """`Compute.gather` on a mesh: a matrix is turned into `dtype` and sent to all devices of `fsdp`, a table as it is.
 
-    Left to itself the compiler for TPUs takes products apart to send parts of a matrix in between, and then BERT-base
-    moves 1.7 times the bytes that it moves with copies. Gradients are added up and turned back into float32.
+    Left to itself the compiler for TPUs takes products apart to send parts of a matrix in between
+    (findings/tpu-sharded-products.sh), and BERT-base moves 1.7 times the bytes that it moves with copies.
     """
 
     mesh: Mesh
@@ -179,30 +177,9 @@ class Gather:
             axes = next((rule.axes for rule in rules if re.search(rule.pattern, path)), ())
             if 'fsdp' in axes:
                 whole = PartitionSpec(*(None if axis == 'fsdp' else axis for axis in axes))
-                shardings = (NamedSharding(self.mesh, split) for split in (PartitionSpec(*axes), whole))
-                dtype = flat[path].dtype if path.endswith('embedding') else self.dtype
-                flat[path] = _gathered(flat[path], *shardings, jnp.dtype(dtype))
+                low = flat[path] if path.endswith('embedding') else flat[path].astype(self.dtype)
+                flat[path] = jax.lax.with_sharding_constraint(low, NamedSharding(self.mesh, whole))
         return unflatten(flat)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def _gathered(part: jax.Array, kept: NamedSharding, whole: NamedSharding, dtype: np.dtype) -> jax.Array:
-    return jax.lax.with_sharding_constraint(part.astype(dtype), whole)
-
-
-def _forward(part: jax.Array, kept: NamedSharding, whole: NamedSharding, dtype: np.dtype) -> tuple:
-    return _gathered(part, kept, whole, dtype), None
-
-
-def _backward(
-    kept: NamedSharding, whole: NamedSharding, dtype: np.dtype, _: None, change: jax.Array
-) -> tuple:
-    # Whole at first: what the product gives is added up, and each device keeps its part of the sum.
-    summed = jax.lax.with_sharding_constraint(change, whole)
-    return (jax.lax.with_sharding_constraint(summed.astype(jnp.float32), kept),)
-
-
-_gathered.defvjp(_forward, _backward)
 
 
 def beside_layers(params: Any, gather: Callable[..., Any], rules: Sequence[Rule]) -> Any:
