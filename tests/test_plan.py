@@ -343,11 +343,11 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
         (BASE, 'pallas_gpu', 'cuda', TRITON, 6, 'yes'),
         (BASE, 'cudnn_packed', 'cuda', '__cudnn$fmhaSoftmax', 4, 'yes'),
         (MODERN, 'cudnn', 'cuda', CUDNN, 21, 'auto'),
-        (MODERN, 'splash', 'tpu', MOSAIC, 16, 'auto'),
+        (MODERN, 'splash', 'tpu', MOSAIC, 12, 'auto'),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
-                (BASE, 'splash', 'tpu', MOSAIC, 3, 'no'),  # equal layers share a function
+                (BASE, 'splash', 'tpu', MOSAIC, 2, 'no'),  # equal layers share a function
                 (MODERN, 'pallas_gpu', 'cuda', TRITON, 10, 'auto'),
                 *(
                     (one, backends.PLAIN_ATTENTION, at, '', 0, 'yes')
@@ -380,7 +380,7 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
     step = traced_step(wanted, architecture, mesh, name)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     calls = text.count(f'custom_call @{call}')
-    # From 0.12 on equal layers share more functions: of ModernBERT's 12 calls of splash 9 are left.
+    # From 0.12 on equal layers share more functions: of ModernBERT's 12 calls of splash fewer are left.
     assert calls == number or (jax.__version_info__ >= (0, 12) and 0 < calls < number)
 
 

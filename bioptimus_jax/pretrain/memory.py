@@ -1,8 +1,8 @@
 """Memory of the train step on one device, estimated from shapes alone: nothing is compiled, no device is started.
 
-What XLA keeps was measured with its own analysis of compiled steps (CPU in float32, each size varied alone; H100 in
-bfloat16): a layer keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and without a kernel two or three
-of attention's BxHxLxL, or with windows of fewer keys. On TPUs it is an extrapolation.
+What XLA keeps was measured with its own analysis of compiled steps (CPU in float32, each size varied alone; H100 and
+TPU v5e in bfloat16): a layer keeps some arrays BxLxD, some of the feed-forward size, and without a kernel two or three
+of attention's BxHxLxL, or with windows of fewer keys.
 
 B rows of one micro-batch on one device, L positions, D hidden size, H heads, V padded vocabulary.
 """
@@ -32,8 +32,6 @@ from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mes
 from bioptimus_jax.progress.console import in_units
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
-# Bytes of the products' type -> values kept. In bfloat16 the slope of the activation is computed again.
-KEPT_STATES, KEPT_WIDE = {4: 12, 2: 8}, {4: 3, 2: 2}
 # More states of a layer in a loop, in float32: unrolled, XLA recomputes these where that is cheap.
 KEPT_SCANNED = 4
 # Of all pieces in a last layer that is computed in slots: queries, keys, values, and what is mixed of them.
@@ -44,10 +42,28 @@ KEPT_DOTS = 5
 RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
 # What each further product of scores has at once, in scores of a layer: those of distances, before and after `spread`.
 PRODUCTS_BESIDE = 3
-STATES_BESIDE = 6  # embeddings, last states and their gradients, while a layer's backward pass works
-LOGITS = 3.5  # arrays of a chunk's logits: themselves, the softmax, its change, that in the products' type
+OF_SOFTMAX = 128  # places for the sum of each softmax, as the kernel for TPUs writes it
 BEYOND_DOUBT = 1.5  # times the memory: of an estimate that is an extrapolation
 UPDATE = 2  # gradients and updates at the end of a step
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Arrays that a compiler keeps: `states` BxLxD and `wide` ones of an unrolled layer; `beside` it embeddings, last
+    states and their gradients, while its backward pass works; `logits` of a chunk: themselves, the softmax, its change,
+    that in the products' type; `stacked`: what lies layer by layer, in copies, where layers are scanned."""
+
+    states: float
+    wide: float
+    beside: float = 6
+    logits: float = 3.5
+    stacked: int = 2
+
+
+# In bfloat16 the slope of the activation is computed again.
+KEPT_IN_FLOAT32, KEPT_IN_BFLOAT16 = Kept(12, 3), Kept(8, 2)
+# What has to do with logits and norms is part of the products there.
+KEPT_ON_TPUS = Kept(11, 0.5, beside=5, logits=1.15, stacked=3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,13 +107,15 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     # Of rows that are trained apart a table is put together first.
     joined = table if base and any(path.endswith(ROWS) for path in arrays[0].trained) else 0.0
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
-    stacked = 0.0
+    kept, stacked = kept_on(experiment, platform), 0.0
+    encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
-        encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
-        stacked = (1 if base else 2) * _bytes(encoder, split, a.rules)
+        stacked = (kept.stacked - bool(base)) * _bytes(encoder, split, a.rules)
+    elif runtime.fsdp > 1:  # a layer that is whole stays so until its backward pass
+        stacked = _bytes(encoder, {**split, 'fsdp': 1}, a.rules) * width_of(experiment, platform) / FLOAT
     # The backward pass is in one of them at a time.
     widest = max(encoder.hidden for encoder in objective.encoders)
-    beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
+    beside = kept.beside * rows * experiment.rows.row_pieces * widest * FLOAT
     last = most_places(experiment) / experiment.rows.row_pieces if objective.last_in_slots else 1.0
     activations = sum(_activations(experiment, x, platform, rows, last) for x in objective.encoders) + beside
     return Memory(
@@ -177,6 +195,18 @@ def rows_of_a_device(experiment: HasTraining, devices: int) -> int:
     return rows_of_a_part(mesh, settings.batch_rows // settings.micro_batches, ROWS_OF_A_STEP)
 
 
+def width_of(experiment: HasTraining, platform: str) -> int:
+    """Bytes of a number in products."""
+    return 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
+
+
+def kept_on(experiment: HasTraining, platform: str) -> Kept:
+    """What the compiler of a platform keeps of a step."""
+    if width_of(experiment, platform) == FLOAT:
+        return KEPT_IN_FLOAT32
+    return KEPT_ON_TPUS if platform == 'tpu' else KEPT_IN_BFLOAT16
+
+
 def _bytes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]) -> float:
     """Bytes of parameters on one device of a mesh with those numbers of parts."""
     axes = axes_of(shapes, rules)
@@ -189,7 +219,8 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
 
     `last`: the share of pieces that the last layer is computed for behind its attention.
     """
-    runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
+    runtime, of = experiment.runtime, kept_on(experiment, platform)
+    low = width_of(experiment, platform)
     length, split = experiment.rows.row_pieces, runtime.tensor
     states, wide = rows * length * a.hidden, rows * length * a.wide / split
     keys = [
@@ -208,9 +239,11 @@ def _activations(experiment: HasTraining, a: Architecture, platform: str, rows: 
     remat, scanned = remat_of(runtime, a.layers), scans(runtime, a.layers)
     # On a CPU XLA merges what an unrolled stack recomputes with the original, so remat saves nothing there.
     if remat == 'none' or (platform == 'cpu' and not scanned):
-        kept = (KEPT_STATES[low] * states + KEPT_WIDE[low] * wide) * low + shares * of_share
+        kept = (of.states * states + of.wide * wide) * low + shares * of_share
         if not scanned:
-            behind = ((KEPT_STATES[low] - KEPT_BEFORE_SLOTS) * states + KEPT_WIDE[low] * wide) * low
+            behind = ((of.states - KEPT_BEFORE_SLOTS) * states + of.wide * wide) * low
+            if platform == 'tpu' and runtime.fsdp > 1 and not shares:  # sums that wait for the backward pass
+                kept += rows * a.heads / split * length * OF_SOFTMAX * FLOAT
             return a.layers * kept - (1 - last) * behind + beside
         kept += KEPT_SCANNED * states * FLOAT
     else:
@@ -234,4 +267,4 @@ def _output_layer(experiment: HasTraining, a: Architecture, platform: str, rows:
     """Logits of a chunk of slots and what is made of them."""
     slots = most_places(experiment)
     columns = a.padded_vocab_size / experiment.runtime.tensor
-    return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT
+    return kept_on(experiment, platform).logits * rows * chunk_slots(rows, slots, platform) * columns * FLOAT
