@@ -150,7 +150,9 @@ def test_the_compiler_of_libtpu_knows_the_slices(count):
 
 def of_family(name):
     """The family's small model with heads and rows as wide as kernels want them."""
-    sizes = dict(vocab_size=512, hidden=128, heads=2, intermediate=256, max_positions=160)
+    sizes = dict(
+        vocab_size=512, hidden=128, heads=2, intermediate=256, max_positions=160, attention_dropout=0.0
+    )
     return dataclasses.replace(FAMILIES_SMALL[name], **sizes).padded_with(0)
 
 

@@ -43,7 +43,7 @@ RECOMPUTED_STATES, RECOMPUTED_WIDE, RECOMPUTED_SHARES = 4, 2, 2.5
 # What each further product of scores has at once, in scores of a layer: those of distances, before and after `spread`.
 PRODUCTS_BESIDE = 3
 OF_SOFTMAX = 128  # places for the sum of each softmax, as the kernel for TPUs writes it
-BEYOND_DOUBT = 1.5  # times the memory: of an estimate that is an extrapolation
+BEYOND_DOUBT = 1.5  # times the memory: of an estimate that was fitted on other steps than the user's
 UPDATE = 2  # gradients and updates at the end of a step
 
 
@@ -137,8 +137,8 @@ def check_memory(
 ) -> None:
     """Raise ConfigError, which says what to change, where the step on so many of the devices here needs more memory.
 
-    On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused. `section`:
-    the one that says how many rows there are.
+    On other platforms than CPUs the estimate was fitted on few steps, and only what is far too much is refused.
+    `section`: the one that says how many rows there are.
     """
     bound = here.memory_bytes * (1 if here.platform == 'cpu' else BEYOND_DOUBT)
     settings, needed = experiment.pretrain, _needed(experiment, architecture, here, devices)
