@@ -153,6 +153,8 @@ def of_family(name):
     sizes = dict(
         vocab_size=512, hidden=128, heads=2, intermediate=256, max_positions=160, attention_dropout=0.0
     )
+    if hasattr(FAMILIES_SMALL[name], 'key_heads'):
+        sizes['key_heads'] = 2
     return dataclasses.replace(FAMILIES_SMALL[name], **sizes).padded_with(0)
 
 
