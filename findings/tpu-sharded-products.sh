@@ -58,7 +58,7 @@ for name, (moved, permuted) in found.items():
     print(f'{name:10} {moved:6.2f} GB, {permuted} permutations')
 moved = {name: one for name, (one, _) in found.items()}
 assert found['copies'][1] == found['made whole'][1] == 0
-assert found['parts'][1] > 0, 'products are no longer taken apart'
+assert found['parts'][1] > 0, 'the compiler no longer splits products'
 assert moved['parts'] > 1.4 * moved['copies'], 'parts no longer move more'
 assert moved['made whole'] < moved['copies']
 PYTHON

@@ -123,10 +123,8 @@ CASES = {
 }
 
 
-SLOW = (
-    'xlm-roberta, its padding elsewhere',
-    'roberta, byte-level pairs, longer',
-)  # each has what two others have
+# Each has what two others have.
+SLOW = ('xlm-roberta, its padding elsewhere', 'roberta, byte-level pairs, longer')
 
 
 @pytest.fixture(

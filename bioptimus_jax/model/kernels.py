@@ -158,7 +158,7 @@ def splash(
     layout = QKVLayout.SEQ_MINOR if head_size < SMALLEST_TPU_BLOCK else QKVLayout.HEAD_DIM_MINOR
     blocks: dict[str, Any] = dict.fromkeys(SPLASH_BLOCKS, block)
     layouts: dict[str, Any] = dict.fromkeys(('q_layout', 'k_layout', 'v_layout'), layout)
-    # One kernel for the backward pass: two would each compute the scores anew.
+    # One kernel for the backward pass: with two, each computes the scores again.
     sizes = tpu.BlockSizes(**blocks, **layouts, use_fused_bwd_kernel=True)
     kernel = tpu.make_splash_mha_single_device(
         tpu.MultiHeadMask([mask] * heads),

@@ -61,7 +61,7 @@ class CompiledStep:
     """What the compiler says of a program, on one device. `memory`: bytes at the peak, with what is given to the step.
 
     `flops`, `moved`: operations, and bytes that they read and write; what a loop has is counted once where the layers
-    are scanned. `left_out`: why there is no program; the other numbers are then 0 where they are not known.
+    are scanned. `left_out`: why there is no program; a number that is not known is then 0.
     """
 
     program: Program
