@@ -11,9 +11,9 @@ import bisect
 import dataclasses
 from collections.abc import Sequence
 
-import grain
 import numpy as np
 
+from bioptimus_jax.pretrain.permutation import Epochs
 from bioptimus_jax.pretrain.shares import PATTERN
 
 
@@ -57,8 +57,7 @@ class Order:
     def __init__(self, sizes_C: Sequence[int], seed: int, patterns: Sequence[Pattern]):
         self.patterns = patterns
         self.offsets_C = np.cumsum([0, *sizes_C])[:-1]
-        # `repeat` gives `shuffle` another seed for every epoch: no two epochs have the same order.
-        self.orders = [grain.MapDataset.range(size).seed(seed).shuffle().repeat() for size in sizes_C]
+        self.orders = [Epochs(size, seed) for size in sizes_C]
         self.given = [np.zeros(len(sizes_C), int)]  # of each corpus before each stretch
         for pattern in patterns[:-1]:
             assert pattern.stop is not None
@@ -74,5 +73,7 @@ class Order:
         # How many rows its corpus gave before each row: in whole patterns, in this pattern, in earlier stretches.
         index_B = at_B // PATTERN * pattern.rows_C[corpus_B] + pattern.before_PxC[place_B, corpus_B]
         index_B += self.given[number][corpus_B]
-        rows = [self.orders[corpus][int(index)] for corpus, index in zip(corpus_B, index_B, strict=True)]
-        return np.array(rows) + self.offsets_C[corpus_B]
+        row_B = np.empty_like(index_B)
+        for corpus in np.unique(corpus_B):
+            row_B[corpus_B == corpus] = self.orders[corpus](index_B[corpus_B == corpus])
+        return row_B + self.offsets_C[corpus_B]
