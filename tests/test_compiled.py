@@ -55,8 +55,8 @@ def test_collectives_are_read_from_the_text_of_a_program():
 
 def test_copies_add_gradients_up_and_full_shards_gather_parameters():
     """Bytes by hand: a gradient of every parameter is added up over the devices that copy it, and that of the tied
-    table twice, as it is read at both ends of the model; what is kept in parts is made whole once, and nothing else is
-    sent."""
+    table twice, as it is read at both ends of the model, and the compiler for CPUs adds up both; what is kept in parts
+    is made whole once, and nothing else is sent."""
     parameters = SMALL.padded_with(0)
     numbers = [*map(math.prod, parameters.shapes().values()), 512 * 64]
     axes = axes_of(parameters.shapes(), parameters.rules)
@@ -175,6 +175,18 @@ def test_every_family_is_compiled_for_a_slice_of_tpus(family):
     assert copied.attention == sharded.attention == ('xla' if of_family(family).biased_scores else 'splash')
     assert sharded.collectives['all-gather'].number > 0
     assert 'all-gather' not in copied.collectives
+
+
+@NEEDS_LIBTPU
+@pytest.mark.slow
+@pytest.mark.parametrize('parts', [1, 4])
+def test_of_a_tied_table_one_sum_crosses_the_mesh_in_a_step(parts):
+    """All gradients of several micro-batches are added up in float32, behind the last of them."""
+    architecture = dataclasses.replace(of_family('bert'), vocab_size=8192)
+    step = on_a_slice(wanted(pretrain=Pretrain(batch_rows=16, micro_batches=parts)), architecture)
+    numbers = sum(map(math.prod, architecture.shapes().values()))
+    assert step.collectives['all-reduce'].moved < 1.01 * 4 * numbers
+    assert 'all-gather' not in step.collectives
 
 
 @NEEDS_LIBTPU

@@ -834,7 +834,8 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
     loss, wanted = jax.value_and_grad(mean)(whole.params)
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
     ends = []
-    for parts in (whole, Parts(prepared, micro_batches=4, pretrain__clip_norm=0)):
+    in_four = [Parts(prepared, micro_batches=4, pretrain__clip_norm=0, devices=devices) for devices in (1, 2)]
+    for parts in (whole, *in_four):
         state, metrics = parts.step(parts.state(), parts.batches.at(0), parts.table)
         assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
         for (path, gradient), moment in zip(
@@ -845,10 +846,11 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
         squares = sum((np.asarray(leaf) ** 2).sum() for leaf in jax.tree.leaves(wanted))
         assert float(metrics['gradient_norm']) == pytest.approx(np.sqrt(squares), rel=1e-4)
         ends.append(parts.step(state, parts.batches.at(1), parts.table))
-    (one, last), (other, last_in_parts) = ends
-    assert float(last['loss']) == pytest.approx(float(last_in_parts['loss']), rel=1e-5)
-    for name, value in flatten(one['params']).items():
-        np.testing.assert_allclose(flatten(other['params'])[name], value, atol=2e-5, err_msg=name)
+    (one, last), *others = ends
+    for other, last_in_parts in others:
+        assert float(last['loss']) == pytest.approx(float(last_in_parts['loss']), rel=1e-5)
+        for name, value in flatten(one['params']).items():
+            np.testing.assert_allclose(flatten(other['params'])[name], value, atol=2e-5, err_msg=name)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
 from bioptimus_jax.model.attention import Dropped, Ranges, dropout
-from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.compute import PLAIN_COMPUTE, Compute
 
 # Rules of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
 # `tensor` (Megatron-LM, arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Weights decay as
@@ -76,6 +76,32 @@ class Dense(nn.Dense):
         return made + jnp.expand_dims(low['bias'], range(made.ndim - 1)) if self.use_bias else made
 
 
+LOOKED_UP = 'looked_up'
+"""A copy of a table beside it, for its rows alone, so that they have a gradient of their own."""
+
+
+class Table(nn.Embed):
+    """Rows by their numbers, from the copy of the table beside it where there is one."""
+
+    compute: Compute = PLAIN_COMPUTE
+
+    def __call__(self, numbers: jax.Array) -> jax.Array:
+        shards = self.compute.row_shards
+        if shards == 1 or len(numbers) % shards:
+            return super().__call__(numbers)
+        beside = self.has_variable('params', LOOKED_UP)
+        table_VxD = self.get_variable('params', LOOKED_UP) if beside else self.embedding
+        # A table for every shard of the rows, so that the rows of a device change its own, and are added up across
+        # devices once, as what the output layer adds (`pretrain/cross_entropy.py`). Otherwise the compiler adds them to
+        # all that the step has summed, and sends that besides.
+        tables_SxVxD = jnp.broadcast_to(table_VxD, (shards, *table_VxD.shape))
+        placed_SxVxD = self.compute.place(tables_SxVxD, 'rows', 'vocabulary', None)
+        rows_SxNxD = jax.vmap(lambda table, at: jnp.take(table, at, axis=0))(
+            placed_SxVxD, numbers.reshape(shards, -1)
+        )
+        return rows_SxNxD.reshape(*numbers.shape, self.features)
+
+
 class ModelPart(nn.Module):
     """A part of a model: its parameters are float32, its matrix products are of `compute.dtype`."""
 
@@ -94,7 +120,9 @@ class ModelPart(nn.Module):
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
         """Rows of a table."""
-        return nn.Embed(rows, self.architecture.width, dtype=jnp.float32, name=name)(numbers)
+        return Table(rows, self.architecture.width, dtype=jnp.float32, name=name, compute=self.compute)(
+            numbers
+        )
 
     def normal(self, values: jax.Array, name: str = 'LayerNorm') -> jax.Array:
         """The family's norm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""

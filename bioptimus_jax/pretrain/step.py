@@ -4,7 +4,7 @@ B rows of the global batch.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,9 @@ import optax
 from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.compute import undivided
+from bioptimus_jax.model.layers import LOOKED_UP
+from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain import adapter, curriculum, sharding
 from bioptimus_jax.pretrain.backends import compiler_options
 from bioptimus_jax.pretrain.checkpoint import AVERAGE
@@ -183,9 +186,31 @@ def mean_gradients(
         )
 
     cut = objective.informed(whole(params), frozen, cut, each)
+    params, together = rows_apart(objective, params)
     # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     # A scan wants totals of the right shapes to begin with: `eval_shape` tells them, and computes nothing.
     zeros = jax.tree.map(jnp.zeros_like, (*shapes, params))
     (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))
-    return loss / divisor, sums, jax.tree.map(lambda g: g / divisor, gradients)
+    return loss / divisor, sums, jax.tree.map(lambda g: g / divisor, together(gradients))
+
+
+def rows_apart(objective: Objective, params: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The parameters with a copy of a tied table for its rows, and what adds the two gradients up again.
+
+    Where devices with copies of the parameters compute several micro-batches, the compiler adds gradients up across
+    devices once, behind the last of them. Of a table that is input and output it would do so in each.
+    """
+    a, compute = objective.architecture, objective.compute
+    tied, flat = a.table, flatten(params)
+    several = objective.config.pretrain.micro_batches > 1 and compute.row_shards > 1
+    if not several or compute.gather is not undivided or a.output_table != tied or tied not in flat:
+        return params, lambda gradients: gradients
+    copy = tied.removesuffix('embedding') + LOOKED_UP
+
+    def together(gradients: Any) -> Any:
+        found = flatten(gradients)
+        of_rows = found.pop(copy)
+        return unflatten({**found, tied: found[tied] + of_rows})
+
+    return unflatten({**flat, copy: flat[tied]}), together
