@@ -22,8 +22,10 @@ MFU = 0.35
 class Device:
     """`kinds`: words of what jax calls it; `peak_flops`: dense bfloat16, FLOP/s; `memory_bytes`: of one device.
 
-    `bandwidth`: of its memory, bytes/s. `packs`: whether attention computes nothing between documents that share a row
-    (cuDNN, on Hopper). A device is what jax counts as one: of TPU v4 and v5p a chip with both of its cores.
+    `bandwidth`: of its memory, bytes/s. `link`: bytes/s that it sends to others of its host or slice, over all links
+    together; `of_a_host`: how many are linked so, 0 for a slice that is linked as a whole; `network`: bytes/s to other
+    hosts, 0 where every maker of hosts has another. `packs`: whether attention computes nothing between documents that
+    share a row (cuDNN, on Hopper). A device is what jax counts as one: of TPU v4 and v5p a chip with both of its cores.
     """
 
     name: str
@@ -32,30 +34,34 @@ class Device:
     peak_flops: float
     memory_bytes: int
     bandwidth: float
+    link: float = 0.0
+    of_a_host: int = 0
+    network: float = 0.0
     packs: bool = False
 
 
 # NVIDIA: data sheets of T4 (2019; it has no bfloat16, so the peak is that of float32, in which it is computed), L4
 # (2023), A10 (2021), A10G (AWS's, 2021), GeForce RTX 4090 (the white paper of Ada, 2022, sums in float32), A100 (2020,
 # 2021), H100 SXM (2023) and H200 SXM (2024), tensor cores without sparsity; the memory that drivers report for what is
-# sold as 16, 24, 40, 80 and 141 GB. Google: Cloud TPU documentation, pages "TPU v4" to "TPU v6e" of its system
+# sold as 16, 24, 40, 80 and 141 GB; half of what their links carry in both directions; the network of DGX A100 (200
+# Gbit/s a card) and DGX H100 (400). Google: Cloud TPU documentation, pages "TPU v4" to "TPU v6e" of its system
 # architecture.
 DEVICES = {
     device.name: device
     for device in (
-        Device('t4', 'gpu', ('T4',), 8.1e12, 15 * GIB, 320e9),
-        Device('l4', 'gpu', ('L4',), 121e12, 22 * GIB, 300e9),
-        Device('a10', 'gpu', ('A10',), 125e12, 22 * GIB, 600e9),
-        Device('a10g', 'gpu', ('A10G',), 70e12, 22 * GIB, 600e9),
-        Device('rtx-4090', 'gpu', ('RTX 4090',), 165e12, 24 * GIB, 1008e9),
-        Device('a100-40', 'gpu', ('A100',), 312e12, 40 * GIB, 1555e9),
-        Device('a100-80', 'gpu', ('A100',), 312e12, 80 * GIB, 2039e9),
-        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB, 3350e9, packs=True),
-        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB, 4800e9, packs=True),
-        Device('tpu-v4', 'tpu', ('TPU v4',), 275e12, 32 * GIB, 1200e9),
-        Device('tpu-v5e', 'tpu', ('TPU v5 lite', 'TPU v5e'), 197e12, 16 * GIB, 819e9),
-        Device('tpu-v5p', 'tpu', ('TPU v5', 'TPU v5p'), 459e12, 95 * GIB, 2765e9),
-        Device('tpu-v6e', 'tpu', ('TPU v6', 'TPU v6e'), 918e12, 32 * GIB, 1640e9),
+        Device('t4', 'gpu', ('T4',), 8.1e12, 15 * GIB, 320e9, 16e9, 8),
+        Device('l4', 'gpu', ('L4',), 121e12, 22 * GIB, 300e9, 32e9, 8),
+        Device('a10', 'gpu', ('A10',), 125e12, 22 * GIB, 600e9, 32e9, 8),
+        Device('a10g', 'gpu', ('A10G',), 70e12, 22 * GIB, 600e9, 32e9, 8),
+        Device('rtx-4090', 'gpu', ('RTX 4090',), 165e12, 24 * GIB, 1008e9, 32e9, 8),
+        Device('a100-40', 'gpu', ('A100',), 312e12, 40 * GIB, 1555e9, 300e9, 8, 25e9),
+        Device('a100-80', 'gpu', ('A100',), 312e12, 80 * GIB, 2039e9, 300e9, 8, 25e9),
+        Device('h100', 'gpu', ('H100',), 989e12, 80 * GIB, 3350e9, 450e9, 8, 50e9, packs=True),
+        Device('h200', 'gpu', ('H200',), 989e12, 140 * GIB, 4800e9, 450e9, 8, 50e9, packs=True),
+        Device('tpu-v4', 'tpu', ('TPU v4',), 275e12, 32 * GIB, 1200e9, 300e9),
+        Device('tpu-v5e', 'tpu', ('TPU v5 lite', 'TPU v5e'), 197e12, 16 * GIB, 819e9, 200e9),
+        Device('tpu-v5p', 'tpu', ('TPU v5', 'TPU v5p'), 459e12, 95 * GIB, 2765e9, 600e9),
+        Device('tpu-v6e', 'tpu', ('TPU v6', 'TPU v6e'), 918e12, 32 * GIB, 1640e9, 400e9),
     )
 }
 

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
 GRIDS = {
     'tpu-v5e': {1: '1x1', 4: '2x2', 8: '2x4', 16: '4x4', 32: '4x8', 64: '8x8', 128: '8x16', 256: '16x16'},
-    'tpu-v5p': {4: '2x2x1', 8: '2x2x2', 16: '2x2x4', 32: '2x4x4', 64: '4x4x4', 128: '4x4x8', 256: '4x8x8'},
+    'tpu-v5p': {
+        4: '2x2x1',
+        8: '2x2x2',
+        16: '2x2x4',
+        32: '2x4x4',
+        64: '4x4x4',
+        128: '4x4x8',
+        256: '4x8x8',
+        512: '8x8x8',
+    },
 }
 GRIDS['tpu-v6e'] = GRIDS['tpu-v5e']
 """Device -> number of devices -> the slice of so many; pages "TPU v5e", "TPU v5p", "TPU v6e" of Cloud TPU."""

@@ -99,8 +99,10 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     objective = objectives[0]
     arrays = [arrays_of(one) for one in objectives]
     # One model, and what each objective reads besides.
-    whole, base = (_bytes(of, split, objective.all_rules) for of in (arrays[0].trained, arrays[0].base))
-    frozen = sum(_bytes(of.frozen, split, one.all_rules) for one, of in zip(objectives, arrays, strict=True))
+    whole, base = (bytes_of(of, split, objective.all_rules) for of in (arrays[0].trained, arrays[0].base))
+    frozen = sum(
+        bytes_of(of.frozen, split, one.all_rules) for one, of in zip(objectives, arrays, strict=True)
+    )
     # The gradient of rows that are trained apart is that of the whole table at first.
     tables = {path for path in (a.table, a.output_table) if {path, path + ROWS} & arrays[0].trained.keys()}
     table = sum(math.prod(shapes[path]) for path in tables) / runtime.tensor * FLOAT
@@ -110,9 +112,9 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     kept, stacked = kept_on(experiment, platform), 0.0
     encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
-        stacked = (kept.stacked - bool(base)) * _bytes(encoder, split, a.rules)
+        stacked = (kept.stacked - bool(base)) * bytes_of(encoder, split, a.rules)
     elif runtime.fsdp > 1:  # a layer that is whole stays so until its backward pass
-        stacked = _bytes(encoder, {**split, 'fsdp': 1}, a.rules) * width_of(experiment, platform) / FLOAT
+        stacked = bytes_of(encoder, {**split, 'fsdp': 1}, a.rules) * width_of(experiment, platform) / FLOAT
     # The backward pass is in one of them at a time.
     widest = max(encoder.hidden for encoder in objective.encoders)
     beside = kept.beside * rows * experiment.rows.row_pieces * widest * FLOAT
@@ -207,7 +209,7 @@ def kept_on(experiment: HasTraining, platform: str) -> Kept:
     return KEPT_ON_TPUS if platform == 'tpu' else KEPT_IN_BFLOAT16
 
 
-def _bytes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]) -> float:
+def bytes_of(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]) -> float:
     """Bytes of parameters on one device of a mesh with those numbers of parts."""
     axes = axes_of(shapes, rules)
     parts = {path: math.prod(split[axis] for axis in axes[path] if axis) for path in shapes}

@@ -27,8 +27,9 @@ from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.pretrain.memory import BEYOND_DOUBT
 from bioptimus_jax.pretrain.objective import Arrays, arrays_of, check_objectives, planned_objective
 from bioptimus_jax.pretrain.programs import check_programs
-from bioptimus_jax.pretrain.shape import RowCounts
+from bioptimus_jax.pretrain.shape import RowCounts, shape_of
 from bioptimus_jax.pretrain.sharding import planned_mesh
+from bioptimus_jax.pretrain.traffic import beside_products
 from bioptimus_jax.progress.console import in_units
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.run.folder import Run
@@ -114,6 +115,21 @@ class Plan:
     def hours(self, device: Device, devices: int) -> float:
         """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
         return self.flops / (self.assumed.mfu * device.peak_flops * devices) / 3600
+
+    def hours_beside(self, device: Device, devices: int) -> float:
+        """Hours that sending and updating take, if nothing is computed meanwhile (`traffic`).
+
+        Raises ConfigError where the devices do not divide the rows.
+        """
+        e = self.experiment
+        shaped = {phase.name: shape_of(e, e.phase[phase.name]).within(e) for phase in self.phases}
+        return (
+            sum(
+                phase.steps * beside_products(shaped[phase.name], self.architecture, device, devices).seconds
+                for phase in self.phases
+            )
+            / 3600
+        )
 
 
 def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:

@@ -9,9 +9,10 @@ from bioptimus_jax.hosts.devices import GIB, Device
 from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.compiled import CompiledStep
 from bioptimus_jax.pretrain.disk import Space, disk_space
-from bioptimus_jax.pretrain.memory import Memory, step_memory
+from bioptimus_jax.pretrain.memory import Memory, rows_of_a_device, step_memory
 from bioptimus_jax.pretrain.plan import Plan
-from bioptimus_jax.pretrain.shape import StepShape, batch_sizes, step_shapes
+from bioptimus_jax.pretrain.shape import StepShape, batch_sizes, shape_of, step_shapes
+from bioptimus_jax.pretrain.traffic import beside_products, sends
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.layout import (
     NOT_RUN,
@@ -44,10 +45,13 @@ def document(plan: Plan, tables: Mapping[str, Table]) -> dict[str, Any]:
 
 def tables(plan: Plan, devices: Sequence[Device], number: int) -> dict[str, Table]:
     """Phases, memory, time and cost on so many of each of the devices, disk."""
+    linked = [device for device in devices if number > 1 and sends(device, number)]
+    between = {'between': _between(plan, linked, number)} if linked else {}
     return {
         'phases': _phases(plan),
         'memory': _memory(plan, devices, number),
         'time': _time(plan, devices, number),
+        **between,
         'disk': _disk(plan),
     }
 
@@ -178,6 +182,37 @@ def _parts(plan: Plan, shape: StepShape, device: Device, number: int) -> str:
         if memory.peak <= USABLE[device.platform] * device.memory_bytes:
             return 'yes' if parts == shape.micro_batches else f'with micro_batches={parts}'
     return 'no'
+
+
+def _between(plan: Plan, devices: Sequence[Device], number: int) -> Table:
+    """What a step does beside its products on several devices, and the hours if nothing of it overlaps."""
+    e, last = plan.experiment, plan.phases[-1]
+    shaped = shape_of(e, e.phase[last.name]).within(e)
+    rows = rows_of_a_device(shaped, number) * shaped.pretrain.micro_batches
+    beside = {device: beside_products(shaped, plan.architecture, device, number) for device in devices}
+    flops = last.pieces * last.flops_per_piece / last.steps / number
+
+    def milliseconds(seconds: float) -> Cell:
+        return _short(1e3 * seconds, 1)
+
+    def at_most(device: Device) -> Cell:
+        return _short(plan.hours(device, number) + plan.hours_beside(device, number), 1)
+
+    columns = [
+        Column('device', lambda device: device.name),
+        Column('rows', lambda _: count(rows)),
+        Column('ms computing', lambda device: milliseconds(flops / plan.assumed.mfu / device.peak_flops)),
+        Column('ms updating', lambda device: milliseconds(beside[device].updating)),
+        Column('MB sent', lambda device: count(sum(beside[device].sent) / 1e6)),
+        Column('ms sending', lambda device: milliseconds(beside[device].sending)),
+        Column('hours at most', at_most),
+    ]
+    note = (
+        'Rows of a device in a step, and how long it computes at that share of the peak; beside that, the update '
+        "moves parameters at the memory's rate,\nand gradients are sent at the links' (to other hosts at the "
+        "network's). Hours at most: nothing of it overlaps."
+    )
+    return Table.of(f'A step of phase {last.name} on {number} devices', columns, devices, note=note)
 
 
 def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
