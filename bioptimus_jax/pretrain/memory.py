@@ -108,7 +108,12 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     table = sum(math.prod(shapes[path]) for path in tables) / runtime.tensor * FLOAT
     # Of rows that are trained apart a table is put together first.
     joined = table if base and any(path.endswith(ROWS) for path in arrays[0].trained) else 0.0
-    totals = whole if experiment.pretrain.micro_batches > 1 else 0
+    totals = 0.0
+    if experiment.pretrain.micro_batches > 1:
+        # Copies on several devices sum what is looked up in a tied table apart (`step.rows_apart`).
+        apart = devices > runtime.tensor and runtime.fsdp == 1 and a.output_table == a.table
+        looked_up = math.prod(arrays[0].trained.get(a.table, (0,))) / runtime.tensor * FLOAT
+        totals = whole + apart * looked_up
     kept, stacked = kept_on(experiment, platform), 0.0
     encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients

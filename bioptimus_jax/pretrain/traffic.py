@@ -79,7 +79,7 @@ def sent_in_a_step(config: HasTraining, architecture: Architecture, device: Devi
 
     def over(size: float, members: int, stride: int) -> Sent:
         near = min(members, max(1, device.of_a_host // stride)) if device.of_a_host else members
-        hosts = members // near
+        hosts = members / near
         return Sent(size * (near - 1) / near, size / near * (hosts - 1) / hosts)
 
     layers = over(2 * SUMS_OF_A_LAYER * parts * architecture.layers * states, tensor, 1)
