@@ -115,6 +115,7 @@ OTHERS = {
     'embed',
     'longer',
     'finetune',
+    'flagship',
     'objectives',
     'real',
     'recommended',
