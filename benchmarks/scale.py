@@ -109,8 +109,7 @@ class Case:
         plan, device, count = self.plan, self.on.device, self.on.count
         beside = beside_products(self.config, plan.architecture, device, count)
         [phase] = [phase for phase in plan.phases if phase.name == self.phase]
-        at_peak = phase.pieces * phase.flops_per_piece / phase.steps / count / device.peak_flops
-        computing, hours = at_peak / plan.assumed.mfu, plan.steps / 3600
+        computing, hours = plan.step_seconds(phase, device, count), plan.steps / 3600
         return {
             'parts': self.parts,
             'rows': rows_of_a_device(self.config, count),
@@ -120,7 +119,7 @@ class Case:
             'sending': beside.sending,
             'MB sent': sum(beside.sent) / 1e6,
             'hours': hours * computing,
-            'hours at goal': hours * at_peak / GOAL,
+            'hours at goal': hours * computing * plan.assumed.mfu / GOAL,
             'hours at most': hours * (computing + beside.seconds),
             'rows a host': self.batch / computing / (count // (device.of_a_host or CHIPS_OF_A_HOST)),
         }

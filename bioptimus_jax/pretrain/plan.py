@@ -4,6 +4,7 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 (pretrain/curriculum.py). What the corpus would tell is assumed, and said.
 """
 
+import collections
 import dataclasses
 import functools
 import math
@@ -27,7 +28,7 @@ from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.pretrain.memory import BEYOND_DOUBT
 from bioptimus_jax.pretrain.objective import Arrays, arrays_of, check_objectives, planned_objective
 from bioptimus_jax.pretrain.programs import check_programs
-from bioptimus_jax.pretrain.shape import RowCounts, shape_of
+from bioptimus_jax.pretrain.shape import RowCounts, StepShape, shape_of
 from bioptimus_jax.pretrain.sharding import planned_mesh
 from bioptimus_jax.pretrain.traffic import beside_products
 from bioptimus_jax.progress.console import in_units
@@ -116,20 +117,23 @@ class Plan:
         """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
         return self.flops / (self.assumed.mfu * device.peak_flops * devices) / 3600
 
+    def step_seconds(self, phase: PhasePlan, device: Device, devices: int) -> float:
+        """Seconds that so many devices compute for a step of a phase."""
+        flops = phase.pieces * phase.flops_per_piece / phase.steps
+        return flops / (self.assumed.mfu * device.peak_flops * devices)
+
     def hours_beside(self, device: Device, devices: int) -> float:
         """Hours that sending and updating take, if nothing is computed meanwhile (`traffic`).
 
         Raises ConfigError where the devices do not divide the rows.
         """
-        e = self.experiment
-        shaped = {phase.name: shape_of(e, e.phase[phase.name]).within(e) for phase in self.phases}
-        return (
-            sum(
-                phase.steps * beside_products(shaped[phase.name], self.architecture, device, devices).seconds
-                for phase in self.phases
-            )
-            / 3600
-        )
+        e, steps = self.experiment, collections.Counter[StepShape]()
+        for phase in self.phases:  # most share one shape
+            steps[shape_of(e, e.phase[phase.name])] += phase.steps
+        beside = {
+            shape: beside_products(shape.within(e), self.architecture, device, devices) for shape in steps
+        }
+        return sum(count * beside[shape].seconds for shape, count in steps.items()) / 3600
 
 
 def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:

@@ -190,7 +190,6 @@ def _between(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     shaped = shape_of(e, e.phase[last.name]).within(e)
     rows = rows_of_a_device(shaped, number) * shaped.pretrain.micro_batches
     beside = {device: beside_products(shaped, plan.architecture, device, number) for device in devices}
-    flops = last.pieces * last.flops_per_piece / last.steps / number
 
     def milliseconds(seconds: float) -> Cell:
         return _short(1e3 * seconds, 1)
@@ -201,7 +200,7 @@ def _between(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     columns = [
         Column('device', lambda device: device.name),
         Column('rows', lambda _: count(rows)),
-        Column('ms computing', lambda device: milliseconds(flops / plan.assumed.mfu / device.peak_flops)),
+        Column('ms computing', lambda device: milliseconds(plan.step_seconds(last, device, number))),
         Column('ms updating', lambda device: milliseconds(beside[device].updating)),
         Column('MB sent', lambda device: count(sum(beside[device].sent) / 1e6)),
         Column('ms sending', lambda device: milliseconds(beside[device].sending)),
