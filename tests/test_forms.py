@@ -254,6 +254,16 @@ FORMS: dict[str, tuple[str, str | dict | list, list[tuple[str, str]]]] = {
         '"A text, of some words.",1\n"And another one.",2\n',
         [('a-0', 'A text, of some words.\nAnd another one.')],
     ),
+    'PubTator': (
+        'a.PubTator',
+        '12|t|A title of AF\n12|a|It is  short.\n12\t11\t13\tAF\tDisease\tD01\n12\tCID\tD1\tD2\n\n13|t|\n13|a|\n',
+        [('12', 'A title of AF\nIt is short.'), ('13', 'no_text')],
+    ),
+    'words with tags in columns': (
+        'a.tsv',
+        'tokens\tner_tags\nHistory\tO\nof\tO\nAF\tB-DIS\n\nNone\tO\n',
+        [('', 'form'), ('a-0', 'History of AF\nNone')],
+    ),
     'plain text': ('a.txt', 'One\nparagraph.\n\nAnother.\n', [('a-0', 'One paragraph.\nAnother.')]),
 }
 
@@ -294,6 +304,40 @@ def test_the_page_names_every_form_that_is_read():
     assert set(rows[1:]) == {*FORMS, '.parquet and .arrow'}
 
 
+def test_the_folder_of_a_set_stands_for_its_train_split(tmp_path):
+    """Whatever its form; a folder of anything else is refused."""
+    inputs = {}
+    for name, files in {
+        'columns': {'train.tsv': 'AF\tO\n', 'devel.tsv': 'No\tO\n', 'test.tsv': 'Never\tO\n'},
+        'brat': {
+            'train/1.txt': 'AF',
+            'train/1.ann': 'T1\tDIS 0 2\tAF\n',
+            'test/2.txt': 'Never',
+            'test/2.ann': '',
+        },
+        'pubtator': {'train.PubTator': '1|t|AF\n1|a|\n', 'test.PubTator': '2|t|Never\n2|a|\n'},
+        'others': {'a.txt': 'AF'},
+    }.items():
+        for file, content in files.items():
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text(content)
+        inputs[name] = (str(tmp_path / name),)
+    for name in ('columns', 'brat', 'pubtator'):
+        assert [d.text for d in readers.read_inputs(Corpus(inputs=inputs[name]))] == ['AF'], name
+    with pytest.raises(InputError, match='is a folder; name its files'):
+        readers.input_files(Corpus(inputs=inputs['others']))
+
+
+def test_no_word_of_a_real_set_is_lost(data):
+    """The words are those of the lines with a tab, and no document is far from 200 of them."""
+    folder = data / 'ner' / 'ncbi-disease'
+    lines = (folder / 'train.tsv').read_text('utf-8').split('\n')
+    texts = [d.text for d in readers.read_inputs(Corpus(inputs=(str(folder),)))]
+    assert ' '.join(texts).split() == [line.partition('\t')[0] for line in lines if '\t' in line]
+    assert min(len(text.split()) for text in texts[:-1]) >= 200
+    assert max(len(text.split()) for text in texts) < 400
+
+
 def test_settings_choose_what_is_read_of_bioc_and_of_cord_19(tmp_path):
     for name, content in (
         ('a.xml', BIOC_XML),
@@ -320,10 +364,14 @@ def test_the_same_text_under_another_ending(tmp_path):
         ('a.jsonl', 'JSON, an array'),
         ('b.jsonl', 'BioC-PMC, JSON'),
         ('a.json', 'JSON, lines'),
+        ('b.txt', 'PubTator'),
+        ('a.conll', 'words with tags in columns'),
     ):
         _, content, wanted = FORMS[form]
         (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content), 'utf-8')
         assert [shown(record) for record in read(tmp_path / name)] == wanted
+    (tmp_path / 'a.iob').write_text('-DOCSTART- O\n\nAF O\n. O\n\n-DOCSTART- O\n\nNo O\nAF B\n\nNo O\n')
+    assert [r.text for r in read(tmp_path / 'a.iob') if not r.reason] == ['AF .', 'No AF\nNo']
     (tmp_path / 'c.json').write_text(json.dumps(CORD19, indent=2) + '\n' + json.dumps(CORD19), 'utf-8')
     assert len(read(tmp_path / 'c.json')) == 2
 

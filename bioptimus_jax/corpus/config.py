@@ -78,7 +78,8 @@ class Corpus:
     inputs: tuple[str, ...] = common_key(
         (),
         'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or '
-        'hf://datasets/...; files of a pattern by the numbers in their names; updates of PubMed, PMC last',
+        'hf://datasets/..., or the folder of a set, for the texts of its train split; files of a pattern by the '
+        'numbers in their names; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = common_key(

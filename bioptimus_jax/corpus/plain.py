@@ -1,21 +1,24 @@
-"""Plain text, by its beginning: PubMed's tagged text, PMC's plain text, or paragraphs; other forms are refused."""
+"""Plain text, by its beginning: PubMed's tagged text, PMC's plain text, PubTator, words with tags, or paragraphs.
+
+Other forms are refused.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bioptimus_jax.corpus import tagged
+from bioptimus_jax.corpus import annotated, tagged
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.lines import joined_documents, lines, paragraphs, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.sets.standoff import PUBTATOR_TEXT
 
 PART = re.compile(r'==== (Front|Body|Refs|Back)\b.*')
 PMC_NAME = re.compile(r'PMC\d+')
 LISTED = re.compile(r'1[.:] \S.*\b(?:18|19|20)\d\d\b')
 PMID_LINE = re.compile(r'(?:DOI: \S+ +)?PMID: *\d+')
-SAMPLE = 400  # lines
 NOT_TEXT = (
     (
         re.compile(r'<\?xml|<!DOCTYPE|<html|<[A-Za-z-]+(?:Set|set)>|<article[ >]', re.IGNORECASE),
@@ -29,12 +32,16 @@ NOT_TEXT = (
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """The records of a file of plain text. Raises BrokenFile for what is no running text."""
-    sample, whole = peeked(lines(path, settings.encoding, advance), SAMPLE)
+    sample, whole = peeked(lines(path, settings.encoding, advance), annotated.SAMPLE)
     first = next((line.strip() for _, line in sample if line.strip()), '')
     if tagged.BEGINNING.match(first):
         return tagged.records(whole, settings)
     if PART.fullmatch(first):
         return _parts(whole, prefix, settings)
+    if PUBTATOR_TEXT.fullmatch(first):
+        return annotated.pubtator(whole)
+    if asked := annotated.columns_of(sample):
+        return annotated.sentences(path, whole, asked, prefix, settings)
     for pattern, what, ending in NOT_TEXT:
         if pattern.match(first):
             raise BrokenFile(

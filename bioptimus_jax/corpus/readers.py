@@ -17,6 +17,7 @@ from lxml import etree
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.corpus import (
+    annotated,
     bioc,
     columns,
     dates,
@@ -59,7 +60,7 @@ class Format:
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     """The files of `settings.inputs`: patterns in their order, each expanded by the numbers in names, every file once.
 
-    A folder that `datasets` has saved stands for its files.
+    A folder that `datasets` has saved stands for its files, and that of a set for those of its train split.
 
     Raises ConfigError for an empty list or a wrong `published_before`; InputError for a pattern without a match,
     a folder, another ending; messages name the `key` that the patterns come from.
@@ -83,7 +84,7 @@ def _matches(pattern: str, key: str) -> list[Path]:
     """The files that a pattern of the settings means. Raises InputError for none."""
     given = Path(pattern).expanduser()
     if given.is_dir():
-        if not (files := tables.saved_files(given)):
+        if not (files := tables.saved_files(given) or annotated.training_files(given)):
             raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
         return files
     # A name that is there is taken as it is: it may contain brackets, which mean a choice in a pattern.
@@ -213,7 +214,10 @@ def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Itera
 
 
 def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    return columns.read(path, columns.tabbed(lines(path, settings.encoding, advance)), prefix, settings)
+    sample, found = peeked(lines(path, settings.encoding, advance), annotated.SAMPLE)
+    if asked := annotated.columns_of(sample):
+        return annotated.sentences(path, found, asked, prefix, settings)
+    return columns.read(path, columns.tabbed(found), prefix, settings)
 
 
 def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
@@ -232,6 +236,8 @@ FORMATS = Table(
         '.json': Format(jsons.read),
         '.nbib': Format(tagged.read),
         '.txt': Format(plain.read),
+        **dict.fromkeys(('.pubtator', '.PubTator'), Format(plain.read)),
+        **dict.fromkeys(('.conll', '.conllu', '.bio', '.iob', '.iob2'), Format(annotated.read)),
         '.tsv': Format(_tsv),
         '.csv': Format(_csv),
         '.parquet': Format(_table, gzipped=False),

@@ -1,0 +1,95 @@
+"""Texts that are published with marks, without the marks: PubTator, and words with their tags in columns."""
+
+import collections
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, peeked
+from bioptimus_jax.corpus.records import Record, squeezed
+from bioptimus_jax.corpus.stored import Advance
+from bioptimus_jax.errors import BrokenFile, InputError
+from bioptimus_jax.sets import beir
+from bioptimus_jax.sets.columns import DOCUMENT, read_columns
+from bioptimus_jax.sets.corpora import FORMS, is_dataset, split_source
+from bioptimus_jax.sets.folders import MARKS
+from bioptimus_jax.sets.roles import FOUND, Columns
+from bioptimus_jax.sets.sentences import plain_suffix
+from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart
+from bioptimus_jax.sets.tags import OUTSIDE, is_tag
+
+SAMPLE = 400  # lines
+BESIDE_TEXTS = {*itertools.chain(*MARKS.values())}
+"""Endings of files that mark places in the texts beside them."""
+SAID = 'words with tags in columns; its sentences are read, the tags are not'
+
+
+def training_files(folder: Path) -> list[Path]:
+    """The files of the train split, where the folder is a set; its other splits are for scores alone.
+
+    None of a set for retrieval, whose documents and queries lie in one folder. Raises InputError.
+    """
+    if not is_dataset(folder):
+        return []
+    form, source = split_source(folder, 'train')
+    if form == beir.FORM:
+        return []
+    return [file for file in FORMS[form].files(source, 'train') if plain_suffix(file) not in BESIDE_TEXTS]
+
+
+def pubtator(numbered: Lines) -> Iterator[Record]:
+    """The title and the abstract of every document; mentions and relations are left out."""
+    for block in apart(line for _, line in numbered):
+        found = [match for _, line in block if (match := PUBTATOR_TEXT.fullmatch(line))]
+        if not found:
+            note = f'line {block[0][0]}: belongs to no document (ID|t|title, ID|a|abstract) above it'
+            yield Record('', reason='bad_record', note=note)
+            continue
+        text = '\n'.join(filter(None, (squeezed(match[3]) for match in found)))
+        yield Record(found[0][1], text, reason='' if text else 'no_text')
+
+
+def columns_of(sample: Sequence[tuple[int, str]]) -> Columns | None:
+    """Which columns hold words and tags, by the first lines of a file; a line above them may name them.
+
+    None where no column holds tags, or another one texts.
+    """
+    filled = [line.strip() for _, line in sample if line.strip() and not line.startswith(('#', DOCUMENT))]
+    rows = [line.split('\t') if '\t' in line else line.split() for line in filled]
+    if len({len(row) for row in rows}) != 1 or any(' ' in cell.strip() for row in rows for cell in row):
+        return None
+    for column in zip(*rows, strict=True):
+        for named in (0, 1):
+            if _are_tags(column[named:]):
+                return Columns(tag=column[0]) if named else FOUND
+    return None
+
+
+def _are_tags(cells: Sequence[str]) -> bool:
+    return all(map(is_tag, cells)) and any(cell == OUTSIDE or '-' in cell for cell in cells)
+
+
+def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: Corpus) -> Iterator[Record]:
+    """Documents as the file marks them, or of `words_per_document` words or more, with a line for each sentence.
+
+    `whole`: the lines of the file; `asked`: which of their columns are read. Raises BrokenFile for what is no set.
+    """
+    collections.deque(whole, maxlen=0)  # to the end: progress is told, and a file that is cut off is found
+    try:
+        found = read_columns(path, asked).sentences
+    except InputError as error:
+        raise BrokenFile(str(error)) from error
+    yield Record('', reason='form', note=SAID)
+    texts = [(sentence.document, ' '.join(sentence.words)) for sentence in found]
+    if not any(document for document, _ in texts):
+        yield from joined_documents((text for _, text in texts), prefix, settings)
+        return
+    for document, own in itertools.groupby(texts, lambda text: text[0]):
+        yield Record(f'{prefix}-{document}', '\n'.join(text for _, text in own))
+
+
+def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    """The documents of a file whose name says that it holds words with tags. Raises BrokenFile for another."""
+    sample, whole = peeked(lines(path, settings.encoding, advance), SAMPLE)
+    return sentences(path, whole, columns_of(sample) or FOUND, prefix, settings)
