@@ -117,6 +117,7 @@ OTHERS = {
     'finetune',
     'flagship',
     'objectives',
+    'practice',
     'real',
     'recommended',
     'small',
