@@ -6,15 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.task import task_of
 from bioptimus_jax.finetuning.units import Units
-from bioptimus_jax.lab.sections.blurb import blurb, weight
+from bioptimus_jax.lab.sections.blurb import blurb, less_source, weight
 from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.scoring.comparison import holm
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, SETS, record_of
 
@@ -115,3 +117,47 @@ def test_the_table_of_scores_says_which_sets_do_not_compare(made):
     other = next(r for r in measures.finetuned if r.dataset == 'HoC')
     measures.finetuned.append(dataclasses.replace(other, dataset='HOC-BLUE'))
     assert 'HoC, HOC-BLUE: forms of one corpus with other examples' in scores(measures).note
+
+
+def test_the_last_phase_less_the_source_by_fine_tunings(tmp_path):
+    """Task by task and in the mean, as scipy's paired test has it; only seeds that all sets have, and whole tasks."""
+    draw = np.random.default_rng(1)
+    drawn = {name: draw.uniform(0.3, 0.9, (2, 4)) for name in MEMBERS}
+    experiment = dataclasses.replace(Experiment(), phases=('w',))
+    records = [
+        dataclasses.replace(cell(name, seed, draw)[0], model=model, units=None)
+        for name in MEMBERS
+        for model in ('source', 'w')
+        for seed in range(4)
+        if (name, seed) != ('gad', 3)
+    ]
+    for at, r in enumerate(records):
+        value = {task_of(r).metric.name: drawn[record_of(r.dataset).name][int(r.model == 'w'), r.seed]}
+        records[at] = dataclasses.replace(r, test={'default': value})
+    measures = Measures(Run(tmp_path, experiment, quiet=True), finetuned=records)
+
+    def mean(side, sets, seeds=4):
+        return np.mean([100 * drawn[name][side, :seeds] for name in sets], 0)
+
+    [*tasks, score] = less_source(measures).rows
+    p = []
+    for row, (name, sets) in zip(tasks, GROUPS.items(), strict=True):
+        before, after = (mean(side, sets, 3 if name == 'relations' else 4) for side in (0, 1))
+        test = scipy.stats.ttest_rel(after, before)
+        low, high = test.confidence_interval()
+        assert row[0].text == name
+        assert row[3].text.startswith(f'{np.mean(after - before):+.2f} [{low:+.2f}, {high:+.2f}]')
+        p.append(test.pvalue)
+    told = [row[3].text.partition('p = ')[2] for row in tasks]
+    assert told == [f'{min(1, x):.2g}' for x in holm(p)]
+    means = [np.mean([mean(side, sets, 3) for sets in GROUPS.values()], 0) for side in (0, 1)]
+    assert score[0].text == 'BLURB score'
+    assert score[1].value == pytest.approx(means[0].mean())
+    assert score[3].text.endswith(f'p = {scipy.stats.ttest_rel(*means).pvalue:.2g}')
+    measures.finetuned[:] = [r for r in records if r.dataset not in ('pubmedqa', 'HoC')]
+    assert [row[0].text for row in less_source(measures).rows] == [
+        *('entities', 'PICO', 'relations', 'similarity'),
+        'mean of these 4 tasks',
+    ]
+    measures.finetuned[:] = [r for r in records if r.model == 'w']
+    assert less_source(measures).empty

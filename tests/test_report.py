@@ -356,7 +356,8 @@ def test_what_adapting_costs_vectors_of_sentences_is_on_the_page_and_among_what_
     of_source = vectors('source', 0.1, 0.841, for_sentences=True)
     lost = dataclasses.replace(plain, similarity=[of_source, plain.similarity[1]])
     said = 'Adapting for words has cost vectors of sentences: r on biosses falls from 0.841 to 0.554 and the mean '
-    said += 'cosine of unlike sentences rises from 0.100 to 0.970; keep the source for vectors of sentences.'
+    said += 'cosine of unlike sentences rises from 0.100 to 0.970; keep the source for vectors of sentences, or train '
+    said += 'them again (`bioptimus run --config=embed`).'
     assert sentences.sentence_vectors(lost).note.startswith(said)
     assert said in use.use(lost).next
     better = dataclasses.replace(lost, similarity=[of_source, vectors('0.4', 0.05, 0.9)])

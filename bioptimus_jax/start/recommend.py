@@ -48,7 +48,7 @@ FOR_LATER = 0.1
 """Share of the hours for the stages after training, where these cannot be measured."""
 SENTENCES = (
     'the source is one of sentence-transformers: adapting for words spoils its vectors of sentences (MiniLM: r on '
-    'BIOSSES fell from 0.84 to 0.37); keep the source for these'
+    'BIOSSES fell from 0.84 to 0.37); keep the source for these, or train them again with --config=embed'
 )
 """Measured without training, on means of states; the page of a run with stage analyze has it for every model."""
 FEWEST_STEPS, FEWEST_ROWS = 2000, 8

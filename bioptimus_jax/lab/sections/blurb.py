@@ -4,16 +4,20 @@ import contextlib
 import dataclasses
 import functools
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.report.cells import units_of
-from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
+from bioptimus_jax.report.gain import before_and_after
+from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread
+from bioptimus_jax.report.layout import tested as tested_difference
 from bioptimus_jax.report.learned import parts_in_words
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
+from bioptimus_jax.scoring.comparison import Contrast, SeedKey, compare
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
@@ -21,6 +25,7 @@ from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 FEW = ('questions', 'similarity')
 """Groups with few test items: a score without them is shown too."""
 RESAMPLES = 2000
+SCORE = 'BLURB score'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,6 +45,14 @@ class Scored:
     def mean(self, name: str) -> float:
         """The mean over seeds, in percent."""
         return statistics.fmean(self.measures.scores(self.model, self.named[name]))
+
+    def by_seed(self, name: str) -> dict[SeedKey, float]:
+        """The mean of a task's sets with each seed that all of them have, in percent; empty where one is not scored."""
+        if not all(one in self.named for one in GROUPS[name]):
+            return {}
+        cells = [self.measures.cells(self.model, self.named[one]) for one in GROUPS[name]]
+        scores = [{(cell.seed,): 100 * score_of(cell, 'test') for cell in of_set} for of_set in cells]
+        return mean_by_seed(scores)
 
     def group(self, name: str) -> float | None:
         """The mean of a task's sets, None unless all of them are scored."""
@@ -89,7 +102,7 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
     columns = [
         Column('model', lambda r: ': '.join(filter(None, (r.run, r.measures.label(r.model))))),
         *each(titles, lambda name, r: fixed(r.group(name), 2), 'high'),
-        Column('BLURB score', lambda r: r.score(list(GROUPS)), 'high'),
+        Column(SCORE, lambda r: r.score(list(GROUPS)), 'high'),
         Column(f'without {" and ".join(FEW)}', lambda r: r.score(large), 'high'),
     ]
     note = (
@@ -105,9 +118,50 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
     return Table.of('BLURB', columns, shown, note=note, absent=absent)
 
 
+def mean_by_seed(scores: Sequence[Mapping[SeedKey, float]]) -> dict[SeedKey, float]:
+    """The mean over several with each seed that all of them have."""
+    seeds = [seed for seed in scores[0] if all(seed in one for one in scores)] if scores else []
+    return {seed: statistics.fmean(one[seed] for one in scores) for seed in seeds}
+
+
+def less_source(m: Measures) -> Table:
+    """The last phase less the source, task by task and in the score, with an interval over fine-tunings."""
+    ends = before_and_after(m)
+    sides = {x: {name: Scored.of(m, x).by_seed(name) for name in GROUPS} for x in ends if x}
+    tasks = [name for name in GROUPS if len(sides) == len(ends) and all(by[name] for by in sides.values())]
+    rows = {name: {x: by[name] for x, by in sides.items()} for name in tasks}
+    if len(tasks) > 1:
+        whole = SCORE if len(tasks) == len(GROUPS) else f'mean of these {len(tasks)} tasks'
+        rows[whole] = {x: mean_by_seed([by[name] for name in tasks]) for x, by in sides.items()}
+    families = [tasks, [name for name in rows if name not in tasks]]
+    found = [
+        (name, rows[name], tested)
+        for family in families
+        for name, tested in zip(
+            family, compare(rows, [Contrast(ends[1], ends[0], (name,)) for name in family]), strict=True
+        )
+    ]
+
+    def scores(at: int) -> Callable[..., Cell]:
+        return lambda name, of_row, tested: spread([*of_row[ends[at]].values()])
+
+    columns = [
+        Column('task', lambda name, of_row, tested: name),
+        *(Column(m.label(x) if x else 'source', scores(at)) for at, x in enumerate(ends)),
+        Column('difference', lambda name, of_row, tested: tested_difference(tested.over_trainings)),
+    ]
+    note = (
+        "Test, percent: the mean of a task's sets, mean ± sd over fine-tunings. Difference: paired by seed, Student's"
+        f' 95 %; p corrected after Holm for {len(tasks)} tasks, and of the mean of all tasks alone. Other pre-trainings'
+        ' may differ more.'
+    )
+    absent = 'no task of BLURB has all of its sets scored of both the source and a phase.'
+    return Table.of('BLURB: the last phase less the source', columns, found, note=note, absent=absent)
+
+
 def weight(group: str) -> str:
     """The share of one set of a task in the score."""
     return f'1/{len(GROUPS) * len(GROUPS[group])}'
 
 
-SECTION = Addition('entities', 'others', {'blurb': blurb})
+SECTION = Addition('entities', 'others', {'blurb': blurb, 'blurb_less_source': less_source})

@@ -7,8 +7,7 @@ from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 
 ABSENT = 'only stage analyze of a run with a source has it.'
-KEEP = 'keep the source for vectors of sentences'
-"""The way out, as long as there is no verb that trains such vectors."""
+KEEP = 'keep the source for vectors of sentences, or train them again (`bioptimus run --config=embed`)'
 
 
 def sentence_vectors(m: Measures) -> Table:
