@@ -28,7 +28,7 @@ DEFAULT = ('machine', 'base-512', 'profile')
 SECONDS = ('scoring',)
 """Benchmarks whose quick mode takes seconds; that of the others `make benchmarks` runs. gpu.py has tests of its own."""
 MINUTES = ('audit', 'corpus', 'damages', 'faults', 'input', 'ner', 'objectives', 'operations', 'pretrain')
-MINUTES += ('encoders', 'onnx_form', 'sentences', 'signals', 'surgery', 'texts')
+MINUTES += ('encoders', 'onnx_form', 'packed', 'sentences', 'signals', 'surgery', 'texts')
 
 
 def test_every_benchmark_with_a_quick_mode_is_run_in_it():

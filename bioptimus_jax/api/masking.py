@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
+from bioptimus_jax.api.objects import check_plain, experiment, subwords_of, whole_number, workplace
+from bioptimus_jax.api.packing import Packing, packing_for
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.pretrain.config import Phase
@@ -24,8 +25,7 @@ from bioptimus_jax.tokenizer.subwords import Subwords, Vocabulary
 from bioptimus_jax.vocab.agreement import for_texts, masked_by
 
 if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100
 """The label of what is not predicted, in torch and transformers."""
@@ -78,8 +78,13 @@ class Collator:
     Elsewhere `step` is the number of the next batch, and with workers a mask also depends on the seed that torch gives
     to the epoch.
 
-    Raises ConfigError for an invalid setting or a tokenizer without a mask, InputError for examples without
-    pieces or words.
+    `pack_for`: the model that is trained. Then the documents of a batch share rows of `row_pieces` (by default
+    `max_pieces`), so that little is padding, and do not see each other: the loss is that of the batch without packing.
+    The batch has rows [R, L], `position_ids` that begin anew with each document, and a mask [R, 1, L, L], for a model
+    with windows one for each kind of layer. It is tried at once whether the model keeps documents apart.
+
+    Raises ConfigError for an invalid setting, a tokenizer without a mask, or a model that does not keep documents
+    apart, InputError for examples without pieces or words.
     """
 
     def __init__(
@@ -91,6 +96,8 @@ class Collator:
         max_pieces: int = 512,
         pad_to_multiple_of: int | None = 1,
         words: str = 'tokenizer',
+        pack_for: 'PreTrainedModel | None' = None,
+        row_pieces: int = 0,
         **changes: Unpack[Masking],
     ):
         if getattr(tokenizer, 'mask_token_id', None) is None:
@@ -110,11 +117,27 @@ class Collator:
                 f'pad_to_multiple_of: {self.multiple} does not divide the longest row, {self.max_pieces} pieces, so '
                 'batches would be wider than that; give a max_pieces that it divides'
             )
+        self.packing = self._packing_for(pack_for, whole_number('row_pieces', row_pieces, 0))
         self.phase = settings.phase[phase]
         self.limits = limits(self.phase.masking, settings.pretrain.max_word_pieces)
 
-    def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> 'dict[str, torch.Tensor]':
-        """The next batch, masked."""
+    def _packing_for(self, model: 'PreTrainedModel | None', row_pieces: int) -> Packing | None:
+        """The packing for a model, None without one. Raises ConfigError."""
+        if model is None:
+            if row_pieces:
+                raise ConfigError('row_pieces: rows are packed for a model; give it as pack_for')
+            return None
+        check_plain(model)
+        width = row_pieces or self.max_pieces
+        if width < self.max_pieces or width % self.multiple:
+            raise ConfigError(
+                f'row_pieces: {width}, but a document has up to {self.max_pieces} pieces, and pad_to_multiple_of is '
+                f'{self.multiple}; give a multiple of it that holds a document'
+            )
+        return packing_for(model, width)
+
+    def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> dict[str, Any]:
+        """The next batch, masked: tensors by name."""
         import torch
 
         worker, now = torch.utils.data.get_worker_info(), moment()
@@ -125,6 +148,8 @@ class Collator:
         else:
             number, more = self._next(now, worker)
             found = self.masked(examples, number, *more)
+        if self.packing:
+            return self.packing.tensors(found)
         return {name: torch.from_numpy(array) for name, array in found.items()}
 
     def _next(self, now: Moment, worker: Any) -> tuple[int, tuple[int, ...]]:
@@ -159,10 +184,6 @@ class Collator:
     ) -> dict[str, np.ndarray]:
         """A batch; `numbers_of`: the place and the pieces of a row -> what its random numbers depend on."""
         rows = self._rows(examples)
-        length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
-        usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'attention_mask': 0, 'labels': IGNORED}
-        batch = {name: np.full((len(rows), length), usual.get(name, 0)) for name in (*rows[0], 'labels')}
-        del batch['starts']
         for place, row in enumerate(rows):
             tokens_L, starts_L = row['input_ids'], row.pop('starts')
             maskable_L = (row['attention_mask'] > 0) & ~self._vocabulary.special_V[tokens_L]
@@ -175,7 +196,18 @@ class Collator:
                 tokens_L, starts_L, maskable_L, phase, self.limits, vocabulary, draws, self._weighing
             )
             row |= {'input_ids': inputs_L, 'labels': np.where(taken_L, tokens_L, IGNORED)}
-            own = slice(length - len(tokens_L), None) if self._left else slice(len(tokens_L))
+        usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'labels': IGNORED}
+        return self.packing.rows(rows, usual) if self.packing else self._padded(rows, usual)
+
+    def _padded(
+        self, rows: Sequence[Mapping[str, np.ndarray]], usual: Mapping[str, int]
+    ) -> dict[str, np.ndarray]:
+        """Rows, each as long as the longest one."""
+        length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
+        batch = {name: np.full((len(rows), length), usual.get(name, 0)) for name in rows[0]}
+        for place, row in enumerate(rows):
+            pieces = len(row['input_ids'])
+            own = slice(length - pieces, None) if self._left else slice(pieces)
             for name, array in row.items():
                 batch[name][place, own] = array
         return batch

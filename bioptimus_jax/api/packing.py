@@ -1,0 +1,184 @@
+"""Several documents in a row, kept apart in a model of transformers.
+
+R: rows of a batch, L: pieces of a row.
+"""
+
+import copy
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.rows.packing import best_fit
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+MASK, WINDOWED = 'attention_mask', 'sliding_attention'
+WHOLE = 'full_attention'
+POSITIONS = 'position_ids'
+NO_DOCUMENT = -1
+FEW_PIECES = 12
+"""Pieces of a document that a model without windows is tried with."""
+FIRST_OF_MPNET = 2
+"""Where MPNet counts from whatever the padding is; RoBERTa counts from behind the padding."""
+TOLERANCE, OF_A_LEAK = 1e-4, 0.2
+"""How far outputs may differ, of the largest one, and of what documents change that see each other."""
+FAILURES = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError)
+"""What models raise that cannot take an argument, or a mask of this form."""
+Batch = dict[str, Any]
+"""Arrays by name; under MASK also a mask for each kind of layer."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How a model keeps the documents of a row of `width` pieces apart.
+
+    `first`: the number of a document's first position, None for a model without them. `window`: how far a piece of a
+    windowed layer sees to each side, 0 for a model without such layers. `added`: the type of a mask that is added to
+    scores; '' for one of True and False.
+    """
+
+    width: int
+    first: int | None = 0
+    window: int = 0
+    added: str = ''
+
+    def rows(self, documents: Sequence[Mapping[str, np.ndarray]], usual: Mapping[str, int]) -> Batch:
+        """Documents, arrays [pieces] by name, in rows [R, L]; `usual`: what stands where there is none.
+
+        The mask is True where a piece sees another, [R, 1, L, L].
+        """
+        lengths = [len(one['input_ids']) for one in documents]
+        placed = best_fit(lengths, self.width)
+        shape = len(placed), self.width
+        batch: Batch = {name: np.full(shape, usual.get(name, 0)) for name in documents[0] if name != MASK}
+        document_RxL, position_RxL = np.full(shape, NO_DOCUMENT), np.zeros(shape, np.int64)
+        for row, members in enumerate(placed):
+            ends = np.cumsum([lengths[at] for at in members])
+            for at, end in zip(members, ends.tolist(), strict=True):
+                own = row, slice(end - lengths[at], end)
+                for name in batch:
+                    batch[name][own] = documents[at][name]
+                document_RxL[own] = np.where(documents[at][MASK] > 0, at, NO_DOCUMENT)
+                position_RxL[own] = np.arange(lengths[at])
+        if self.first is not None:
+            batch[POSITIONS] = position_RxL + self.first
+        batch[MASK] = self._mask(document_RxL)
+        return batch
+
+    def _mask(self, document_RxL: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
+        # What is in no document sees its like: a piece that sees none has no softmax.
+        same_Rx1xLxL = (document_RxL[:, :, None] == document_RxL[:, None, :])[:, None]
+        if not self.window:
+            return same_Rx1xLxL
+        place_L = np.arange(self.width)
+        near_LxL = np.abs(place_L[:, None] - place_L) <= self.window
+        return {WHOLE: same_Rx1xLxL, WINDOWED: same_Rx1xLxL & near_LxL}
+
+    def tensors(self, batch: Batch) -> dict[str, Any]:
+        """The batch for the model."""
+        import torch
+
+        def tensor(array: np.ndarray) -> 'torch.Tensor':
+            made = torch.from_numpy(array)
+            if not self.added or made.dtype != torch.bool:
+                return made
+            dtype = getattr(torch, self.added)
+            return torch.zeros(made.shape, dtype=dtype).masked_fill_(~made, torch.finfo(dtype).min)
+
+        return {
+            name: {kind: tensor(array) for kind, array in value.items()}
+            if isinstance(value, dict)
+            else tensor(value)
+            for name, value in batch.items()
+        }
+
+
+def packing_for(model: 'PreTrainedModel', width: int) -> Packing:
+    """The packing that this model takes, found by trial: packed documents have the outputs that they have alone.
+
+    transformers says nothing where it does not keep documents apart. Raises ConfigError for a model that does not.
+    """
+    import torch
+
+    dtype, training = model.dtype, {module: module.training for module in model.modules()}
+    # What half precision rounds may be as much as what another document adds.
+    tried = model if dtype == torch.float32 else copy.deepcopy(model).float()
+    tried.eval()
+    try:
+        with torch.no_grad():
+            found = _tried(tried)
+    finally:
+        for module, was in training.items():
+            module.training = was
+    if found:
+        return dataclasses.replace(
+            found, width=width, added=found.added and str(dtype).removeprefix('torch.')
+        )
+    raise ConfigError(
+        f'pack_for: {type(model).__name__} does not keep the documents of a row apart (attention '
+        f"{getattr(model.config, '_attn_implementation', 'unknown')!r}); load it with attn_implementation='sdpa', or "
+        'leave pack_for out'
+    )
+
+
+def _tried(model: 'PreTrainedModel') -> Packing | None:
+    """The first packing that gives the outputs of documents alone, None where none does."""
+    import torch
+
+    ids = _two_documents(model)
+    alone = torch.cat([model(input_ids=one[None])[0][0] for one in ids])
+    together = model(input_ids=torch.cat(ids)[None])[0][0]
+    leak = float((together - alone).abs().max())
+    bound = min(TOLERANCE * float(alone.abs().max()), OF_A_LEAK * leak)
+    candidates = _candidates(model.config, sum(map(len, ids)))
+    return next((one for one in candidates if _difference(model, one, ids, alone) <= bound), None)
+
+
+def _two_documents(model: 'PreTrainedModel') -> list['torch.Tensor']:
+    """Pieces of two documents, longer than its windows, without padding among them."""
+    import torch
+
+    config = model.config
+    known = [at for at in range(config.vocab_size) if at != config.pad_token_id]
+    longest = 2 * _window(config) + FEW_PIECES
+    draw = torch.Generator().manual_seed(0)
+    return [
+        torch.tensor(known)[torch.randint(len(known), (pieces,), generator=draw)].to(model.device)
+        for pieces in (longest, longest // 2 + 1)
+    ]
+
+
+def _window(config: Any) -> int:
+    """How far a windowed layer sees to each side, 0 where the model has none."""
+    windowed = WINDOWED in (getattr(config, 'layer_types', None) or ())
+    return int(getattr(config, 'sliding_window', 0) or 0) if windowed else 0
+
+
+def _candidates(config: Any, width: int) -> Iterator[Packing]:
+    behind_padding = (config.pad_token_id or 0) + 1
+    for added, first in itertools.product(('', 'float32'), (0, behind_padding, FIRST_OF_MPNET, None)):
+        yield Packing(width, first, _window(config), added)
+
+
+def _difference(
+    model: 'PreTrainedModel', tried: Packing, ids: Sequence['torch.Tensor'], alone: 'torch.Tensor'
+) -> float:
+    """The largest difference of an output from that of the document alone; infinite where there is none."""
+    documents = [{'input_ids': one.cpu().numpy(), MASK: np.ones(len(one))} for one in ids]
+    batch = tried.tensors(tried.rows(documents, {}))
+
+    def moved(value: Any) -> Any:
+        return {k: moved(v) for k, v in value.items()} if isinstance(value, dict) else value.to(model.device)
+
+    try:
+        found = model(**moved(batch))[0][0]
+    except FAILURES:
+        return float('inf')
+    difference = float((found - alone).abs().max()) if found.shape == alone.shape else float('inf')
+    return difference if difference == difference else float('inf')
