@@ -17,7 +17,7 @@ from bioptimus_jax.lab.forecast.final import Forecast, forecast
 from bioptimus_jax.lab.forecast.short import Shorts, shorts
 from bioptimus_jax.lab.forecast.tables import checks
 from bioptimus_jax.lab.questions import QUESTIONS
-from bioptimus_jax.lab.sections import blurb, difficulty, probe
+from bioptimus_jax.lab.sections import blurb, difficulty, papers, probe
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
 from bioptimus_jax.records.statistics import ArmVote
@@ -25,7 +25,7 @@ from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spr
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import entities, training
+from bioptimus_jax.report.sections import entities, phases, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.run.folder import Run
 
@@ -99,6 +99,8 @@ THIRTEEN = (  # records of BLURB's sets, what the title says
     ('docs/results/blurb.jsonl', 'in small'),
     ('docs/results/blurb-minilm.jsonl', 'with MiniLM, fewer texts'),
 )
+FLAGSHIP = 'docs/results/flagship.jsonl'
+"""MiniLM before and after: the sets of BLURB, three seeds of fine-tuning."""
 PROBED = (  # the rows that are shown; the probe has more
     'contextualized layers=() shrinkage=1.0 map=spelled',
     'contextualized layers=() map=spelled scale=centred',
@@ -130,6 +132,13 @@ MEASURED = (  # folders with probe.json and difficulty.json, laid out like run f
     ('docs/results/small-source', 'the small source'),
     ('docs/results/wide-source', 'four layers of 256'),
 )
+
+
+def flagship() -> Iterator[Table]:
+    """A real model before and after."""
+    [run] = read_runs([FLAGSHIP])
+    of_blurb = papers.table(papers.TABLES['pubmedbert-6'], {'': run})
+    yield from (blurb.less_source(run), entities.scores(run), blurb.blurb(run), of_blurb, phases.phases(run))
 
 
 def source() -> Iterator[Table]:
@@ -247,6 +256,7 @@ def texts() -> Iterator[Table]:
 
 
 PAGES: dict[str, Callable[[], Iterator[Table]]] = {
+    'flagship': flagship,
     'source': source,
     'vocabulary': vocabulary,
     'initialisation': initialisation,

@@ -4,12 +4,13 @@ import contextlib
 import dataclasses
 import functools
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.task import score_of
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.gain import before_and_after
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread
@@ -17,7 +18,7 @@ from bioptimus_jax.report.layout import tested as tested_difference
 from bioptimus_jax.report.learned import parts_in_words
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
-from bioptimus_jax.scoring.comparison import Contrast, SeedKey, compare
+from bioptimus_jax.scoring.comparison import Contrast, ScoresOfSet, SeedKey, compare
 from bioptimus_jax.scoring.resampling import bootstrap, percentile_interval
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
@@ -47,12 +48,9 @@ class Scored:
         return statistics.fmean(self.measures.scores(self.model, self.named[name]))
 
     def by_seed(self, name: str) -> dict[SeedKey, float]:
-        """The mean of a task's sets with each seed that all of them have, in percent; empty where one is not scored."""
-        if not all(one in self.named for one in GROUPS[name]):
-            return {}
-        cells = [self.measures.cells(self.model, self.named[one]) for one in GROUPS[name]]
-        scores = [{(cell.seed,): 100 * score_of(cell, 'test') for cell in of_set} for of_set in cells]
-        return mean_by_seed(scores)
+        """The score on a set with each seed, in percent; empty where it is not scored."""
+        cells = self.measures.cells(self.model, self.named[name]) if name in self.named else []
+        return {(cell.seed,): 100 * score_of(cell, 'test') for cell in cells}
 
     def group(self, name: str) -> float | None:
         """The mean of a task's sets, None unless all of them are scored."""
@@ -125,37 +123,42 @@ def mean_by_seed(scores: Sequence[Mapping[SeedKey, float]]) -> dict[SeedKey, flo
 
 
 def less_source(m: Measures) -> Table:
-    """The last phase less the source, task by task and in the score, with an interval over fine-tunings."""
+    """The last phase less the source, with an interval over fine-tunings: sets, tasks of several sets, the score."""
     ends = before_and_after(m)
-    sides = {x: {name: Scored.of(m, x).by_seed(name) for name in GROUPS} for x in ends if x}
-    tasks = [name for name in GROUPS if len(sides) == len(ends) and all(by[name] for by in sides.values())]
-    rows = {name: {x: by[name] for x, by in sides.items()} for name in tasks}
-    if len(tasks) > 1:
-        whole = SCORE if len(tasks) == len(GROUPS) else f'mean of these {len(tasks)} tasks'
-        rows[whole] = {x: mean_by_seed([by[name] for name in tasks]) for x, by in sides.items()}
-    families = [tasks, [name for name in rows if name not in tasks]]
+    sides = {x: Scored.of(m, x) for x in ends if x}
+    scored = {name: {x: side.by_seed(name) for x, side in sides.items()} for name in MEMBERS}
+    sets = {name: by for name, by in scored.items() if len(by) == len(ends) and all(by.values())}
+
+    def mean(parts: Iterable[ScoresOfSet]) -> ScoresOfSet:
+        both = list(parts)
+        return {x: mean_by_seed([part[x] for part in both]) for x in sides}
+
+    whole = {name: own for name, own in GROUPS.items() if all(one in sets for one in own)}
+    tasks = {name: mean(sets[one] for one in own) for name, own in whole.items()}
+    score = SCORE if len(tasks) == len(GROUPS) else f'mean of these {len(tasks)} tasks'
+    several = {name: tasks[name] for name, own in whole.items() if len(own) > 1}
+    families = (sets, several, {score: mean(tasks.values())} if len(tasks) > 1 else {})
     found = [
-        (name, rows[name], tested)
+        (one.name, family[one.name], one)
         for family in families
-        for name, tested in zip(
-            family, compare(rows, [Contrast(ends[1], ends[0], (name,)) for name in family]), strict=True
-        )
+        for one in compare(family, [Contrast(ends[1], ends[0], (name,)) for name in family])
     ]
 
     def scores(at: int) -> Callable[..., Cell]:
         return lambda name, of_row, tested: spread([*of_row[ends[at]].values()])
 
     columns = [
-        Column('task', lambda name, of_row, tested: name),
+        Column('set or task', lambda name, of_row, tested: name),
         *(Column(m.label(x) if x else 'source', scores(at)) for at, x in enumerate(ends)),
         Column('difference', lambda name, of_row, tested: tested_difference(tested.over_trainings)),
     ]
     note = (
-        "Test, percent: the mean of a task's sets, mean ± sd over fine-tunings. Difference: paired by seed, Student's"
-        f' 95 %; p corrected after Holm for {len(tasks)} tasks, and of the mean of all tasks alone. Other pre-trainings'
+        'Test, percent, mean ± sd over fine-tunings; a task has the mean of its sets. Difference: paired by seed,'
+        f" Student's 95 %; p corrected after Holm for {numbered(len(sets), 'set')}, for"
+        f' {numbered(len(several), "task")} of several sets, and of the mean of all tasks alone. Other pre-trainings'
         ' may differ more.'
     )
-    absent = 'no task of BLURB has all of its sets scored of both the source and a phase.'
+    absent = 'no set of BLURB is scored of both the source and a phase.'
     return Table.of('BLURB: the last phase less the source', columns, found, note=note, absent=absent)
 
 

@@ -100,15 +100,16 @@ class ModelScores:
 
 
 def scores(m: Measures) -> Table:
-    """Every model on every set: its score, of entities in all modes with precision and recall, its interval, seeds."""
+    """Each scored model on each set: the score, of entities in all modes with precision and recall; interval, seeds."""
     of_others = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
-    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
+    models = [x for x in m.models if any(m.settings(x, d) for d in m.datasets)]
+    several = any(len(m.settings(model, d)) > 1 for model in models for d in m.datasets)
     applied = any(r.applied for r in m.finetuned)
     untyped = any(r.test_untyped for r in m.finetuned)
     votes = [r.ensemble for r in m.statistics if r.ensemble]
     records = [
         ModelScores(m, dataset, model, setting)
-        for dataset, model in itertools.product(m.datasets, m.models)
+        for dataset, model in itertools.product(m.datasets, models)
         for setting in m.settings(model, dataset) or ['']
     ]
     read_nothing = [
