@@ -14,6 +14,8 @@ from bioptimus_jax.corpus import jsons, readers
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, InputError
+from bioptimus_jax.sets.roles import FOUND, Columns
+from bioptimus_jax.sets.tagged import tagged_columns
 
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'method' / 'corpus.md'
 BIBR = '<xref ref-type="bibr" rid="r{0}">{0}</xref>'
@@ -336,6 +338,24 @@ def test_no_word_of_a_real_set_is_lost(data):
     assert ' '.join(texts).split() == [line.partition('\t')[0] for line in lines if '\t' in line]
     assert min(len(text.split()) for text in texts[:-1]) >= 200
     assert max(len(text.split()) for text in texts) < 400
+
+
+@pytest.mark.parametrize(
+    ('lines', 'columns'),
+    [
+        ('AF\tB-DIS\nis\tO\n\nnot\tO', FOUND),
+        ('-DOCSTART- -X- O\n\nAF NN B-DIS\nis VB O\nnot RB O', FOUND),
+        ('token label\nAF B-DIS\nis O\nnot O', Columns(tag='label')),
+        ('AF B\nis O\nnot O', None),  # perhaps prose: single letters in a few lines
+        ('AF B\n' + 'is O\n' * 9, FOUND),
+        ('AF B-DIS\nis O', None),
+        ('AF B-DIS\nis O\nthis not O', None),
+        ('Given was L-arginine\nto patients O', None),
+        ('a text of words\tO\nanother text\tO\nand\tB-X', None),
+    ],
+)
+def test_words_with_tags_are_told_from_prose(lines, columns):
+    assert tagged_columns(lines.split('\n')) == columns
 
 
 def test_settings_choose_what_is_read_of_bioc_and_of_cord_19(tmp_path):

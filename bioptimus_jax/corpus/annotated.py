@@ -2,7 +2,7 @@
 
 import collections
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
@@ -11,13 +11,14 @@ from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.sets import beir
-from bioptimus_jax.sets.columns import DOCUMENT, read_columns
+from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.corpora import FORMS, is_dataset, split_source
+from bioptimus_jax.sets.cutting import bare_text
 from bioptimus_jax.sets.folders import MARKS
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import plain_suffix
 from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart
-from bioptimus_jax.sets.tags import OUTSIDE, is_tag
+from bioptimus_jax.sets.tagged import tagged_columns
 
 SAMPLE = 400  # lines
 BESIDE_TEXTS = {*itertools.chain(*MARKS.values())}
@@ -50,26 +51,6 @@ def pubtator(numbered: Lines) -> Iterator[Record]:
         yield Record(found[0][1], text, reason='' if text else 'no_text')
 
 
-def columns_of(sample: Sequence[tuple[int, str]]) -> Columns | None:
-    """Which columns hold words and tags, by the first lines of a file; a line above them may name them.
-
-    None where no column holds tags, or another one texts.
-    """
-    filled = [line.strip() for _, line in sample if line.strip() and not line.startswith(('#', DOCUMENT))]
-    rows = [line.split('\t') if '\t' in line else line.split() for line in filled]
-    if len({len(row) for row in rows}) != 1 or any(' ' in cell.strip() for row in rows for cell in row):
-        return None
-    for column in zip(*rows, strict=True):
-        for named in (0, 1):
-            if _are_tags(column[named:]):
-                return Columns(tag=column[0]) if named else FOUND
-    return None
-
-
-def _are_tags(cells: Sequence[str]) -> bool:
-    return all(map(is_tag, cells)) and any(cell == OUTSIDE or '-' in cell for cell in cells)
-
-
 def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: Corpus) -> Iterator[Record]:
     """Documents as the file marks them, or of `words_per_document` words or more, with a line for each sentence.
 
@@ -81,7 +62,7 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
     except InputError as error:
         raise BrokenFile(str(error)) from error
     yield Record('', reason='form', note=SAID)
-    texts = [(sentence.document, ' '.join(sentence.words)) for sentence in found]
+    texts = [(sentence.document, bare_text(sentence.words)) for sentence in found]
     if not any(document for document, _ in texts):
         yield from joined_documents((text for _, text in texts), prefix, settings)
         return
@@ -92,4 +73,5 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """The documents of a file whose name says that it holds words with tags. Raises BrokenFile for another."""
     sample, whole = peeked(lines(path, settings.encoding, advance), SAMPLE)
-    return sentences(path, whole, columns_of(sample) or FOUND, prefix, settings)
+    asked = tagged_columns(line for _, line in sample) or FOUND
+    return sentences(path, whole, asked, prefix, settings)

@@ -14,6 +14,7 @@ from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.sets.standoff import PUBTATOR_TEXT
+from bioptimus_jax.sets.tagged import tagged_columns
 
 PART = re.compile(r'==== (Front|Body|Refs|Back)\b.*')
 PMC_NAME = re.compile(r'PMC\d+')
@@ -40,7 +41,7 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
         return _parts(whole, prefix, settings)
     if PUBTATOR_TEXT.fullmatch(first):
         return annotated.pubtator(whole)
-    if asked := annotated.columns_of(sample):
+    if asked := tagged_columns(line for _, line in sample):
         return annotated.sentences(path, whole, asked, prefix, settings)
     for pattern, what, ending in NOT_TEXT:
         if pattern.match(first):

@@ -40,6 +40,8 @@ from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record
 from bioptimus_jax.corpus.rows import from_rows
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
+from bioptimus_jax.sets.folders import OF_WORDS
+from bioptimus_jax.sets.tagged import tagged_columns
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import by_numbers
 
@@ -215,7 +217,7 @@ def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Itera
 
 def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     sample, found = peeked(lines(path, settings.encoding, advance), annotated.SAMPLE)
-    if asked := annotated.columns_of(sample):
+    if asked := tagged_columns(line for _, line in sample):
         return annotated.sentences(path, found, asked, prefix, settings)
     return columns.read(path, columns.tabbed(found), prefix, settings)
 
@@ -237,7 +239,7 @@ FORMATS = Table(
         '.nbib': Format(tagged.read),
         '.txt': Format(plain.read),
         **dict.fromkeys(('.pubtator', '.PubTator'), Format(plain.read)),
-        **dict.fromkeys(('.conll', '.conllu', '.bio', '.iob', '.iob2'), Format(annotated.read)),
+        **dict.fromkeys(OF_WORDS, Format(annotated.read)),
         '.tsv': Format(_tsv),
         '.csv': Format(_csv),
         '.parquet': Format(_table, gzipped=False),

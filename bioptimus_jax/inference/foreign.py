@@ -12,20 +12,14 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.corpora import ENDINGS
 from bioptimus_jax.sets.cutting import bare_text
-from bioptimus_jax.sets.folders import COLUMNS
+from bioptimus_jax.sets.folders import OF_WORDS
 from bioptimus_jax.sets.foreign.refused import MARKUP, READ
-from bioptimus_jax.sets.roles import ENOUGH
+from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import plain_name
-from bioptimus_jax.sets.standoff import apart, title_and_abstract
-from bioptimus_jax.sets.tags import OUTSIDE, is_tag
+from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart, title_and_abstract
+from bioptimus_jax.sets.tagged import tagged_columns
 
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
-PUBTATOR_LINE = re.compile(r'([^\s|]+)\|([ta])\|(.*)')
-OF_WORDS = tuple(end for end in COLUMNS if end not in ('.tsv', '.txt'))
-"""Endings of files that hold nothing but words with tags."""
-TYPED = re.compile(r'[BIMELSUW]-\S+')
-FEW = 3
-SPACES = re.compile(r'[ \t]+')
 NamedText = tuple[str, str]
 """The name and the text of a document."""
 
@@ -39,17 +33,17 @@ def documents(path: Path | None, place: str, content: str) -> list[NamedText] | 
     name = plain_name(path) if path else ''
     lines = [line.rstrip('\r') for line in content.split('\n')]
     filled = [line for line in lines if line.strip()]
-    if name.endswith(ENDINGS['PubTator']) or (filled and PUBTATOR_LINE.fullmatch(filled[0])):
+    if name.endswith(ENDINGS['PubTator']) or (filled and PUBTATOR_TEXT.fullmatch(filled[0])):
         return list(_pubtator(place, lines))
     if name.endswith('.ann') or (len(filled) > 1 and all(map(STANDOFF.fullmatch, filled))):
         raise InputError(f'{place}: holds annotations of BRAT; give the .txt beside it')
-    tagged = _tagged(lines)
-    if tagged or name.endswith(OF_WORDS):
+    columns = tagged_columns(lines)
+    if columns or name.endswith(OF_WORDS):
         if path is None:
             raise InputError(
-                f'{place}:{tagged}: holds a word with its tag in each line, as CoNLL has it; give it as a file'
+                f'{place}: holds a word with its tag in each line, as CoNLL has it; give it as a file'
             )
-        return list(_of_words(path))
+        return list(_of_words(path, columns or FOUND))
     if name.endswith('.tsv'):
         raise InputError(
             f'{place}: is a table, and which of its columns is the text is not known; name them in its first line '
@@ -66,9 +60,9 @@ def documents(path: Path | None, place: str, content: str) -> list[NamedText] | 
     return None
 
 
-def _of_words(path: Path) -> Iterator[NamedText]:
+def _of_words(path: Path, asked: Columns) -> Iterator[NamedText]:
     """The documents of a file of words with tags, a sentence a line, without the tags."""
-    sentences = read_columns(path).sentences
+    sentences = read_columns(path, asked).sentences
     stem = plain_name(path).rpartition('.')[0]
     for number, of_one in itertools.groupby(sentences, key=lambda sentence: sentence.document):
         name = f'{stem}-{number + 1}' if sentences[-1].document else stem
@@ -81,7 +75,7 @@ def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
         parts: dict[str, str] = {}
         name = ''
         for number, line in block:
-            match = PUBTATOR_LINE.fullmatch(line)
+            match = PUBTATOR_TEXT.fullmatch(line)
             if match and (not name or match[1] == name) and match[2] not in parts:
                 name, parts[match[2]] = match[1], match[3]
             elif match or line.split('\t')[0] != name:
@@ -90,23 +84,3 @@ def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
                     'blank line is between documents'
                 )
         yield name, title_and_abstract(parts)
-
-
-def _tagged(lines: Sequence[str]) -> int:
-    """The number of the first line of a file in which every line is a word with its tag, 0 for another file."""
-    rows = [
-        (number, SPACES.split(line.strip()))
-        for number, line in enumerate(lines, 1)
-        if line.strip() and not line.startswith(('-DOCSTART-', '#'))
-    ]
-    width = len(rows[0][1]) if rows else 0
-    # In few lines of text a column may be tags by chance, as of one line with L-arginine in it.
-    if len(rows) < FEW or width < 2 or any(len(columns) != width for _, columns in rows):
-        return 0
-    for column in zip(*(columns for _, columns in rows), strict=True):
-        # Any line of a text may end with a capital letter.
-        bare = len(rows) >= ENOUGH and OUTSIDE in column and all(len(tag) == 1 for tag in column)
-        typed = bare or any(map(TYPED.fullmatch, column))
-        if typed and all(map(is_tag, column)):
-            return rows[0][0]
-    return 0
