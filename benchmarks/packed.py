@@ -70,7 +70,7 @@ def measure(model: Any, tokenizer: Any, texts: list[str], quick: bool, rounds: i
     model.train()
 
     def step_of(collator: bx.Collator) -> Callable[[], dict[str, Any]]:
-        batches = (texts[at : at + DOCUMENTS] for at in itertools.count(0, DOCUMENTS))
+        batches = itertools.cycle([texts[at : at + DOCUMENTS] for at in range(0, len(texts), DOCUMENTS)])
 
         def step() -> dict[str, Any]:
             batch = collator(next(batches))

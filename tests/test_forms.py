@@ -14,7 +14,7 @@ from bioptimus_jax.corpus import jsons, readers
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, InputError
-from bioptimus_jax.sets.roles import FOUND, Columns
+from bioptimus_jax.sets.roles import Columns
 from bioptimus_jax.sets.tagged import tagged_columns
 
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'method' / 'corpus.md'
@@ -270,6 +270,9 @@ FORMS: dict[str, tuple[str, str | dict | list, list[tuple[str, str]]]] = {
 }
 
 
+OF_SPLITS = {'train': 'AF', 'devel': 'No', 'test': 'Never'}
+
+
 def read(path: Path, **changes) -> list[Record]:
     return list(readers.read_file(path, path.name.partition('.')[0], Corpus(**changes)))
 
@@ -306,11 +309,26 @@ def test_the_page_names_every_form_that_is_read():
     assert set(rows[1:]) == {*FORMS, '.parquet and .arrow'}
 
 
+def test_a_line_of_pubtator_that_belongs_to_nothing_is_a_bad_record(tmp_path):
+    (tmp_path / 'a.pubtator').write_text(
+        '12|t|A title\n12|a|It is short\nand goes on.\n\n13|t|B\n14\t0\t1\tB\tX\t\n'
+    )
+    assert [(r.reason, r.note.partition(':')[0]) for r in read(tmp_path / 'a.pubtator')] == [
+        ('bad_record', 'line 3'),
+        ('bad_record', 'line 6'),
+    ]
+
+
+def test_two_columns_of_tags_are_no_matter_where_only_words_are_read(tmp_path):
+    (tmp_path / 'a.conll').write_text('AF\tB-DIS\tO\nACE\tO\tB-CHEM\n\nnot\tO\tO\n')
+    assert [r.text for r in read(tmp_path / 'a.conll') if not r.reason] == ['AF ACE\nnot']
+
+
 def test_the_folder_of_a_set_stands_for_its_train_split(tmp_path):
     """Whatever its form; a folder of anything else is refused."""
     inputs = {}
     for name, files in {
-        'columns': {'train.tsv': 'AF\tO\n', 'devel.tsv': 'No\tO\n', 'test.tsv': 'Never\tO\n'},
+        'columns': {f'{split}.tsv': f'{word}\tB-X\nof\tO\n1 000\tO\n' for split, word in OF_SPLITS.items()},
         'brat': {
             'train/1.txt': 'AF',
             'train/1.ann': 'T1\tDIS 0 2\tAF\n',
@@ -319,15 +337,21 @@ def test_the_folder_of_a_set_stands_for_its_train_split(tmp_path):
         },
         'pubtator': {'train.PubTator': '1|t|AF\n1|a|\n', 'test.PubTator': '2|t|Never\n2|a|\n'},
         'others': {'a.txt': 'AF'},
+        'texts': {f'{split}.tsv': f'{word} of 1 000\tX\n' * 5 for split, word in OF_SPLITS.items()},
+        'uneven': {f'{split}.tsv': f'{word}\tO\n\nof\tO\n1 000\n' for split, word in OF_SPLITS.items()},
     }.items():
         for file, content in files.items():
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / file).write_text(content)
         inputs[name] = (str(tmp_path / name),)
     for name in ('columns', 'brat', 'pubtator'):
-        assert [d.text for d in readers.read_inputs(Corpus(inputs=inputs[name]))] == ['AF'], name
-    with pytest.raises(InputError, match='is a folder; name its files'):
-        readers.input_files(Corpus(inputs=inputs['others']))
+        [text] = [d.text for d in readers.read_inputs(Corpus(inputs=inputs[name]))]
+        assert text == ('AF of 1 000' if name == 'columns' else 'AF')
+    for name in ('others', 'texts'):
+        with pytest.raises(InputError, match='is a folder; name its files'):
+            readers.input_files(Corpus(inputs=inputs[name]))
+    with pytest.raises(InputError, match=r'train\.tsv: not every line is a word with its tag'):
+        readers.input_files(Corpus(inputs=inputs['uneven']))
 
 
 def test_no_word_of_a_real_set_is_lost(data):
@@ -343,11 +367,16 @@ def test_no_word_of_a_real_set_is_lost(data):
 @pytest.mark.parametrize(
     ('lines', 'columns'),
     [
-        ('AF\tB-DIS\nis\tO\n\nnot\tO', FOUND),
-        ('-DOCSTART- -X- O\n\nAF NN B-DIS\nis VB O\nnot RB O', FOUND),
+        ('AF\tB-DIS\nis\tO\n\nnot\tO', Columns(tag='2')),
+        ('-DOCSTART- -X- O\n\nAF NN B-DIS\nis VB O\nnot RB O', Columns(tag='3')),
         ('token label\nAF B-DIS\nis O\nnot O', Columns(tag='label')),
+        ('token label\nAF B-DIS\nis O', None),
+        ('Aspirin B_CHEM\nis O\nAF B-DIS\n. O', None),  # a slip, and no name of a column
+        ('AF\tB-DIS\n1 000\tO\nnot\tO', Columns(tag='2')),
+        ('AF NN\tB-DIS\nis VB\tO\nnot RB\tO', Columns(tag='3')),
+        ('AF\tB-DIS\tO\nACE\tO\tB-CHEM\nnot\tO\tO', Columns(tag='2')),
         ('AF B\nis O\nnot O', None),  # perhaps prose: single letters in a few lines
-        ('AF B\n' + 'is O\n' * 9, FOUND),
+        ('AF B\n' + 'is O\n' * 9, Columns(tag='2')),
         ('AF B-DIS\nis O', None),
         ('AF B-DIS\nis O\nthis not O', None),
         ('Given was L-arginine\nto patients O', None),

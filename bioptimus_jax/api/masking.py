@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from bioptimus_jax.api.objects import check_plain, experiment, subwords_of, whole_number, workplace
+from bioptimus_jax.api.objects import experiment, subwords_of, whole_number, workplace
 from bioptimus_jax.api.packing import Packing, packing_for
 from bioptimus_jax.api.trainers import Moment, moment
 from bioptimus_jax.errors import ConfigError, InputError
@@ -81,7 +81,7 @@ class Collator:
     `pack_for`: the model that is trained. Then the documents of a batch share rows of `row_pieces` (by default
     `max_pieces`), so that little is padding, and do not see each other: the loss is that of the batch without packing.
     The batch has rows [R, L], `position_ids` that begin anew with each document, and a mask [R, 1, L, L], for a model
-    with windows one for each kind of layer. It is tried at once whether the model keeps documents apart.
+    with windows one for each kind of layer. A trial checks at once that the model keeps documents apart.
 
     Raises ConfigError for an invalid setting, a tokenizer without a mask, or a model that does not keep documents
     apart, InputError for examples without pieces or words.
@@ -127,14 +127,13 @@ class Collator:
             if row_pieces:
                 raise ConfigError('row_pieces: rows are packed for a model; give it as pack_for')
             return None
-        check_plain(model)
         width = row_pieces or self.max_pieces
         if width < self.max_pieces or width % self.multiple:
             raise ConfigError(
                 f'row_pieces: {width}, but a document has up to {self.max_pieces} pieces, and pad_to_multiple_of is '
                 f'{self.multiple}; give a multiple of it that holds a document'
             )
-        return packing_for(model, width)
+        return packing_for(model, width, self.multiple)
 
     def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> dict[str, Any]:
         """The next batch, masked: tensors by name."""
@@ -174,7 +173,7 @@ class Collator:
     def masked(
         self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
     ) -> dict[str, np.ndarray]:
-        """The batch of that number: int64 [B, L] by name. `more`: what else the random numbers depend on."""
+        """The batch of that number: int64 [B, L] by name, or packed rows. `more`: what else the draws depend on."""
         return self._masked(examples, lambda place, tokens_L: (step, place, *more))
 
     def _masked(

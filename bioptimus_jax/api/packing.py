@@ -27,7 +27,7 @@ FEW_PIECES = 12
 FIRST_OF_MPNET = 2
 """Where MPNet counts from whatever the padding is; RoBERTa counts from behind the padding."""
 TOLERANCE, OF_A_LEAK = 1e-4, 0.2
-"""How far outputs may differ, of the largest one, and of what documents change that see each other."""
+"""How far outputs may differ: as a share of the largest output, and of the change where documents see each other."""
 FAILURES = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError)
 """What models raise that cannot take an argument, or a mask of this form."""
 Batch = dict[str, Any]
@@ -36,7 +36,7 @@ Batch = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a model keeps the documents of a row of `width` pieces apart.
+    """How a model keeps the documents of a row of up to `width` pieces apart; rows end at a multiple of `multiple`.
 
     `first`: the number of a document's first position, None for a model without them. `window`: how far a piece of a
     windowed layer sees to each side, 0 for a model without such layers. `added`: the type of a mask that is added to
@@ -47,6 +47,7 @@ class Packing:
     first: int | None = 0
     window: int = 0
     added: str = ''
+    multiple: int = 1
 
     def rows(self, documents: Sequence[Mapping[str, np.ndarray]], usual: Mapping[str, int]) -> Batch:
         """Documents, arrays [pieces] by name, in rows [R, L]; `usual`: what stands where there is none.
@@ -55,7 +56,8 @@ class Packing:
         """
         lengths = [len(one['input_ids']) for one in documents]
         placed = best_fit(lengths, self.width)
-        shape = len(placed), self.width
+        fullest = max(sum(lengths[at] for at in members) for members in placed)
+        shape = len(placed), -(-fullest // self.multiple) * self.multiple
         batch: Batch = {name: np.full(shape, usual.get(name, 0)) for name in documents[0] if name != MASK}
         document_RxL, position_RxL = np.full(shape, NO_DOCUMENT), np.zeros(shape, np.int64)
         for row, members in enumerate(placed):
@@ -72,11 +74,11 @@ class Packing:
         return batch
 
     def _mask(self, document_RxL: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
-        # What is in no document sees its like: a piece that sees none has no softmax.
+        # Padding attends to padding, so that no softmax is empty.
         same_Rx1xLxL = (document_RxL[:, :, None] == document_RxL[:, None, :])[:, None]
         if not self.window:
             return same_Rx1xLxL
-        place_L = np.arange(self.width)
+        place_L = np.arange(document_RxL.shape[1])
         near_LxL = np.abs(place_L[:, None] - place_L) <= self.window
         return {WHOLE: same_Rx1xLxL, WINDOWED: same_Rx1xLxL & near_LxL}
 
@@ -99,13 +101,17 @@ class Packing:
         }
 
 
-def packing_for(model: 'PreTrainedModel', width: int) -> Packing:
+def packing_for(model: 'PreTrainedModel', width: int, multiple: int) -> Packing:
     """The packing that this model takes, found by trial: packed documents have the outputs that they have alone.
 
-    transformers says nothing where it does not keep documents apart. Raises ConfigError for a model that does not.
+    transformers gives no warning where it mixes documents. Raises ConfigError for a model that does.
     """
     import torch
 
+    if not (isinstance(model, torch.nn.Module) and hasattr(getattr(model, 'config', None), 'vocab_size')):
+        raise ConfigError(
+            f'pack_for: got {type(model).__name__}; give the model of transformers that is trained'
+        )
     dtype, training = model.dtype, {module: module.training for module in model.modules()}
     # What half precision rounds may be as much as what another document adds.
     tried = model if dtype == torch.float32 else copy.deepcopy(model).float()
@@ -117,9 +123,8 @@ def packing_for(model: 'PreTrainedModel', width: int) -> Packing:
         for module, was in training.items():
             module.training = was
     if found:
-        return dataclasses.replace(
-            found, width=width, added=found.added and str(dtype).removeprefix('torch.')
-        )
+        added = found.added and str(dtype).removeprefix('torch.')
+        return dataclasses.replace(found, width=width, multiple=multiple, added=added)
     raise ConfigError(
         f'pack_for: {type(model).__name__} does not keep the documents of a row apart (attention '
         f"{getattr(model.config, '_attn_implementation', 'unknown')!r}); load it with attn_implementation='sdpa', or "
@@ -132,8 +137,11 @@ def _tried(model: 'PreTrainedModel') -> Packing | None:
     import torch
 
     ids = _two_documents(model)
-    alone = torch.cat([model(input_ids=one[None])[0][0] for one in ids])
-    together = model(input_ids=torch.cat(ids)[None])[0][0]
+    try:
+        alone = torch.cat([model(input_ids=one[None])[0][0] for one in ids])
+        together = model(input_ids=torch.cat(ids)[None])[0][0]
+    except FAILURES:  # an attention that takes no float32
+        return None
     leak = float((together - alone).abs().max())
     bound = min(TOLERANCE * float(alone.abs().max()), OF_A_LEAK * leak)
     candidates = _candidates(model.config, sum(map(len, ids)))

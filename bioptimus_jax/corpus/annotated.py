@@ -10,41 +10,56 @@ from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, InputError
-from bioptimus_jax.sets import beir
 from bioptimus_jax.sets.columns import read_columns
-from bioptimus_jax.sets.corpora import FORMS, is_dataset, split_source
+from bioptimus_jax.sets.corpora import FORMS, is_dataset, split_source, texts_file
 from bioptimus_jax.sets.cutting import bare_text
-from bioptimus_jax.sets.folders import MARKS
+from bioptimus_jax.sets.folders import MARKS, WORDS
 from bioptimus_jax.sets.roles import FOUND, Columns
-from bioptimus_jax.sets.sentences import plain_suffix
+from bioptimus_jax.sets.sentences import plain_suffix, text_of
 from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart
 from bioptimus_jax.sets.tagged import tagged_columns
 
 SAMPLE = 400  # lines
 BESIDE_TEXTS = {*itertools.chain(*MARKS.values())}
 """Endings of files that mark places in the texts beside them."""
+OF_COLUMNS = ('columns', WORDS)
+OF_ENTITIES = (*OF_COLUMNS, 'PubTator', *MARKS)
+"""Forms of sets of entities whose files are read as texts."""
 SAID = 'words with tags in columns; its sentences are read, the tags are not'
 
 
 def training_files(folder: Path) -> list[Path]:
-    """The files of the train split, where the folder is a set; its other splits are for scores alone.
+    """The files of the train split, where the folder is a set of entities; its other splits are for scores alone.
 
-    None of a set for retrieval, whose documents and queries lie in one folder. Raises InputError.
+    A folder of anything else has none. Raises InputError for a file in which not every line is a word with its tag.
     """
     if not is_dataset(folder):
         return []
     form, source = split_source(folder, 'train')
-    if form == beir.FORM:
+    if form not in OF_ENTITIES or texts_file(folder, 'train'):
         return []
-    return [file for file in FORMS[form].files(source, 'train') if plain_suffix(file) not in BESIDE_TEXTS]
+    files = [file for file in FORMS[form].files(source, 'train') if plain_suffix(file) not in BESIDE_TEXTS]
+    for file in files if form in OF_COLUMNS else ():
+        if not tagged_columns(text_of(file).split('\n', SAMPLE)[:SAMPLE]):
+            raise InputError(
+                f'{file}: not every line is a word with its tag; `bioptimus lint --sets={folder.parent}` says what is '
+                'wrong in it'
+            )
+    return files
 
 
 def pubtator(numbered: Lines) -> Iterator[Record]:
     """The title and the abstract of every document; mentions and relations are left out."""
     for block in apart(line for _, line in numbered):
         found = [match for _, line in block if (match := PUBTATOR_TEXT.fullmatch(line))]
-        if not found:
-            note = f'line {block[0][0]}: belongs to no document (ID|t|title, ID|a|abstract) above it'
+        marks = f'{found[0][1]}\t' if found else ''
+        strange = (
+            n for n, line in block if not PUBTATOR_TEXT.fullmatch(line) and not line.startswith(marks or '\0')
+        )
+        if number := next(strange, 0):
+            note = (
+                f'line {number}: is neither a title (ID|t|...), an abstract (ID|a|...), nor a mention of it'
+            )
             yield Record('', reason='bad_record', note=note)
             continue
         text = '\n'.join(filter(None, (squeezed(match[3]) for match in found)))
@@ -56,7 +71,9 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
 
     `whole`: the lines of the file; `asked`: which of their columns are read. Raises BrokenFile for what is no set.
     """
-    collections.deque(whole, maxlen=0)  # to the end: progress is told, and a file that is cut off is found
+    collections.deque(
+        whole, maxlen=0
+    )  # to the end: it counts what was read, and finds a file that is cut off
     try:
         found = read_columns(path, asked).sentences
     except InputError as error:

@@ -77,9 +77,9 @@ class Corpus:
 
     inputs: tuple[str, ...] = common_key(
         (),
-        'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or '
-        'hf://datasets/..., or the folder of a set, for the texts of its train split; files of a pattern by the '
-        'numbers in their names; updates of PubMed, PMC last',
+        'files or globs: .xml, .nxml, .tar, .nbib, .jsonl, .json, .txt, .tsv, .csv, .pubtator, .conll (or .gz), '
+        '.parquet, .arrow; or hf://datasets/..., or the folder of a set of entities, for its train split; files of a '
+        'pattern by the numbers in their names; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = common_key(

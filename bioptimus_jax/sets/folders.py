@@ -20,9 +20,9 @@ from bioptimus_jax.sets.sentences import Sentence, SplitReading, plain_name, pla
 from bioptimus_jax.sets.tags import OUTSIDE
 
 COLUMNS = ('.tsv', '.txt', '.conll', '.conllu', '.bio', '.iob', '.iob2')
+"""Endings of files of words with tags."""
 OF_WORDS = tuple(end for end in COLUMNS if end not in ('.tsv', '.txt'))
 """Endings of files that hold nothing but words with tags."""
-"""Endings of files of words with tags."""
 BRAT, GIVEN, ASKED, WORDS = 'BRAT', 'BioNLP (.a1)', 'BioNLP (.a1 and .a2)', 'files of columns'
 DOCUMENTS = 'files of records'
 """Folders of JSON, BioC and the like."""

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bioptimus_jax.sets.columns import DOCUMENT
-from bioptimus_jax.sets.roles import ENOUGH, FOUND, Columns
+from bioptimus_jax.sets.roles import ENOUGH, Columns
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
+NAME = re.compile(r'(?![BIMELSUW][_-])[A-Za-z][A-Za-z _-]*')
+"""The name of a column in a first line, which is no tag with a slip in it."""
 TYPED = re.compile(r'[BIMELSUW]-\S+')
 SPACES = re.compile(r'[ \t]+')
 FEW = 3
@@ -14,22 +16,35 @@ FEW = 3
 
 
 def tagged_columns(lines: Iterable[str]) -> Columns | None:
-    """Which columns are words and tags where every line is a word with its tag; else None.
+    """A column of tags, by its number or its name, where every line is a word with its tag; else None.
 
     A line above them may name the columns.
     """
-    rows = [SPACES.split(s) for line in lines if (s := line.strip()) and not s.startswith(('#', DOCUMENT))]
-    if len(rows) < FEW or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+    filled = [s for line in lines if (s := line.strip()) and not s.startswith(('#', DOCUMENT))]
+    # A word may have a blank within, where tabs are between columns; some files have blanks between all but the last.
+    by_tabs, by_blanks = (
+        [split(line) for line in filled] for split in (lambda line: line.split('\t'), SPACES.split)
+    )
+    return _in_rows(by_tabs) or _in_rows(by_blanks)
+
+
+def _in_rows(rows: Sequence[Sequence[str]]) -> Columns | None:
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         return None
-    for column in zip(*rows, strict=True):
-        if _are_tags(column):
-            return FOUND
-        if _are_tags(column[1:]):
-            return Columns(tag=column[0])
+    if 2 * sum(' ' in row[0].strip() for row in rows) > len(rows):
+        return None  # texts, with a label that looks like a tag
+    for number, column in enumerate(zip(*rows, strict=True), 1):
+        cells = [cell.strip() for cell in column]
+        if _are_tags(cells):
+            return Columns(tag=str(number))
+        if NAME.fullmatch(cells[0]) and _are_tags(cells[1:]):
+            return Columns(tag=cells[0])
     return None
 
 
 def _are_tags(column: Sequence[str]) -> bool:
+    if len(column) < FEW:
+        return False
     # Any line of a text may end with a capital letter.
     bare = len(column) >= ENOUGH and OUTSIDE in column and all(len(tag) == 1 for tag in column)
     return (bare or any(map(TYPED.fullmatch, column))) and all(map(is_tag, column))

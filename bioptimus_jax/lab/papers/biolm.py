@@ -127,7 +127,7 @@ TABLES = {
         MEANS,
     ),
     'biolm-5': _table(
-        'Table 5: beside the best before',
+        'Table 5: compared with earlier best results',
         "the best result before | the best of Bio-LM's models",
         'Before: Lee et al. (2019) on BC5-chem, BC5-disease, NCBI-disease, BC4CHEMD, BC2GM, Species-800, I2B2-2014,'
         ' ChemProt and EU-ADR; Yoon et al. (2019) on JNLPBA; Giorgi and Bader (2018) on LINNAEUS; Si et al. (2019) on'

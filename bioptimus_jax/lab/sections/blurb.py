@@ -125,7 +125,7 @@ def mean_by_seed(scores: Sequence[Mapping[SeedKey, float]]) -> dict[SeedKey, flo
 def less_source(m: Measures) -> Table:
     """The last phase less the source, with an interval over fine-tunings: sets, tasks of several sets, the score."""
     ends = before_and_after(m)
-    sides = {x: Scored.of(m, x) for x in ends if x}
+    sides = {x: Scored.of(m, x) for x in ends if x and ends[0] == m.source}
     scored = {name: {x: side.by_seed(name) for x, side in sides.items()} for name in MEMBERS}
     sets = {name: by for name, by in scored.items() if len(by) == len(ends) and all(by.values())}
 
@@ -154,9 +154,9 @@ def less_source(m: Measures) -> Table:
     ]
     note = (
         'Test, percent, mean ± sd over fine-tunings; a task has the mean of its sets. Difference: paired by seed,'
-        f" Student's 95 %; p corrected after Holm for {numbered(len(sets), 'set')}, for"
-        f' {numbered(len(several), "task")} of several sets, and of the mean of all tasks alone. Other pre-trainings'
-        ' may differ more.'
+        f" Student's 95 %. p is corrected after Holm over {numbered(len(sets), 'set')}, and apart from them over"
+        f' {numbered(len(several), "task")} with several sets; that of a mean of tasks is not corrected. Other'
+        ' pre-trainings may differ more.'
     )
     absent = 'no set of BLURB is scored of both the source and a phase.'
     return Table.of('BLURB: the last phase less the source', columns, found, note=note, absent=absent)
