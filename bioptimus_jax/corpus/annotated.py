@@ -52,9 +52,9 @@ def pubtator(numbered: Lines) -> Iterator[Record]:
     """The title and the abstract of every document; mentions and relations are left out."""
     for block in apart(line for _, line in numbered):
         found = [match for _, line in block if (match := PUBTATOR_TEXT.fullmatch(line))]
-        marks = f'{found[0][1]}\t' if found else ''
+        name = found[0][1] if found else None
         strange = (
-            n for n, line in block if not PUBTATOR_TEXT.fullmatch(line) and not line.startswith(marks or '\0')
+            n for n, line in block if not PUBTATOR_TEXT.fullmatch(line) and line.split('\t')[0] != name
         )
         if number := next(strange, 0):
             note = (
@@ -71,9 +71,8 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
 
     `whole`: the lines of the file; `asked`: which of their columns are read. Raises BrokenFile for what is no set.
     """
-    collections.deque(
-        whole, maxlen=0
-    )  # to the end: it counts what was read, and finds a file that is cut off
+    # To the end: it counts what was read, and finds a file that is cut off.
+    collections.deque(whole, maxlen=0)
     try:
         found = read_columns(path, asked).sentences
     except InputError as error:
