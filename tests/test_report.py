@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import shlex
+import statistics
 
 import pytest
 from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
@@ -19,6 +20,7 @@ from bioptimus_jax.finetuning.chosen import model_for_use
 from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.records.metrics import Encoded
 from bioptimus_jax.records.record import plain
+from bioptimus_jax.records.statistics import Ensemble, ModelStatistics, OverSeeds
 from bioptimus_jax.report import drawing, gain, layout, live, page, use
 from bioptimus_jax.report.cells import cell_folder
 from bioptimus_jax.report.ending import ending
@@ -390,6 +392,29 @@ def test_the_page_says_how_to_use_the_model_and_what_to_try(tmp_path):
     said = use.use(one_seed).next
     assert said[0] == 'Score the source too: add it to config.finetune.models, as source.'
     assert said[1].endswith('--config.finetune.seeds=0,1,2')
+
+
+def test_a_vote_that_pays_is_among_what_to_try(tmp_path):
+    m = read_measures(fabricate(tmp_path / 'demo'))
+    last, [dataset, *_] = m.phases[-1], m.datasets
+    mean = statistics.fmean(m.scores(last, dataset)) / 100
+    place = {'model': last, 'dataset': dataset, 'setting': 'standard'}
+    over = {'default': OverSeeds(seeds=3, failed=0, mean=mean)}
+
+    def steps(ahead, **changes):
+        vote = Ensemble(seeds=3, test={'default': {'f1': mean + ahead / 100}}, interval=None)
+        of_model = ModelStatistics(
+            **place, devel=over, test=over, ensemble=vote, interval=None, unit='texts', units=20, failures={}
+        )
+        settings = dataclasses.replace(m.run.config.finetune, **changes)
+        m.run.config = dataclasses.replace(m.run.config, finetune=settings)
+        found = use.use(dataclasses.replace(m, statistics=[of_model])).next
+        return [step for step in found if 'together' in step]
+
+    assert steps(0.9) == []
+    [said] = steps(3.25)
+    assert said.endswith('3.2 points ahead of one on the mean of the sets: --config.finetune.keep=ensemble')
+    assert steps(3.25, keep='ensemble') == []
 
 
 def test_what_only_a_researcher_reads_is_folded_below_what_everybody_does(built):

@@ -5,6 +5,8 @@ import statistics
 from pathlib import Path
 
 from bioptimus_jax.finetuning.chosen import model_for_use
+from bioptimus_jax.finetuning.config import TOGETHER
+from bioptimus_jax.finetuning.task import DEFAULT
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.cells import cell_folder
@@ -18,6 +20,8 @@ tokenizer = AutoTokenizer.from_pretrained({folder!r})
 model = AutoModelForMaskedLM.from_pretrained({folder!r})"""
 MASKED_LM = 'ForMaskedLM'
 FEWEST_SEEDS = 3
+VOTE_PAYS = 1.0
+"""Points that seeds together are ahead of one, from which on it is said."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +72,11 @@ def _next(m: Measures) -> list[str]:
         )
     if settings.keep == 'none':
         steps.append('Keep the fine-tuned models, to use them: --config.finetune.keep=best')
+    if settings.keep != TOGETHER and (ahead := _vote(m, last or first)) >= VOTE_PAYS:
+        steps.append(
+            f'Use the seeds together, which are {ahead:.1f} points ahead of one on the mean of the sets: '
+            f'--config.finetune.keep={TOGETHER}'
+        )
     if m.trains and first == m.source and last:
         fell = [
             d
@@ -82,3 +91,14 @@ def _next(m: Measures) -> list[str]:
                 '(--config.vocab.kind=source), or on more text.'
             )
     return steps
+
+
+def _vote(m: Measures, model: str) -> float:
+    """How many points the seeds of a model together are ahead of their mean, over its sets; 0 where it is not known."""
+    ahead = []
+    for dataset in m.datasets:
+        found = m.statistics_of(model, dataset)
+        mean = found.test[DEFAULT].mean if found else None
+        if found and found.ensemble and mean is not None:
+            ahead.append(100 * (found.ensemble.test[DEFAULT][m.task(dataset).metric.name] - mean))
+    return statistics.fmean(ahead) if ahead else 0.0
