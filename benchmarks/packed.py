@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=5, help='timed rounds (default 5)')
     options = parser.parse_args()
     source = real_source()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        source, trust_remote_code=False, local_files_only=True
+    )
     if options.quick:
         sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
         model = transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=len(tokenizer), **sizes))
@@ -48,7 +50,9 @@ def main() -> None:
         texts = ['aspirin and naloxone ' * draw.randint(4, 80) for _ in range(200)]
     else:
         transformers.utils.logging.set_verbosity_error()
-        model = transformers.AutoModelForMaskedLM.from_pretrained(source)
+        model = transformers.AutoModelForMaskedLM.from_pretrained(
+            source, trust_remote_code=False, local_files_only=True
+        )
         texts = abstracts(Path(os.environ['BIOPTIMUS_DATA']), 4000)
     measure(model, tokenizer, texts, options.quick, options.rounds)
 

@@ -97,7 +97,7 @@ def test_comparison_ranks_arms_within_a_phase(tmp_path):
 
 def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built, tmp_path):
     folder = comparison.write([run.workdir], tmp_path)
-    assert built[1]['tables'] == 39
+    assert built[1]['tables'] == 40
     text, markdown = ((folder / name).read_text() for name in ('index.html', 'tables.md'))
     own = (built[0] / 'index.html').read_text()
     for pattern in ('<h2>(.*?)</h2>', '<figcaption>(.*?)</figcaption>', 'role="img" aria-label="(.*?)"'):

@@ -131,7 +131,6 @@ def test_a_trainer_trains_and_evaluates_packed_rows(tokenizer, family, tmp_path)
         max_steps=2,
         per_device_train_batch_size=6,
         per_device_eval_batch_size=6,
-        dataloader_num_workers=1,
         remove_unused_columns=False,
         report_to=[],
         use_cpu=True,
