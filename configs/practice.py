@@ -5,7 +5,7 @@ Data:     As for configs/flagship.py.
 Command:  bioptimus sweep --config=practice --workdir=runs/practice --control=fine-tuned
           The same command goes on where it was stopped, arm after arm. --arms='words.*' takes some of them.
 Options:  after the name, separated by commas: practice:terms=terms.txt,seeds=3
-          terms   a file of medical terms, a line each; without it there is no arm `terms`
+          terms   a file of medical terms, one per line; the arm `terms_880k` needs it
           seeds   pre-trainings of every arm, each with its own order and masks (1)
 
           fine-tuned   MiniLM without further pre-training: as by default, for twice the epochs (`longer`), and with an

@@ -80,7 +80,7 @@ class Collator:
 
     `pack_for`: the model that is trained. Then the documents of a batch share rows of `row_pieces` (by default
     `max_pieces`), so that little is padding, and do not see each other: the loss is that of the batch without packing.
-    The batch has rows [R, L], `position_ids` that begin anew with each document, and a mask [R, 1, L, L], for a model
+    The batch has rows [R, L], `position_ids` that restart at each document, and a mask [R, 1, L, L], for a model
     with windows one for each kind of layer. A trial checks at once that the model keeps documents apart.
 
     Raises ConfigError for an invalid setting, a tokenizer without a mask, or a model that does not keep documents

@@ -153,11 +153,11 @@ def _two_documents(model: 'PreTrainedModel') -> list['torch.Tensor']:
     import torch
 
     config = model.config
-    known = [at for at in range(config.vocab_size) if at != config.pad_token_id]
+    known = torch.tensor([at for at in range(config.vocab_size) if at != config.pad_token_id])
     longest = 2 * _window(config) + FEW_PIECES
     draw = torch.Generator().manual_seed(0)
     return [
-        torch.tensor(known)[torch.randint(len(known), (pieces,), generator=draw)].to(model.device)
+        known[torch.randint(len(known), (pieces,), generator=draw)].to(model.device)
         for pieces in (longest, longest // 2 + 1)
     ]
 

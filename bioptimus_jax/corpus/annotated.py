@@ -13,18 +13,16 @@ from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.sets.columns import read_columns
 from bioptimus_jax.sets.corpora import FORMS, is_dataset, split_source, texts_file
 from bioptimus_jax.sets.cutting import bare_text
-from bioptimus_jax.sets.folders import MARKS, WORDS
+from bioptimus_jax.sets.folders import BESIDE_TEXTS, MARKS, WORDS
 from bioptimus_jax.sets.roles import FOUND, Columns
-from bioptimus_jax.sets.sentences import plain_suffix, text_of
-from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart
+from bioptimus_jax.sets.sentences import plain_suffix
+from bioptimus_jax.sets.standoff import apart, document_parts
 from bioptimus_jax.sets.tagged import tagged_columns
 
 SAMPLE = 400  # lines
-BESIDE_TEXTS = {*itertools.chain(*MARKS.values())}
-"""Endings of files that mark places in the texts beside them."""
 OF_COLUMNS = ('columns', WORDS)
 OF_ENTITIES = (*OF_COLUMNS, 'PubTator', *MARKS)
-"""Forms of sets of entities whose files are read as texts."""
+"""Forms of entity sets that are read as text."""
 SAID = 'words with tags in columns; its sentences are read, the tags are not'
 
 
@@ -40,7 +38,8 @@ def training_files(folder: Path) -> list[Path]:
         return []
     files = [file for file in FORMS[form].files(source, 'train') if plain_suffix(file) not in BESIDE_TEXTS]
     for file in files if form in OF_COLUMNS else ():
-        if not tagged_columns(text_of(file).split('\n', SAMPLE)[:SAMPLE]):
+        sample, _ = peeked(lines(file, 'utf-8', lambda stored_bytes: None), SAMPLE)
+        if not tagged_columns(line for _, line in sample):
             raise InputError(
                 f'{file}: not every line is a word with its tag; `bioptimus lint --sets={folder.parent}` says what is '
                 'wrong in it'
@@ -51,25 +50,21 @@ def training_files(folder: Path) -> list[Path]:
 def pubtator(numbered: Lines) -> Iterator[Record]:
     """The title and the abstract of every document; mentions and relations are left out."""
     for block in apart(line for _, line in numbered):
-        found = [match for _, line in block if (match := PUBTATOR_TEXT.fullmatch(line))]
-        name = found[0][1] if found else None
-        strange = (
-            n for n, line in block if not PUBTATOR_TEXT.fullmatch(line) and line.split('\t')[0] != name
-        )
-        if number := next(strange, 0):
+        name, parts, strange = document_parts(block)
+        if strange:
             note = (
-                f'line {number}: is neither a title (ID|t|...), an abstract (ID|a|...), nor a mention of it'
+                f'line {strange}: is neither a title (ID|t|...), an abstract (ID|a|...), nor a mention of it'
             )
             yield Record('', reason='bad_record', note=note)
             continue
-        text = '\n'.join(filter(None, (squeezed(match[3]) for match in found)))
-        yield Record(found[0][1], text, reason='' if text else 'no_text')
+        text = '\n'.join(filter(None, map(squeezed, parts.values())))
+        yield Record(name, text, reason='' if text else 'no_text')
 
 
 def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: Corpus) -> Iterator[Record]:
     """Documents as the file marks them, or of `words_per_document` words or more, with a line for each sentence.
 
-    `whole`: the lines of the file; `asked`: which of their columns are read. Raises BrokenFile for what is no set.
+    `whole`: the lines of the file; `asked`: which columns are read. Raises BrokenFile if the file is not a set.
     """
     # To the end: it counts what was read, and finds a file that is cut off.
     collections.deque(whole, maxlen=0)
@@ -87,7 +82,7 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
 
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    """The documents of a file whose name says that it holds words with tags. Raises BrokenFile for another."""
+    """The documents of a file with an ending such as .conll. Raises BrokenFile if its lines are not words with tags."""
     sample, whole = peeked(lines(path, settings.encoding, advance), SAMPLE)
     asked = tagged_columns(line for _, line in sample) or FOUND
     return sentences(path, whole, asked, prefix, settings)

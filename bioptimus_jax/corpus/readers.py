@@ -62,7 +62,7 @@ class Format:
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     """The files of `settings.inputs`: patterns in their order, each expanded by the numbers in names, every file once.
 
-    A folder that `datasets` has saved stands for its files, and that of a set for those of its train split.
+    A folder saved by `datasets` means its files; the folder of an entity set means the files of its train split.
 
     Raises ConfigError for an empty list or a wrong `published_before`; InputError for a pattern without a match,
     a folder, another ending; messages name the `key` that the patterns come from.

@@ -16,7 +16,7 @@ from bioptimus_jax.sets.folders import OF_WORDS
 from bioptimus_jax.sets.foreign.refused import MARKUP, READ
 from bioptimus_jax.sets.roles import FOUND, Columns
 from bioptimus_jax.sets.sentences import plain_name
-from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart, title_and_abstract
+from bioptimus_jax.sets.standoff import PUBTATOR_TEXT, apart, document_parts, title_and_abstract
 from bioptimus_jax.sets.tagged import tagged_columns
 
 STANDOFF = re.compile(r'(T\d+\t\S+ \d+ \d+[^\t]*\t.*|[REAMN*#]\S*\t.*)')
@@ -40,8 +40,9 @@ def documents(path: Path | None, place: str, content: str) -> list[NamedText] | 
     columns = tagged_columns(lines)
     if columns or name.endswith(OF_WORDS):
         if path is None:
+            number = lines.index(filled[0]) + 1
             raise InputError(
-                f'{place}: holds a word with its tag in each line, as CoNLL has it; give it as a file'
+                f'{place}:{number}: holds a word with its tag in each line, as CoNLL has it; give it as a file'
             )
         return list(_of_words(path, columns or FOUND))
     if name.endswith('.tsv'):
@@ -72,15 +73,10 @@ def _of_words(path: Path, asked: Columns) -> Iterator[NamedText]:
 def _pubtator(place: str, lines: Sequence[str]) -> Iterator[NamedText]:
     """Name, and title and abstract with a line feed between; annotations are not read."""
     for block in apart(lines):
-        parts: dict[str, str] = {}
-        name = ''
-        for number, line in block:
-            match = PUBTATOR_TEXT.fullmatch(line)
-            if match and (not name or match[1] == name) and match[2] not in parts:
-                name, parts[match[2]] = match[1], match[3]
-            elif match or line.split('\t')[0] != name:
-                raise InputError(
-                    f'{place}:{number}: belongs to no document of PubTator (ID|t|title, ID|a|abstract) above it; a '
-                    'blank line is between documents'
-                )
+        name, parts, strange = document_parts(block)
+        if strange:
+            raise InputError(
+                f'{place}:{strange}: belongs to no document of PubTator (ID|t|title, ID|a|abstract) above it; a '
+                'blank line is between documents'
+            )
         yield name, title_and_abstract(parts)

@@ -12,6 +12,7 @@ from bioptimus_jax.progress.console import complain, numbered, shortened
 from bioptimus_jax.sets.corpora import ENDINGS
 from bioptimus_jax.sets.cutting import bare_text
 from bioptimus_jax.sets.described import FILE
+from bioptimus_jax.sets.folders import BESIDE_TEXTS
 from bioptimus_jax.sets.foreign.forms import TABLE, form_of_name, form_of_text, read_items, read_source
 from bioptimus_jax.sets.foreign.items import Item, Source
 from bioptimus_jax.sets.foreign.names import FILE as LABELS
@@ -23,7 +24,7 @@ from bioptimus_jax.storage import tables
 
 READ_ENDINGS = (*(end for endings in ENDINGS.values() for end in endings), *tables.READERS)
 """Endings of the files that are read in a folder."""
-BESIDE = ('.ann', '.a1', '.a2', '.md5')
+BESIDE = (*BESIDE_TEXTS, '.md5')
 NO_TEXTS = (*INFOS, FILE, tables.STATE, tables.SPLITS)
 """Files beside texts that are not answered: marks, names of labels, what `datasets` writes."""
 STDIN = '-'

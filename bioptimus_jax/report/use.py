@@ -98,7 +98,7 @@ def _vote(m: Measures, model: str) -> float:
     ahead = []
     for dataset in m.datasets:
         found = m.statistics_of(model, dataset)
-        mean = found.test[DEFAULT].mean if found else None
-        if found and found.ensemble and mean is not None:
-            ahead.append(100 * (found.ensemble.test[DEFAULT][m.task(dataset).metric.name] - mean))
+        if found and found.ensemble:
+            vote = 100 * found.ensemble.test[DEFAULT][m.task(dataset).metric.name]
+            ahead.append(vote - statistics.fmean(m.scores(model, dataset)))
     return statistics.fmean(ahead) if ahead else 0.0

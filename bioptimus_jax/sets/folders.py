@@ -28,6 +28,8 @@ DOCUMENTS = 'files of records'
 """Folders of JSON, BioC and the like."""
 MARKS = {BRAT: ('.ann',), GIVEN: ('.a1',), ASKED: ('.a1', '.a2')}
 """Form of a folder of texts with annotations -> the files beside each of its texts."""
+BESIDE_TEXTS = tuple(sorted({ending for endings in MARKS.values() for ending in endings}))
+"""Endings of files that mark places in the texts beside them."""
 NOTES = re.compile(
     r'_*(read[ _-]*me|licen[cs]e|copying|copyright|change[ _-]*log|authors|citation|notice)([ _.-].*)?', re.I
 )

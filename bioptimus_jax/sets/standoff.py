@@ -72,6 +72,19 @@ def apart(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
+def document_parts(block: Iterable[tuple[int, str]]) -> tuple[str, dict[str, str], int]:
+    """The name of a document of PubTator, its parts (the title as t, the abstract as a), and the number of the first
+    line that is neither one of them nor a mention of it, 0 for none."""
+    name, parts = '', dict[str, str]()
+    for number, line in block:
+        match = PUBTATOR_TEXT.fullmatch(line)
+        if match and (not name or match[1] == name) and match[2] not in parts:
+            name, parts[match[2]] = match[1], match[3]
+        elif match or line.split('\t')[0] != name:
+            return name, parts, number
+    return name, parts, 0
+
+
 def _brat_document(name: str, text_file: Path, marks: Sequence[Path], repairs: Counter[str]) -> Marked:
     text = text_of(text_file)
     mentions: list[Mention] = []

@@ -8,7 +8,7 @@ from bioptimus_jax.sets.roles import ENOUGH, Columns
 from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 NAME = re.compile(r'(?![BIMELSUW][_-])[A-Za-z][A-Za-z _-]*')
-"""The name of a column in a first line, which is no tag with a slip in it."""
+"""A column name in the first line; a mistyped tag, such as B_CHEM, does not match."""
 TYPED = re.compile(r'[BIMELSUW]-\S+')
 SPACES = re.compile(r'[ \t]+')
 FEW = 3
@@ -22,10 +22,9 @@ def tagged_columns(lines: Iterable[str]) -> Columns | None:
     """
     filled = [s for line in lines if (s := line.strip()) and not s.startswith(('#', DOCUMENT))]
     # A word may have a blank within, where tabs are between columns; some files have blanks between all but the last.
-    by_tabs, by_blanks = (
-        [split(line) for line in filled] for split in (lambda line: line.split('\t'), SPACES.split)
+    return _in_rows([line.split('\t') for line in filled]) or _in_rows(
+        [SPACES.split(line) for line in filled]
     )
-    return _in_rows(by_tabs) or _in_rows(by_blanks)
 
 
 def _in_rows(rows: Sequence[Sequence[str]]) -> Columns | None:

@@ -13,8 +13,7 @@ from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.gain import before_and_after
-from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread
-from bioptimus_jax.report.layout import tested as tested_difference
+from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread, tested
 from bioptimus_jax.report.learned import parts_in_words
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Addition
@@ -125,9 +124,9 @@ def mean_by_seed(scores: Sequence[Mapping[SeedKey, float]]) -> dict[SeedKey, flo
 def less_source(m: Measures) -> Table:
     """The last phase less the source, with an interval over fine-tunings: sets, tasks of several sets, the score."""
     ends = before_and_after(m)
-    sides = {x: Scored.of(m, x) for x in ends if x and ends[0] == m.source}
+    sides = {x: Scored.of(m, x) for x in ends} if ends[0] == m.source and ends[1] else {}
     scored = {name: {x: side.by_seed(name) for x, side in sides.items()} for name in MEMBERS}
-    sets = {name: by for name, by in scored.items() if len(by) == len(ends) and all(by.values())}
+    sets = {name: by for name, by in scored.items() if by and all(by.values())}
 
     def mean(parts: Iterable[ScoresOfSet]) -> ScoresOfSet:
         both = list(parts)
@@ -145,12 +144,12 @@ def less_source(m: Measures) -> Table:
     ]
 
     def scores(at: int) -> Callable[..., Cell]:
-        return lambda name, of_row, tested: spread([*of_row[ends[at]].values()])
+        return lambda name, of_row, one: spread([*of_row[ends[at]].values()])
 
     columns = [
-        Column('set or task', lambda name, of_row, tested: name),
+        Column('set or task', lambda name, of_row, one: name),
         *(Column(m.label(x) if x else 'source', scores(at)) for at, x in enumerate(ends)),
-        Column('difference', lambda name, of_row, tested: tested_difference(tested.over_trainings)),
+        Column('difference', lambda name, of_row, one: tested(one.over_trainings)),
     ]
     note = (
         'Test, percent, mean ± sd over fine-tunings; a task has the mean of its sets. Difference: paired by seed,'
