@@ -63,7 +63,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.finetune.settings = ('standard', 'longer', 'lora')
         config.finetune.setting.update(longer={'epochs': EPOCHS}, lora={'lora_rank': RANK})
         return config
-    config.stages = tuple('corpus vocab surgery rows pretrain export finetune'.split())
+    config.stages = tuple('corpus vocab contexts surgery rows pretrain export finetune'.split())
     config.phase['words'].update(duration=float(WORDS[name]), duration_unit='words')
     if name == 'task_880k':
         config.corpus.inputs = tuple(f'{config.corpus.audit.folder}/{one}' for one in SETS)
