@@ -9,6 +9,7 @@ import importlib
 _HOMES = {
     # What a config file is made of.
     'experiment.config': 'defaults environment load objective override phase',
+    'experiment.arguments': 'check_argument read_options',
     'experiment.schema': 'Experiment',
     # What every extension may need.
     'config.fields': 'key',

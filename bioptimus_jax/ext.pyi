@@ -11,6 +11,8 @@ from bioptimus_jax.corpus.records import Record as Record
 from bioptimus_jax.corpus.records import squeezed as squeezed
 from bioptimus_jax.errors import ConfigError as ConfigError
 from bioptimus_jax.errors import InputError as InputError
+from bioptimus_jax.experiment.arguments import check_argument as check_argument
+from bioptimus_jax.experiment.arguments import read_options as read_options
 from bioptimus_jax.experiment.config import defaults as defaults
 from bioptimus_jax.experiment.config import environment as environment
 from bioptimus_jax.experiment.config import load as load

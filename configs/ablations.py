@@ -113,7 +113,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import load, phase
+from bioptimus_jax.ext import load, phase, read_options
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS as STRATEGIES
 
@@ -197,6 +197,8 @@ OPTION_OF = {
     'strange': 'scores',
 }
 """Arm -> the option that it needs."""
+NUMBERS = ('seeds', 'words', 'batch', 'rates', 'snapshots')
+"""The options of every ablation."""
 PATHS = {'refit': ('tokens',), 'content': ('terms', 'scores')}
 """Ablation -> options of it that are paths."""
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
@@ -340,31 +342,13 @@ def _options(argument: str) -> tuple[str, Options]:
     ablation, *given = argument.split(',')
     if ablation not in ARMS:
         raise ValueError(f'no ablation {ablation!r}; there are {", ".join(ARMS)}')
-    fields = {f.name: f.type for f in dataclasses.fields(Options) if f.type in (int, float)}
-    known: dict[str, float] = {}
-    rivals, paths = [], dict[str, str]()
-    for option in given:
-        name, _, value = option.partition('=')
-        if name in fields:
-            known[name] = _number(option, value, whole=fields[name] is int)
-        elif ablation == 'table6' and value:
-            rivals.append(option)
-        elif name in PATHS.get(ablation, ()):
-            paths[name] = value
-        else:
-            more = ('NAME=PATH',) if ablation == 'table6' else PATHS.get(ablation, ())
-            raise ValueError(f'{ablation} has no option {option!r}; there are {", ".join((*fields, *more))}')
-    return ablation, Options(**known, rivals=tuple(rivals), **paths)  # type: ignore[arg-type]
-
-
-def _number(option: str, value: str, whole: bool) -> float:
-    try:
-        number = int(value) if whole else float(value)
-    except ValueError:
-        number = 0
-    if not 0 < number < float('inf'):
-        raise ValueError(f'{option}: a {"whole " if whole else ""}number above 0 is needed')
-    return number
+    rivals: tuple[str, ...] = ()
+    if ablation == 'table6':  # NAME=PATH
+        rivals = tuple(
+            option for option in given if option.partition('=')[0] not in NUMBERS and '=' in option
+        )
+    others = [option for option in given if option not in rivals]
+    return ablation, read_options(others, Options(rivals=rivals), (*NUMBERS, *PATHS.get(ablation, ())))
 
 
 def _initialise(config: ConfigDict, name: str) -> None:

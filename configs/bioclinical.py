@@ -31,7 +31,7 @@ StableAdamW clips the updates of each tensor.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, phase
 
 ARGUMENTS = ('', 'notes')
 PIECES, ROWS = 8192, 64
@@ -43,8 +43,7 @@ PHASES = {
 
 def get_config(argument: str = '') -> ConfigDict:
     """The recipe, or with `notes` the rows of its clinical corpus."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are notes, and none')
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)

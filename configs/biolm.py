@@ -28,7 +28,7 @@ effects cannot be told apart there: config.surgery.strategy with config.source.p
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment
 
 LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
 SOURCES = {
@@ -54,10 +54,7 @@ ARGUMENTS = tuple(ARMS)
 
 def get_config(argument: str = '') -> ConfigDict:
     """A base model on abstracts with its own vocabulary, or what the argument says."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
-        )
+    check_argument(argument, ARGUMENTS)
     data, (size, corpus, own) = environment('BIOPTIMUS_DATA'), ARMS[argument]
     large, config = bool(size), defaults()
     config.finetune.update(PAPER_FINETUNING)

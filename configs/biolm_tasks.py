@@ -21,7 +21,7 @@ over folds' of the page has the median of the others.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment
 
 RECIPES: dict[str, dict] = {
     '': dict(learning_rate=1e-5, batch_sentences=32, epochs=20),
@@ -33,10 +33,7 @@ ARGUMENTS = tuple(RECIPES)
 
 def get_config(argument: str = '') -> ConfigDict:
     """Fine-tuning only: entities, or classes."""
-    if argument not in RECIPES:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(name or "none" for name in RECIPES)}'
-        )
+    check_argument(argument, RECIPES)
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)
     config.stages = ('finetune', 'report')

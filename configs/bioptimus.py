@@ -25,7 +25,7 @@ Attention dropout is 0.1 as in BERT, which needs plain attention.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 ARGUMENTS = ('',)
@@ -35,8 +35,7 @@ RESTART_FACTOR = 0.7
 
 def get_config(argument: str = '') -> ConfigDict:
     """The paper's settings, with what it leaves open named above."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'takes no argument, got {argument!r}')
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)

@@ -41,7 +41,7 @@ from itertools import product
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment
 from bioptimus_jax.finetuning.config import STANDARD
 
 SEARCH = {
@@ -103,8 +103,7 @@ ARGUMENTS = ('', 'one', *TINN)
 
 def get_config(argument: str = '') -> ConfigDict:
     """The search of the paper, one fine-tuning for each set, or the techniques of Tinn et al."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there is {", ".join(filter(None, ARGUMENTS))}')
+    check_argument(argument, ARGUMENTS)
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)
     config.stages = ('finetune', 'report')

@@ -17,7 +17,7 @@ Why:      documents are cut into parts of 24 pieces, weights start with a deviat
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults
+from bioptimus_jax.ext import check_argument, defaults
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 ARGUMENTS = ('', 'source')
@@ -27,8 +27,7 @@ PHASE_STEPS = {'0.1': 240, '0.2': 120, '0.3': 120, '0.4': 120}
 
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation of the source, or with `source` the source itself."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are demo and demo:source')
+    check_argument(argument, ARGUMENTS)
     config = defaults()
     config.model.update(layers=2, hidden=96, heads=4, intermediate=384, max_positions=64)
     config.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.08)

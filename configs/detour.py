@@ -26,7 +26,7 @@ times. A causal piece costs more than a masked one: compare with the control by 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, phase
 
 ARGUMENTS = ('', 'masked')
 ROWS, PIECES = 3072, 1024
@@ -35,8 +35,7 @@ TOKENS = {'causal': 50e9, 'decay': 5e9}
 
 def get_config(argument: str = '') -> ConfigDict:
     """The detour, or with `masked` its control."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are masked, and none')
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)

@@ -34,7 +34,7 @@ Not followed: DistilBERT masks rare tokens more often; Bio-LM does not say that 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, objective
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, objective
 
 TERMS = {'distil': (1, 1, 0), 'align': (1, 1, 1), 'cosine': (1, 0, 1)}
 WEIGHTS = {'': (5.0, 2.0, 1.0), 'distilbert': (2.0, 5.0, 1.0)}
@@ -51,8 +51,7 @@ LARGE = (24, 1024, 16, 4096)  # layers, hidden size, heads, feed-forward size
 
 def get_config(argument: str = '') -> ConfigDict:
     """The arm that the argument names."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are {", ".join(ARGUMENTS)}')
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)

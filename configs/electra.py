@@ -31,7 +31,7 @@ Chosen by us: the abstracts; micro-batches; 128 pieces per row in small.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, override
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, override
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED
 
 SMALL = dict(layers=12, hidden=256, heads=4, intermediate=1024)
@@ -43,8 +43,7 @@ ROWS_AT_ONCE = {'small': 128, 'large': 128}
 
 def get_config(argument: str = 'ft') -> ConfigDict:
     """The published setting of that name."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are {", ".join(ARGUMENTS)}')
+    check_argument(argument, ARGUMENTS)
     data, size = environment('BIOPTIMUS_DATA'), argument.rpartition('_')[2]
     published = PUBLISHED[argument]
     config = defaults()

@@ -23,17 +23,14 @@ the whole; 2e-5 with a warm-up of 6 %, dropout 0.1.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment, objective, phase
+from bioptimus_jax.ext import check_argument, defaults, environment, objective, phase
 
 ARGUMENTS = ('', 'one_way', 'neighbours', 'twice')
 
 
 def get_config(argument: str = '') -> ConfigDict:
     """Pairs of title and abstract, or those that the argument names."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
-        )
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.stages = tuple('corpus vocab surgery rows pretrain export finetune report'.split())

@@ -13,7 +13,7 @@ Expect:   biomedical encoders of BERT-base size: 93-94 on BC5-chem, 84-86 on BC5
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, environment
+from bioptimus_jax.ext import check_argument, defaults, environment
 
 STABILITY = {
     'longer': {'epochs': 20},
@@ -39,8 +39,7 @@ ARGUMENTS = tuple(GRIDS)
 
 def get_config(argument: str = '') -> ConfigDict:
     """Fine-tuning only: epochs, batch and rate by model and set, or a grid of settings."""
-    if argument not in GRIDS:
-        raise ValueError(f'no argument {argument!r}; there are {", ".join(name or "none" for name in GRIDS)}')
+    check_argument(argument, GRIDS)
     config = defaults()
     config.stages = ('finetune', 'report')
     config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4))

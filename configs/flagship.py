@@ -20,7 +20,7 @@ Found:    docs/lab/flagship.md, on eight sets: entities 0.83 F1 ahead, nothing d
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import environment, load, phase
+from bioptimus_jax.ext import check_argument, environment, load, phase
 
 LAPTOP = 'laptop'
 ARGUMENTS = ('', 'new', LAPTOP, f'new-{LAPTOP}')
@@ -30,8 +30,7 @@ LONG_TEXTS = ('bioasq', 'hoc', 'pubmedqa')
 
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation, and its scores beside those of the source."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there is {", ".join(filter(None, ARGUMENTS))}, and none')
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = load('recommended')
     config.source.path = environment('BIOPTIMUS_SOURCE')

@@ -26,7 +26,7 @@ Chosen by us: what configs/pubmedbert.py chooses; micro-batches of 128 rows.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import load
+from bioptimus_jax.ext import check_argument, load
 
 PEAKS = {'': 6e-4, 'lower': 4e-4}
 ARGUMENTS = tuple(PEAKS)
@@ -34,8 +34,7 @@ ARGUMENTS = tuple(PEAKS)
 
 def get_config(argument: str = '') -> ConfigDict:
     """The large model, with the peak of the base model or a lower one."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'no argument {argument!r}; there are lower, and none')
+    check_argument(argument, ARGUMENTS)
     config = load('pubmedbert')
     config.model.update(layers=24, hidden=1024, heads=16, intermediate=4096)
     config.pretrain.update(learning_rate=PEAKS[argument], micro_batches=64)

@@ -26,7 +26,7 @@ million pieces a step; a decay of a tenth of the whole; single pieces masked, un
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, phase
 
 VOCABULARIES = {'': 'append', 'replace': 'train', 'keep': 'source'}
 ARGUMENTS = tuple(VOCABULARIES)
@@ -38,10 +38,7 @@ PHASES = {
 
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation, with the vocabulary that the argument names."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
-        )
+    check_argument(argument, ARGUMENTS)
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.finetune.update(PAPER_FINETUNING)

@@ -21,9 +21,11 @@ Options:  after the name, separated by commas: objectives:nsp,seeds=5,steps=4000
                    `align` also the cosine. Their source is the student before; the teacher is scored next to them.
 """
 
+import dataclasses
+
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import environment, load, objective, phase
+from bioptimus_jax.ext import environment, load, objective, phase, read_options
 
 STEPS = {'nsp': 1000, 'detour': 440, 'distil': 400}
 ARMS = {
@@ -33,7 +35,6 @@ ARMS = {
 }
 """The others are compared with the first, which also scores the models from before."""
 ARGUMENTS = tuple(f'{name}/{arm}.seed-0' for name, arms in ARMS.items() for arm in arms)
-SEEDS = 3
 CAUSAL = 10 / 11
 """Share of a detour's steps."""
 FLOPS_OF_A_DETOUR = 2.82
@@ -44,10 +45,18 @@ VOCABULARY = 8000
 WEIGHTS = {'distil': (5.0, 2.0, 0.0), 'align': (5.0, 2.0, 1.0)}
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options after the name of a comparison."""
+
+    steps: int
+    seeds: int = 3
+
+
 def get_arms(argument: str = '') -> tuple[str, ...]:
     """The arms of a comparison, seed after seed, so that an interrupted sweep has complete seeds."""
     name, options = _options(argument)
-    return tuple(f'{arm}.seed-{seed}' for seed in range(options['seeds']) for arm in ARMS[name])
+    return tuple(f'{arm}.seed-{seed}' for seed in range(options.seeds) for arm in ARMS[name])
 
 
 def get_config(argument: str = '') -> ConfigDict:
@@ -62,7 +71,7 @@ def get_config(argument: str = '') -> ConfigDict:
     if arm not in get_arms(named):
         raise ValueError(f'no arm {arm!r} in {comparison}; there are {", ".join(get_arms(named))}')
     name, _, seed = arm.partition('.seed-')
-    config = {'nsp': _pairs, 'detour': _detour, 'distil': _distil}[comparison](name, options['steps'])
+    config = {'nsp': _pairs, 'detour': _detour, 'distil': _distil}[comparison](name, options.steps)
     config.seed = int(seed)
     config.source.path = environment('BIOPTIMUS_SOURCE')
     config.stages = tuple('corpus vocab rows surgery pretrain export finetune analyze'.split())
@@ -75,18 +84,12 @@ def get_config(argument: str = '') -> ConfigDict:
     return config
 
 
-def _options(argument: str) -> tuple[str, dict[str, int]]:
+def _options(argument: str) -> tuple[str, Options]:
     """The named comparison, and its options. Raises ValueError."""
     name, *given = argument.split(',')
     if name not in ARMS:
         raise ValueError(f'no comparison {name!r}; there are {", ".join(ARMS)}')
-    options = {'seeds': SEEDS, 'steps': STEPS[name]}
-    for option in given:
-        key, _, value = option.partition('=')
-        if key not in options or not value.isdecimal() or not int(value):
-            raise ValueError(f'{option}: seeds=N or steps=N is needed, with N above 0')
-        options[key] = int(value)
-    return name, options
+    return name, read_options(given, Options(steps=STEPS[name]))
 
 
 def _pairs(arm: str, steps: int) -> ConfigDict:

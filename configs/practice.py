@@ -22,9 +22,11 @@ Expect:   on the mean of NCBI-disease and BC5-chem, written before an arm was ru
 Found:    of `fine-tuned` on NCBI-disease: docs/lab/flagship.md. The other arms are not run yet.
 """
 
+import dataclasses
+
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import load
+from bioptimus_jax.ext import load, read_options
 
 FINE_TUNED, TERMS = 'fine-tuned', 'terms_880k'
 WORDS = {'words_220k': 220_000, 'words_880k': 880_000, 'task_880k': 880_000, TERMS: 880_000}
@@ -37,10 +39,19 @@ EPOCHS = 48
 RANK = 16
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options after the name of the config."""
+
+    terms: str = ''
+    seeds: int = 1
+
+
 def get_arms(argument: str = '') -> tuple[str, ...]:
     """The arms, seed after seed."""
-    terms, seeds = _options(argument)
-    return tuple(f'{arm}.seed-{seed}' for seed in range(seeds) for arm in ARMS if arm != TERMS or terms)
+    options = _options(argument)
+    arms = [arm for arm in ARMS if arm != TERMS or options.terms]
+    return tuple(f'{arm}.seed-{seed}' for seed in range(options.seeds) for arm in arms)
 
 
 def get_config(argument: str = '') -> ConfigDict:
@@ -52,7 +63,6 @@ def get_config(argument: str = '') -> ConfigDict:
         )
     if arm not in get_arms(named):
         raise ValueError(f'no arm {arm!r}; there are {", ".join(get_arms(named))}')
-    terms, _ = _options(named)
     name, _, seed = arm.partition('.seed-')
     config = load('flagship:laptop')
     config.seed = int(seed)
@@ -70,19 +80,9 @@ def get_config(argument: str = '') -> ConfigDict:
         config.corpus.audit.splits = ('devel', 'test')
     elif name == TERMS:
         config.corpus.max_words = round(WORDS[name] / (1 - config.corpus.heldout_fraction))
-        config.corpus.content.update(prefer='terms', terms=terms)
+        config.corpus.content.update(prefer='terms', terms=_options(named).terms)
     return config
 
 
-def _options(argument: str) -> tuple[str, int]:
-    """The file of terms, or nothing, and the number of seeds. Raises ValueError."""
-    terms, seeds = '', 1
-    for option in filter(None, argument.split(',')):
-        key, _, value = option.partition('=')
-        if key == 'terms' and value:
-            terms = value
-        elif key == 'seeds' and value.isdecimal() and int(value):
-            seeds = int(value)
-        else:
-            raise ValueError(f'{option}: terms=FILE or seeds=N is needed, with N above 0')
-    return terms, seeds
+def _options(argument: str) -> Options:
+    return read_options(filter(None, argument.split(',')), Options())

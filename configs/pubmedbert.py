@@ -42,7 +42,7 @@ Chosen by us: 512 pieces throughout (no phase of 128); rows of 512 that hold pai
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment
 
 STEPS = {'pmc_long': 100_000.0}
 ARGUMENTS = ('', 'abstracts', 'pmc', 'pmc_long', 'general', 'pieces', 'general_pieces', 'adversarial')
@@ -50,10 +50,7 @@ ARGUMENTS = ('', 'abstracts', 'pmc', 'pmc_long', 'general', 'pieces', 'general_p
 
 def get_config(argument: str = '') -> ConfigDict:
     """The model of the paper, or of one of its ablations."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
-        )
+    check_argument(argument, ARGUMENTS)
     data, config = environment('BIOPTIMUS_DATA'), defaults()
     config.finetune.update(PAPER_FINETUNING)
     full_texts = (f'{data}/pmc/*.tar.gz',) if argument.startswith('pmc') else ()

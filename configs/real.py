@@ -15,7 +15,7 @@ Expect:   held-out loss 7.55 at the end of `head`, where frequent words are name
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import load, phase
+from bioptimus_jax.ext import check_argument, load, phase
 
 ARGUMENTS = ('',)
 WORDS = 500_000
@@ -24,8 +24,7 @@ STEPS = {'head': 60, 'words': 240}
 
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation; source and texts are given by the demo, or by the user."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'takes no argument, got {argument!r}')
+    check_argument(argument, ARGUMENTS)
     config = load('recommended')
     config.stages = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'report')
     config.corpus.update(max_words=WORDS, min_words=60, languages=('en',), heldout_fraction=0.03)

@@ -30,7 +30,7 @@ section 8.2; ModernBERT; ELECTRA). No attention dropout: fused kernels have none
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import defaults, phase
+from bioptimus_jax.ext import check_argument, defaults, phase
 from bioptimus_jax.model.config import FAMILIES
 
 LAPTOP = '-laptop'
@@ -39,10 +39,7 @@ ARGUMENTS = ('', *FAMILIES, *(f'{family}{LAPTOP}' for family in FAMILIES))
 
 def get_config(argument: str = '') -> ConfigDict:
     """The settings for a source of that kind; the user gives paths and lengths."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'
-        )
+    check_argument(argument, ARGUMENTS)
     config, family = defaults(), argument.removesuffix(LAPTOP) or 'bert'
     config.model.update(family=family, attention_dropout=0.0)
     config.phases = ('words',)

@@ -27,7 +27,7 @@ Expect:   for that quarter: held-out loss 6.23, 5.69, 5.34, 5.23 at the ends of 
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.ext import PAPER_FINETUNING, defaults, environment, override, phase
+from bioptimus_jax.ext import PAPER_FINETUNING, check_argument, defaults, environment, override, phase
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
 SHAPES: dict[str, dict] = {
@@ -58,10 +58,7 @@ ARGUMENTS: dict[str, str] = {  # and the model family of each
 
 def get_config(argument: str = '') -> ConfigDict:
     """The adaptation of the source, or with `source` the source itself."""
-    if argument not in ARGUMENTS:
-        raise ValueError(
-            f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'
-        )
+    check_argument(argument, ARGUMENTS)
     family = ARGUMENTS[argument]
     data = environment('BIOPTIMUS_DATA')
     config = defaults()

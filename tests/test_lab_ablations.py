@@ -260,9 +260,10 @@ def test_refit_differs_in_the_fit_alone():
     [
         ('ablations:table2,seeds=0', 'seeds=0: a whole number above 0 is needed'),
         ('ablations:table2,words=many', 'words=many: a number above 0 is needed'),
-        ('ablations:orders,seed=3', "orders has no option 'seed=3'; there are seeds, words, batch"),
-        ('ablations:table2,A=/models/a', "table2 has no option 'A=/models/a'"),
+        ('ablations:orders,seed=3', "no option 'seed=3'; there are seeds, words, batch"),
+        ('ablations:table2,A=/models/a', "no option 'A=/models/a'; there are seeds"),
         ('ablations:table6,seeds', 'seeds: a whole number above 0 is needed'),
+        ('practice:terms', 'terms: a value is needed, as in terms=VALUE'),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(name, expected):
@@ -304,7 +305,7 @@ def test_a_detour_and_its_longer_control_take_the_same_flops():
 @pytest.mark.parametrize(
     ('name', 'expected'),
     [
-        ('objectives:nsp,seeds=0', 'seeds=0: seeds=N or steps=N is needed, with N above 0'),
+        ('objectives:nsp,seeds=0', 'seeds=0: a whole number above 0 is needed'),
         ('objectives:words', "no comparison 'words'; there are nsp, detour, distil"),
         ('objectives:nsp/elsewhere.seed-0', "no arm 'elsewhere.seed-0' in nsp; there are single.seed-0"),
     ],

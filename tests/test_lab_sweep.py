@@ -32,8 +32,8 @@ from bioptimus_jax.experiment.config import defaults
 ARMS = ('plain', 'seed-1', 'long')
 
 def get_arms(argument=''):
-    if argument == 'broken':
-        return ('plain', 'broken')
+    if argument in ('broken', 'refused'):
+        return ('plain', argument)
     if argument == 'surgery':
         return ('plain', 'scored-otherwise', 'seed-1')
     if argument == 'trained':
@@ -73,6 +73,9 @@ def get_config(argument=''):
         c.vocab.size = 105
         c.corpus.min_words = 8
     if arm == 'broken':
+        c.stages = ('corpus', 'vocab', 'rows')
+        c.rows.layout = 'first_line'
+    if arm == 'refused':
         c.stages = ('corpus', 'vocab', 'surgery')
     return c
 """
@@ -224,6 +227,7 @@ def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys
         (['--config={shipped}:x', '--jobs=0'], '--jobs=0: from 1 to'),
         (['--config=small'], 'has no get_arms(); it is not an ablation'),
         (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
+        (['--config={shipped}:refused'], 'refused: config.stages: surgery needs contexts'),
         (['--config={shipped}:x', '--dry-run'], '; did you mean `bioptimus sweep --status`?'),
         (
             ['--config={shipped}:x', '--workdir=gs://b/r'],
@@ -237,6 +241,7 @@ def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, caps
     assert code == 2
     assert expected in err
     assert '\n' not in err
+    assert not list(tmp_path.glob('sweep/*/corpus'))
 
 
 def test_a_config_whose_arms_are_not_different_is_refused(tmp_path):

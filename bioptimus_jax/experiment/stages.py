@@ -217,7 +217,7 @@ STAGES: dict[str, Stage] = {
 
 def run_all(run: Run, replace: bool = False) -> None:
     """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
-    _check_all(run, replace)
+    check_all(run, replace)
     for number, name in enumerate(run.config.stages, 1):
         run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
@@ -230,7 +230,7 @@ def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
 
     Raises what `run_all` would refuse at once, and what it would refuse when the stage's turn comes.
     """
-    _check_all(run, replace)
+    check_all(run, replace)
     found: dict[str, str] = {}
     for name in run.config.stages:
         stage = StageOfRun(run, STAGES[name])
@@ -272,7 +272,7 @@ def _foreseen(own: StageOfRun, replace: bool) -> str:
     return DONE
 
 
-def _check_all(run: Run, replace: bool) -> None:
+def check_all(run: Run, replace: bool = False) -> None:
     """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
     check_bases(run.config.runtime.base_run)
     before: list[str] = []

@@ -17,7 +17,7 @@ from pathlib import Path
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
-from bioptimus_jax.experiment.stages import STAGES
+from bioptimus_jax.experiment.stages import STAGES, check_all
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.config import MOST_WORKERS
 from bioptimus_jax.lab import arms, last_models
@@ -127,10 +127,13 @@ class Sweep:
         """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved.
 
         Records and tables are also of the finished arms of earlier calls. When the hours are over, they are of the
-        finished arms alone.
+        finished arms alone. Raises ConfigError or InputError for what an arm refuses, before one begins.
         """
         failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
+            for arm in self.arms:
+                if not arm.finished:
+                    self._check(arm)
             with self._within_the_hours():
                 by_round = in_rounds(self.arms, self.control)
                 self._share(by_round)
@@ -142,6 +145,13 @@ class Sweep:
                 sorted([*made, *self._of_earlier_calls()], key=lambda arm: self.known.index(arm.name))
             )
             return failed
+
+    def _check(self, arm: Arm) -> None:
+        """Raise what the arm would refuse at its first step: before another arm has spent hours."""
+        try:
+            check_all(arm.run)
+        except (ConfigError, InputError) as error:
+            raise type(error)(f'{arm.name}: {error}') from error
 
     def _of_earlier_calls(self) -> Iterator[Arm]:
         """Finished arms that are not chosen and were made with the same settings; of others a line says why not."""
@@ -212,12 +222,17 @@ class Sweep:
         write_figures(drawn, self.workdir)
 
     def _share(self, by_round: Sequence[Arm]) -> None:
-        to_make: list[tuple[Arm, Sequence[str]]] = [
-            (arm, REFERENCE) for arm in self.unchosen if not arm.run.manifest('vocab')
-        ]
-        to_make += [(arm, arm.run.config.stages) for arm in by_round if not arm.finished]
-        for arm, stages in to_make:
-            for name in (name for name in stages if name in SHARED):
+        for arm in self.unchosen:
+            if not arm.run.manifest('vocab'):
+                self._make_shared(arm, REFERENCE)
+        for arm in by_round:
+            if not arm.finished:
+                with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
+                    self._make_shared(arm, SHARED)
+
+    def _make_shared(self, arm: Arm, stages: Sequence[str]) -> None:
+        for name in arm.run.config.stages:
+            if name in stages:
                 execute(arm.run, STAGES[name])
                 arm.run.console.check_stop()
 
