@@ -20,6 +20,7 @@ from bioptimus_jax.lab.questions import QUESTIONS
 from bioptimus_jax.lab.sections import blurb, difficulty, papers, probe
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.lab.trained import trained_models
+from bioptimus_jax.lab.ways import Way, ways_table
 from bioptimus_jax.records.statistics import ArmVote
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
@@ -102,7 +103,15 @@ THIRTEEN = (  # records of BLURB's sets, what the title says
 FLAGSHIP = 'docs/results/flagship.jsonl'
 """MiniLM before and after: the sets of BLURB, three seeds of fine-tuning."""
 PRACTICE = 'docs/results/practice.jsonl'
-"""MiniLM itself, fine-tuned in other ways."""
+"""MiniLM itself, fine-tuned in other ways, and adapted to other words."""
+WAYS = {  # arm of PRACTICE, setting -> what the row is called
+    ('fine-tuned', 'longer'): 'twice the epochs',
+    ('fine-tuned', 'lora'): 'an adapter of rank 16',
+    ('words_220k', 'standard'): 'abstracts, 0.22 million words',
+    ('words_880k', 'standard'): 'abstracts, 0.88 million words',
+    ('task_880k', 'standard'): "the tasks' own texts, 0.88 million words",
+}
+WAYS_ON = ('ncbi-disease', 'bc5-chem')
 PROBED = (  # the rows that are shown; the probe has more
     'contextualized layers=() shrinkage=1.0 map=spelled',
     'contextualized layers=() map=spelled scale=centred',
@@ -141,8 +150,22 @@ def flagship() -> Iterator[Table]:
     [run] = read_runs([FLAGSHIP])
     of_blurb = papers.table(papers.TABLES['pubmedbert-6'], {'': run})
     yield from (blurb.less_source(run), entities.scores(run), blurb.blurb(run), of_blurb, phases.phases(run))
-    [otherwise] = read_runs([PRACTICE])
-    yield dataclasses.replace(entities.scores(otherwise), title='MiniLM itself, fine-tuned in other ways')
+
+
+def practice() -> Iterator[Table]:
+    """What a practitioner may do with the same hours."""
+    [flagship_run] = read_runs([FLAGSHIP])
+    runs = {name.partition(arms.SEED)[0]: run for name, run in named(read_runs([PRACTICE])).items()}
+    others = [
+        Way(name, runs[arm], runs[arm].source if arm == 'fine-tuned' else 'words', setting)
+        for (arm, setting), name in WAYS.items()
+    ]
+    default = Way('MiniLM by default', flagship_run, flagship_run.source)
+    longest = Way('abstracts, 2.7 million words', flagship_run, 'words')
+    yield ways_table([default, *others, longest], WAYS_ON)
+    yield dataclasses.replace(
+        entities.scores(runs['fine-tuned']), title='MiniLM itself, fine-tuned in other ways'
+    )
 
 
 def source() -> Iterator[Table]:
@@ -261,6 +284,7 @@ def texts() -> Iterator[Table]:
 
 PAGES: dict[str, Callable[[], Iterator[Table]]] = {
     'flagship': flagship,
+    'practice': practice,
     'source': source,
     'vocabulary': vocabulary,
     'initialisation': initialisation,
