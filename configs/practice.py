@@ -13,8 +13,8 @@ Options:  after the name, separated by commas: practice:terms=terms.txt,seeds=3
           words_220k, words_880k   so many words of abstracts, drawn at random
           task_880k    as many words of the train splits of the sets, read again and again
           terms_880k   as many words of the abstracts with the most terms
-Time:     on two slow cores (a Xeon at 2.5 GHz) 90 minutes of fine-tuning for `fine-tuned`; for every other arm 20
-          minutes of fine-tuning and up to half an hour of pre-training.
+Time:     on two cores 90 minutes of fine-tuning for `fine-tuned`; for every other arm 12 minutes of fine-tuning and up to
+          17 minutes of pre-training (an AMD EPYC; a Xeon at 2.5 GHz took 1.7 times as long).
 Expect:   on the mean of NCBI-disease and BC5-chem, written before an arm was run: twice the epochs within 0.5 F1 of the
           default; an adapter 5 behind; 220 thousand words 0.5 behind no adaptation, 880 thousand level with it; the
           task's own texts 1 ahead of as many other words; terms within 0.5 of random texts; a vote of three seeds of
@@ -38,7 +38,7 @@ EPOCHS = 48
 """Twice those that 200 sentences get by default."""
 RANK = 16
 FEW_HEAD_STEPS = 60
-"""For so few words: the head is fitted in less than half of the steps."""
+"""Steps that fit the head where so few words are read: less than half of all."""
 
 
 @dataclasses.dataclass(frozen=True)

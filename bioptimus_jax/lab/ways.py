@@ -22,7 +22,7 @@ class Way:
     setting: str = 'standard'
 
     def on(self, dataset: str) -> ModelScores:
-        """Its scores on a set."""
+        """What a row shows of it on one set."""
         return ModelScores(self.measures, dataset, self.model, self.setting)
 
     def by_seed(self, dataset: str) -> dict[SeedKey, float]:
@@ -86,8 +86,8 @@ def ways_table(ways: Sequence[Way], sets: Sequence[str]) -> Table:
     note = (
         f'Test, percent, mean ± sd over seeds of fine-tuning. Difference: less {ways[0].name}, paired by seed,'
         " Student's 95 % with the noise of all ways together; p is corrected after Holm for all ways, and on single"
-        f' sets for all of them together. {MACRO.capitalize()}: of ways that have all sets. Each way has one pre-training,'
-        ' and another may differ more. Vote: what the seeds say together. Adaptation: surgery and pre-training. Times:'
-        ' as recorded, each on its machine.'
+        f' sets for all of them together. {MACRO.capitalize()}: of ways that have all sets. Each way has one'
+        ' pre-training, and another may differ more. Vote: what the seeds say together. Adaptation: surgery and'
+        ' pre-training. Times: as recorded, each on its machine.'
     )
     return Table.of('Ways to spend the hours', columns, ways, note=note)
