@@ -13,13 +13,13 @@ Options:  after the name, separated by commas: practice:terms=terms.txt,seeds=3
           words_220k, words_880k   so many words of abstracts, drawn at random
           task_880k    as many words of the train splits of the sets, read again and again
           terms_880k   as many words of the abstracts with the most terms
-Time:     on two cores 90 minutes of fine-tuning for `fine-tuned`; for every other arm 12 minutes of fine-tuning and up to
-          17 minutes of pre-training (an AMD EPYC; a Xeon at 2.5 GHz took 1.7 times as long).
+Time:     on two cores of an AMD EPYC 12 minutes of fine-tuning for every arm but `fine-tuned`, and up to 17 minutes of
+          pre-training; `fine-tuned` took 20 minutes on one set, on a slower machine.
 Expect:   on the mean of NCBI-disease and BC5-chem, written before an arm was run: twice the epochs within 0.5 F1 of the
           default; an adapter 5 behind; 220 thousand words 0.5 behind no adaptation, 880 thousand level with it; the
           task's own texts 1 ahead of as many other words; terms within 0.5 of random texts; a vote of three seeds of
           MiniLM ahead of every single model.
-Found:    of `fine-tuned` on NCBI-disease: docs/lab/flagship.md. The other arms are not run yet.
+Found:    docs/lab/practice.md: the tasks' own texts are ahead on one set; `terms_880k` is not run.
 """
 
 import dataclasses
