@@ -76,6 +76,14 @@ def test_fine_tunings_of_a_training_are_one_and_noise_is_that_of_all_models():
     assert pooled.over_trainings.freedom == 4
 
 
+def test_fine_tunings_that_one_model_alone_has_do_not_count():
+    model = {(0, 0): 1.0, (0, 1): 3.0, (1, 0): 2.0}
+    reference = {(0, 0): 0.0, (1, 0): 1.5, (1, 1): 9.0}
+    [one] = compare({'x': {'a': reference, 'b': model}}, [Contrast('b', 'a', ('x',))])
+    assert one.by_seed == (1.0, 0.5)
+    assert one.over_trainings.observed == pytest.approx(0.75)
+
+
 def test_a_model_without_a_seed_of_training_is_beside_all_of_them_and_not_tested():
     given = {
         'genes': {'a': {(None, 5): 60.0, (None, 6): 61.0}, 'b': {(0, 5): 62.0, (1, 5): 63.0, (1, 6): 65.0}}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 
 from bioptimus_jax.cli.main import main
@@ -24,7 +25,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.finetuning import begun, cells, training
+from bioptimus_jax.finetuning import begun, cells, loading, training
 from bioptimus_jax.finetuning import build as stage
 from bioptimus_jax.finetuning import cards as finetune_cards
 from bioptimus_jax.finetuning.batches import PART_COST, by_length, drawn, parts
@@ -50,6 +51,7 @@ from bioptimus_jax.sets import columns
 from bioptimus_jax.sets.corpora import read_dataset, set_at
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.storage.files import (
+    Checksums,
     read_json,
     read_jsonl,
     remove_folder,
@@ -906,3 +908,33 @@ def test_a_folder_is_replaced_whole_or_not_at_all_and_removed_in_one_step(tmp_pa
 
 def _lines(path):
     return [line for line in path.read_text('utf-8').splitlines() if line]
+
+
+def test_a_document_that_moves_to_another_split_makes_another_cell(tiny_bert, tmp_path):
+    """The files in order are the same ones; what is learned is not."""
+    for split, names in {'train': 'ab', 'devel': 'c', 'test': 'd'}.items():
+        (tmp_path / 'sets' / 'own' / split).mkdir(parents=True)
+        for name in names:
+            save = tmp_path / 'sets' / 'own' / split / f'{name}.txt'
+            save.write_text(f'{name} was given.')
+            save.with_suffix('.ann').write_text(f'T1\tDrug 0 1\t{name}\n')
+    chosen = settings(folder=str(tmp_path / 'sets'), datasets=('own',))
+
+    def fingerprint():
+        [cell, *_] = stage._cells(chosen, {'m': tiny_bert}, tmp_path, Checksums(tmp_path / 'known'), common)
+        return cell.fingerprint
+
+    common = {'threads': 1, 'quiet': True, 'keep': False}
+    before = fingerprint()
+    assert fingerprint() == before
+    for ending in ('txt', 'ann'):
+        (tmp_path / 'sets' / 'own' / 'train' / f'b.{ending}').rename(
+            tmp_path / 'sets' / 'own' / 'devel' / f'b.{ending}'
+        )
+    assert fingerprint() != before
+
+
+def test_a_dropout_that_is_written_as_a_whole_number_is_set():
+    told = transformers.BertConfig(hidden_dropout_prob=0, attention_probs_dropout_prob=0, use_cache=False)
+    loading._set_dropout(told, 0.1)
+    assert (told.hidden_dropout_prob, told.attention_probs_dropout_prob) == (0.1, 0.1)

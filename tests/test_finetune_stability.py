@@ -523,6 +523,8 @@ def test_choices_that_cannot_be(bert, drugs):
     plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
     with pytest.raises(InputError, match=r'drugs: all of the 2 train examples .* have the answer O;'):
         few(plain, 2, 5, 'drugs')
+    some = [Text(('a',), ('x',), 0), Text(('b',), (), 1)]
+    assert few(some, 2, 0, task=CLASSES) == tuple(some)  # a text without a label differs from one with it
     with pytest.raises(ConfigError, match=r'config\.finetune\.devel_sentences: 31, but drugs has 30'):
         finetune(ENTITIES, bert, drugs, settings(devel_sentences=31), 0)
     chosen = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, devel_sentences=10, epochs=1), 0)

@@ -29,7 +29,7 @@ from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set_at, split_files
 from bioptimus_jax.sets.foreign.forms import FORMS, read_items
-from bioptimus_jax.sets.foreign.items import TEXT_ENDINGS
+from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
@@ -634,6 +634,42 @@ def test_parts_types_and_sentences_of_bioc(tmp_path):
         'annotations that are not mentions': 1,
         "annotations without a type, which are called 'entity'": 1,
     }
+
+
+def test_a_passage_with_an_empty_text_has_the_texts_of_its_sentences(tmp_path):
+    content = (
+        '<collection><document><id>1</id><passage><offset>0</offset><text/><sentence><offset>0</offset>'
+        '<text>Gout.</text></sentence></passage></document></collection>'
+    )
+    put(tmp_path, {'x.xml': content.encode()})
+    [item] = read_items(tmp_path / 'x.xml').items
+    assert item.texts == ('Gout.',)
+
+
+def test_sentences_that_are_counted_anew_in_each_document_stay_apart(tmp_path):
+    rows = [f'{document},0,{word},O' for document in ('a', 'b') for word in ('It', 'hurts')]
+    put(tmp_path, {'x.csv': '\n'.join(['doc_id,sentence_id,token,tag', *rows]).encode()})
+    assert [item.words for item in read_items(tmp_path / 'x.csv').items] == [('It', 'hurts')] * 2
+
+
+def test_blanks_around_a_label_of_a_list_are_not_part_of_it(tmp_path):
+    put(tmp_path, {'x.jsonl': lines({'text': 'Gout', 'labels': ['x ', 'y']}).encode()})
+    [item] = read_items(tmp_path / 'x.jsonl').items
+    assert item.answers == ('x', 'y')
+
+
+@pytest.mark.parametrize('gold', ['entities', 'spans', 'label'])
+@pytest.mark.parametrize('found', [[], [[0, 4, 'D']]])
+def test_what_a_model_found_is_read_beside_gold_mentions(tmp_path, gold, found):
+    record = {'text': 'Gout and flu', gold: [[9, 12, 'D']], 'predicted': found}
+    put(tmp_path, {'x.jsonl': lines(record).encode()})
+    [item] = read_items(tmp_path / 'x.jsonl', PREDICTED_KEYS).items
+    assert [(m.start, m.end) for m in item.mentions] == [tuple(one[:2]) for one in found]
+    [item] = read_items(tmp_path / 'x.jsonl').items
+    assert [(m.start, m.end) for m in item.mentions] == [(9, 12)]
+    put(tmp_path, {'y.jsonl': lines(record | {'predicted': 'Gout'}).encode()})
+    with pytest.raises(InputError, match="'predicted' holds no list of entities"):
+        read_items(tmp_path / 'y.jsonl', PREDICTED_KEYS)
 
 
 OTHERS = {

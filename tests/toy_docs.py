@@ -203,7 +203,7 @@ def check_command(command: str) -> None:
         if words[0] == 'sweep':
             named += f'{"/" if ":" in named else ":"}{config.arms(named)[0]}'
         loaded = config.load(named)
-    if '--help' not in words and len(words) > 1:
+    if not {'--help', '--help-all'} & {*words} and len(words) > 1:
         make_parser().parse_args(words)
     for key, value in overrides:
         if IN_PLACE_OF.search(f'={value}'):

@@ -345,7 +345,11 @@ def _cells(
 ) -> list[Cell]:
     """Every model with every set, setting and seed. `common`: what all of them have."""
     datasets = {
-        one: [checksums.sha256(f) for split in SPLITS for f in corpora.split_files(one.folder, split)]
+        one: [
+            f'{split} {checksums.sha256(f)}'  # a document that moves from one split to another is a change
+            for split in SPLITS
+            for f in corpora.split_files(one.folder, split)
+        ]
         + [
             *filter(None, (one.reading, corpora.rule_of_words(one.folder), *one.kind.values())),
             *one.columns.asked,

@@ -130,7 +130,8 @@ def check_positions(settings: Finetune, limit: int, folder: Path) -> None:
 def _set_dropout(config: Any, rate: float) -> None:
     """Every architecture has its own names: hidden_dropout_prob, attention_dropout, classifier_dropout ..."""
     for name, value in config.to_dict().items():
-        if 'dropout' in name and (value is None or isinstance(value, float)):
+        number = isinstance(value, int | float) and not isinstance(value, bool)  # some write 0 for 0.0
+        if 'dropout' in name and (value is None or number):
             setattr(config, name, rate)
 
 

@@ -81,7 +81,7 @@ def chosen_examples(
         ranked.append((priority, at))
     ranked = CHOICES[settings.train_choice](ranked, lambda at: task.stratum(examples[at]), seed)
     chosen = tuple(examples[at] for at in sorted(at for _, at in sorted(ranked)[:count]))
-    different = {answer for example in chosen for answer in task.answers(example)}
+    different = {answer for example in chosen for answer in task.answers(example) or ('no label',)}
     if len(different) < 2:
         raise InputError(
             f'{name}: all of the {count} {split} examples of train_seed={seed} have the answer '

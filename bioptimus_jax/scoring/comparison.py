@@ -161,16 +161,26 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _by_training(of_sets: Sequence[ScoresOfSet]) -> dict[str, dict[Any, float]]:
-    """Model -> seed of training -> the mean over sets, and over what has this seed in all of them."""
-    found: dict[str, dict[Any, list[float]]] = {}
+    """Model -> seed of training -> the mean over sets, and over what was done with this training in all of them.
+
+    What only some models with this training have, such as more fine-tunings, does not count, unless they share none.
+    """
+    found: dict[str, dict[Any, dict[SeedKey, float]]] = {}
     for model in of_sets[0]:
         own = [of_set.get(model, {}) for of_set in of_sets]
         for seeds in own[0]:
             if seeds[0] is not None and all(seeds in scores for scores in own):
                 mean = statistics.fmean(scores[seeds] for scores in own)
-                found.setdefault(model, {}).setdefault(seeds[0], []).append(mean)
+                found.setdefault(model, {}).setdefault(seeds[0], {})[seeds] = mean
+    shared: dict[Any, set[SeedKey]] = {}
+    for by_seed in found.values():
+        for seed, scores in by_seed.items():
+            shared[seed] = shared.get(seed, set(scores)) & set(scores)
     return {
-        model: {seed: statistics.fmean(values) for seed, values in by_seed.items()}
+        model: {
+            seed: statistics.fmean(scores[key] for key in shared[seed] or scores)
+            for seed, scores in by_seed.items()
+        }
         for model, by_seed in found.items()
     }
 

@@ -66,7 +66,7 @@ def read_xml(place: str, content: str, context: Context) -> Iterator[Item]:
 
 def _parts(where: str, passage: Any, context: Context) -> list[Part]:
     """The parts of a passage of XML: it, or its sentences where these alone have texts."""
-    inside = list(passage.iterchildren('sentence')) if passage.find('text') is None else []
+    inside = [] if (passage.findtext('text') or '').strip() else list(passage.iterchildren('sentence'))
     texts = [
         (_number(where, one.findtext('offset')), one.findtext('text') or '') for one in inside or [passage]
     ]

@@ -20,6 +20,8 @@ from bioptimus_jax.sets.quoting import unquoted
 MARKS = (',', ';', '\t')
 LONGEST_FIELD = 2**28
 WORDS, WORD_TAGS = ('word', 'token', *TOKENS), ('tag', *TAGS)
+DOCUMENTS = ('doc_id', 'document_id', 'document', 'doc', 'pmid')
+"""Columns that say which document a row is of: some count sentences anew in each."""
 SENTENCES = ('sentence #', 'sentence_id', 'sentence', 'sent_id', 'sentence_number', 'sentence number')
 NAME = re.compile(r'[^\W\d][\w .:/()#-]{0,39}')
 LISTED = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.S)
@@ -164,14 +166,17 @@ def _sentences(
     """Sentences of rows that are words. Raises InputError where nothing says where one ends."""
     number = next((name for name in names if name.lower() in SENTENCES and name != word), None)
     context.taken |= {'words': word, 'tags': tag} | ({'sentences': number} if number else {})
+    counted = [number] if number else []
+    if number:
+        counted += [name for name in names if name.lower() in DOCUMENTS and name not in (word, tag)]
     groups: list[list[tuple[int, dict[str, str]]]] = [[]]
-    blank, current = False, None
+    blank, current = False, dict[str, str]()
     for line, entry in (first, *rest):
-        own = entry.get(number, '').strip() if number else ''
-        if not entry or (own and current is not None and own != current):
+        own = {name: value for name in counted if (value := entry.get(name, '').strip())}
+        if not entry or any(current.get(name, value) != value for name, value in own.items()):
             blank = blank or not entry
             groups.append([])
-        current = own or current
+        current |= own
         if entry:
             groups[-1].append((line, entry))
     if not number and not blank and len(groups[0]) > 1:

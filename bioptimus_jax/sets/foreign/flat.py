@@ -173,7 +173,12 @@ def named(where: str, value: Any, names: Sequence[str]) -> str:
 def _mentions(
     where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any], context: Context
 ) -> tuple[Any, tuple[Any, ...] | None]:
-    """The key of mentions and the mentions, None without any."""
+    """The key of mentions and the mentions, None without any. Raises InputError for predictions that are none."""
+    key = _predicted_beside_gold(where, entry, found) if text and context.keys.predicted else None
+    if key is not None:
+        context.taken.setdefault('entities', str(key))
+        places = [place for one in entry[key] for place in _places(where, one)]
+        return key, placed(where, text[0], places, context.repairs)
     for name in (*ENTITIES, *ANSWERS):
         key = found.get(name)
         value = entry[key] if key is not None else None
@@ -188,6 +193,21 @@ def _mentions(
         places = [place for one in value for place in _places(where, one)]
         return key, placed(where, text[0], places, context.repairs)
     return None, None
+
+
+def _predicted_beside_gold(where: str, entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
+    """The key of what a model found in a text whose record has gold mentions, too; None where it has not both."""
+    key = next((found[name] for name in OF_MODELS if name in found and entry[found[name]] is not None), None)
+    marked = (entry[found[name]] for name in (*ENTITIES, 'label', 'labels') if name in found)
+    golds = [value for value in marked if isinstance(value, list) and all(map(_is_place, value))]
+    if key is None or not golds:
+        return None
+    value = entry[key]
+    if isinstance(value, list) and all(map(_is_place, value)):
+        return key if value or any(golds) else None  # two empty lists may be of labels, and say the same
+    if any(golds) and not isinstance(value, list):
+        raise InputError(f'{where}: {key!r} holds no list of entities, as the mentions beside it are')
+    return None
 
 
 def _is_place(one: Any) -> bool:
@@ -228,7 +248,8 @@ def _answers(where: str, entry: Mapping[str, Any], key: Any, context: Context) -
     given = value if isinstance(value, list) else [value]
     if any(isinstance(one, Mapping | list | None) for one in given):
         return None
-    return tuple(named(where, one, names) for one in given if one != '' or not isinstance(value, list))
+    said = [named(where, one, names) for one in given]
+    return tuple(label for one in said if (label := one.strip()) or not isinstance(value, list))
 
 
 def without_role(item: Item, needed: str, remedy: str = '') -> InputError:
