@@ -663,6 +663,12 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
         rows = read_jsonl(place.parent / 'predictions.jsonl')
         said = bx.predict(place, [row['words'][0] for row in rows])
         assert [one['answers'] for one in said] == [row['predicted'] for row in rows], place
+        spaced = [row['words'][0].replace(' ', '\n   ') for row in rows]
+        assert bx.predict(place, spaced) == [
+            one | {'text': two} for one, two in zip(said, spaced, strict=True)
+        ]
+        with pytest.raises(InputError, match='has 2 texts, but the model has learned from 1; give one as'):
+            bx.predict(place, [('a', 'b')])
         if place.parts[-3] == 'family':
             continue
         card = ModelCard.load(place / 'README.md')

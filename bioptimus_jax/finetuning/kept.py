@@ -19,8 +19,9 @@ class Reads:
     `max_pieces`: of a window, 0 where nobody has said it. `overlap_pieces`: what neighbouring windows of a tagger share
     on either side of a border; `cut`: the rule of `cutting.CUTS` for its words and sentences. `segment_ids`: how a
     classifier tells two texts apart; `question`: it cuts the second one, if that can be; `apart`: it reads the texts of
-    an example one by one, and gives it the labels of all. `remark`: what has to be said of its answers, as that they
-    are all alike.
+    an example one by one, and gives it the labels of all; `texts`: how many an example has, 0 where nobody has said it
+    or they differ; `squeezed`: all white space within them is one blank. `remark`: what has to be said of its answers,
+    as that they are all alike.
     """
 
     max_pieces: int = 0
@@ -29,6 +30,8 @@ class Reads:
     segment_ids: str = Finetune.segment_ids
     question: bool = False
     apart: bool = False
+    texts: int = 0
+    squeezed: bool = False
     remark: str = ''
 
     @property
@@ -43,6 +46,7 @@ class Reads:
             'max_pieces': self.max_pieces >= 0,
             'overlap_pieces': self.overlap_pieces >= 0,
             'segment_ids': self.segment_ids in ('one', 'two'),
+            'texts': 0 <= self.texts <= 2,
         }
 
     def write(self, folder: Path) -> None:

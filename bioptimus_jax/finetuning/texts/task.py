@@ -28,6 +28,7 @@ from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
 from bioptimus_jax.sets.described import FILE
+from bioptimus_jax.sets.foreign.flat import one_line
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
@@ -95,11 +96,15 @@ class TextTask(Task):
 
     def reads(self, dataset: Texts, settings: Finetune) -> Reads:
         layout = self.known.layout if self.known else None
+        apart = bool(layout and layout.apart)
+        numbers = {len(example.words) for example in dataset.train}
         return Reads(
             settings.max_pieces,
             segment_ids=settings.segment_ids,
             question=bool(layout and layout.question),
-            apart=bool(layout and layout.apart),
+            apart=apart,
+            texts=max(numbers) if len(numbers) == 1 and not apart else 0,
+            squeezed=all(text == one_line(text) for example in dataset.train for text in example.words),
         )
 
     def usage(self, dataset: Texts, settings: Finetune) -> Usage:

@@ -18,6 +18,7 @@ from bioptimus_jax.inference.answer import Answer
 from bioptimus_jax.inference.given import Given
 from bioptimus_jax.inference.model import LoadedModel, Settings
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.sets.foreign.flat import one_line
 from bioptimus_jax.sets.texts import Text
 
 AT_ONCE = 1024
@@ -33,12 +34,18 @@ def answers(loaded: LoadedModel, given: Sequence[Given], settings: Settings) -> 
     kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type
     if not reads.apart and (wrong := next((one for one in given if len(one.texts) > 2), None)):
         raise InputError(f'{wrong.place}: has {len(wrong.texts)} texts, but the model reads one or two')
+    if reads.texts and (wrong := next((one for one in given if len(one.texts) != reads.texts), None)):
+        raise InputError(
+            f'{wrong.place}: has {numbered(len(wrong.texts), "text")}, but the model has learned from {reads.texts}; '
+            'give one as "text", two as "sentence1" and "sentence2", or with a tab between'
+        )
     heads = loaded.heads(HEADS[kind], options)
     by, cut = FEATURES[heads[0].built['features']], 0
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
-        # Texts of a set are read without the blanks around them, and a blank is a piece for some tokenizers.
-        stripped = [tuple(text.strip() for text in one.texts) for one in part]
+        # Texts are read with as little white space as those of the set: a blank is a piece for some tokenizers.
+        trim = one_line if reads.squeezed else str.strip
+        stripped = [tuple(map(trim, one.texts)) for one in part]
         texts = [Text(words, (), parts=((),) * len(words) * reads.apart) for words in stripped]
         encoded = _windows(loaded, part, texts, options, by)
         made, cut = encoded.windows, cut + encoded.counts[CUT]

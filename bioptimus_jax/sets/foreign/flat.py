@@ -264,6 +264,11 @@ def renamed(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
     return {**changed, **{key: value for key, value in entry.items() if key not in changed}}
 
 
+def one_line(text: str) -> str:
+    """The text with every run of white space as one blank."""
+    return ' '.join(text.split())
+
+
 def texts_joined(item: Item) -> Item:
     """The item with white space in its texts squeezed, as classifiers read them."""
-    return dataclasses.replace(item, texts=tuple(' '.join(text.split()) for text in item.texts))
+    return dataclasses.replace(item, texts=tuple(map(one_line, item.texts)))
