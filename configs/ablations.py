@@ -345,7 +345,9 @@ def _options(argument: str) -> tuple[str, Options]:
     rivals: tuple[str, ...] = ()
     if ablation == 'table6':  # NAME=PATH
         rivals = tuple(
-            option for option in given if option.partition('=')[0] not in NUMBERS and '=' in option
+            option
+            for option in given
+            if option.partition('=')[0] not in NUMBERS and all(option.partition('='))
         )
     others = [option for option in given if option not in rivals]
     return ablation, read_options(others, Options(rivals=rivals), (*NUMBERS, *PATHS.get(ablation, ())))

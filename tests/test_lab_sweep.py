@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,8 @@ ARMS = ('plain', 'seed-1', 'long')
 def get_arms(argument=''):
     if argument in ('broken', 'refused'):
         return ('plain', argument)
+    if argument == 'first':
+        return ('broken', 'plain', 'broken-again')
     if argument == 'surgery':
         return ('plain', 'scored-otherwise', 'seed-1')
     if argument == 'trained':
@@ -72,7 +75,7 @@ def get_config(argument=''):
     if arm == 'long':
         c.vocab.size = 105
         c.corpus.min_words = 8
-    if arm == 'broken':
+    if arm.startswith('broken'):
         c.stages = ('corpus', 'vocab', 'rows')
         c.rows.layout = 'first_line'
     if arm == 'refused':
@@ -143,7 +146,7 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
 
 def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):
     sweep = Sweep(f'{shipped}:surgery', tmp_path / 'sweep', [])
-    sweep._share(sweep.arms)
+    sweep._share(sweep.arms, [])
     plain, same, other = sweep.arms
     assert sweep._shared_surgeries(sweep.arms) == [(plain, 'surgery')]
     execute(plain.run, STAGES['surgery'])
@@ -210,12 +213,15 @@ def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures('warm')
-def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys):
+@pytest.mark.parametrize('argument', ['broken', 'first'])
+def test_a_failed_arm_is_named_and_the_others_are_made(argument, shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
-    code, out, err = call(capsys, 'sweep', f'--config={shipped}:broken', f'--workdir={folder}')
+    code, out, err = call(capsys, 'sweep', f'--config={shipped}:{argument}', f'--workdir={folder}')
     assert code == 3
-    assert '1 of 2 arms failed: broken; see log.txt' in err
-    assert 'broken failed: bioptimus: ' in out
+    failed = {'broken': '1 of 2 arms failed: broken;', 'first': '2 of 3 arms failed: broken, broken-again;'}
+    assert failed[argument] in err
+    assert out.count('rows: documents tokenised') == 1  # what has failed once is not made again
+    assert re.search('sweep: broken failed: .*no training document has two texts', out)
     assert 'plain done' in out
     assert [r['arm'] for r in read_jsonl(folder / 'results.jsonl')] == ['plain']
 
@@ -241,7 +247,7 @@ def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, caps
     assert code == 2
     assert expected in err
     assert '\n' not in err
-    assert not list(tmp_path.glob('sweep/*/corpus'))
+    assert not list(tmp_path.glob('sweep/*/*'))
 
 
 def test_a_config_whose_arms_are_not_different_is_refused(tmp_path):
@@ -430,7 +436,7 @@ def test_arms_on_a_cluster_outlive_a_worker_and_go_on_after_a_stop(waiting, ship
     stopped waits until all arms have saved."""
     only = 'plain,seed-1'
     alone, here = (Sweep(f'{shipped}:slow', tmp_path / name, [], only) for name in ('alone', 'together'))
-    here._share(here.arms)  # quickly: other tests have these stages on a cluster
+    here._share(here.arms, [])  # quickly: other tests have these stages on a cluster
     together = Sweep(f'{shipped}:slow', here.workdir, [('runtime.cluster', cluster)], only)
     stopped = []
 
@@ -543,7 +549,7 @@ def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp
 
     def shared(stages, only='*'):
         sweep = Sweep(f'{shipped}:x', tmp_path / 'sweep', [('stages', stages)], only)
-        sweep._share(sweep.arms)
+        sweep._share(sweep.arms, [])
         return sweep
 
     before = shared('corpus,vocab', 'long')

@@ -16,8 +16,12 @@ Options = TypeVar('Options', bound='DataclassInstance')
 def check_argument(argument: str, known: Collection[str]) -> None:
     """Raise ValueError unless the argument is one that the config takes; '' in `known` means that it needs none."""
     if argument not in known:
-        names = [name or 'none' for name in known]
-        raise ValueError(f'no argument {argument!r}; there are {", ".join(names)}{meant(argument, names)}')
+        names = ', '.join(filter(None, known))
+        if not names:
+            raise ValueError(f'takes no argument, got {argument!r}')
+        raise ValueError(
+            f'no argument {argument!r}; it takes {names}{" or none" * ("" in known)}{meant(argument, known)}'
+        )
 
 
 def read_options(given: Iterable[str], options: Options, names: Collection[str] = ()) -> Options:

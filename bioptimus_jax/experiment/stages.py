@@ -217,7 +217,7 @@ STAGES: dict[str, Stage] = {
 
 def run_all(run: Run, replace: bool = False) -> None:
     """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
-    check_all(run, replace)
+    _check_all(run, replace)
     for number, name in enumerate(run.config.stages, 1):
         run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
@@ -230,7 +230,7 @@ def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
 
     Raises what `run_all` would refuse at once, and what it would refuse when the stage's turn comes.
     """
-    check_all(run, replace)
+    _check_all(run, replace)
     found: dict[str, str] = {}
     for name in run.config.stages:
         stage = StageOfRun(run, STAGES[name])
@@ -272,9 +272,8 @@ def _foreseen(own: StageOfRun, replace: bool) -> str:
     return DONE
 
 
-def check_all(run: Run, replace: bool = False) -> None:
-    """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
-    check_bases(run.config.runtime.base_run)
+def check_order(run: Run) -> None:
+    """Raise ConfigError for a name that is no stage, and for a stage that reads one which is not there before it."""
     before: list[str] = []
     for name in run.config.stages:
         if name not in STAGES:
@@ -287,6 +286,12 @@ def check_all(run: Run, replace: bool = False) -> None:
                     f'config.stages: {name} needs {needed}, which is not done and does not come before it; name it'
                 )
         before.append(name)
+
+
+def _check_all(run: Run, replace: bool) -> None:
+    """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
+    check_bases(run.config.runtime.base_run)
+    check_order(run)
     stages = [StageOfRun(run, STAGES[name]) for name in run.config.stages]
     for own in stages:
         if own.check_settings(replace) or replace or not run.manifest(own.stage.name):

@@ -17,7 +17,7 @@ from pathlib import Path
 from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.experiment import config
-from bioptimus_jax.experiment.stages import STAGES, check_all
+from bioptimus_jax.experiment.stages import STAGES, check_order
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.config import MOST_WORKERS
 from bioptimus_jax.lab import arms, last_models
@@ -127,16 +127,15 @@ class Sweep:
         """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved.
 
         Records and tables are also of the finished arms of earlier calls. When the hours are over, they are of the
-        finished arms alone. Raises ConfigError or InputError for what an arm refuses, before one begins.
+        finished arms alone. Raises ConfigError for an arm whose stages cannot follow each other,
+        before one begins.
         """
         failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
-            for arm in self.arms:
-                if not arm.finished:
-                    self._check(arm)
+            self._check_orders()
             with self._within_the_hours():
-                by_round = in_rounds(self.arms, self.control)
-                self._share(by_round)
+                self._share(in_rounds(self.arms, self.control), failed)
+                by_round = [arm for arm in in_rounds(self.arms, self.control) if arm not in failed]
                 self._run_beside_each_other(self._shared_surgeries(by_round), [])
                 self._run_beside_each_other([(arm, 'run') for arm in by_round], failed)
             good = [arm for arm in self.arms if arm not in failed]
@@ -146,12 +145,14 @@ class Sweep:
             )
             return failed
 
-    def _check(self, arm: Arm) -> None:
-        """Raise what the arm would refuse at its first step: before another arm has spent hours."""
+    def _check_orders(self) -> None:
         try:
-            check_all(arm.run)
-        except (ConfigError, InputError) as error:
-            raise type(error)(f'{arm.name}: {error}') from error
+            for arm in self.arms:
+                with _named(arm):
+                    check_order(arm.run)
+        except ConfigError:
+            self.withdraw()
+            raise
 
     def _of_earlier_calls(self) -> Iterator[Arm]:
         """Finished arms that are not chosen and were made with the same settings; of others a line says why not."""
@@ -221,20 +222,41 @@ class Sweep:
         drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)
         write_figures(drawn, self.workdir)
 
-    def _share(self, by_round: Sequence[Arm]) -> None:
+    def _share(self, by_round: Sequence[Arm], failed: list[Arm]) -> None:
+        """Make what arms share, one arm after another; adds the arms that fail in it, with a line that says why."""
         for arm in self.unchosen:
             if not arm.run.manifest('vocab'):
-                self._make_shared(arm, REFERENCE)
+                with _named(arm):
+                    self._make_shared(arm, REFERENCE, {})
+        flaws: dict[str, str] = {}
         for arm in by_round:
-            if not arm.finished:
-                with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
-                    self._make_shared(arm, SHARED)
+            if arm.finished:
+                continue
+            try:
+                self._make_shared(arm, SHARED, flaws)
+            except (ConfigError, InputError) as error:
+                print(f'sweep: {arm.name} failed: {error}', flush=True)
+                failed.append(arm)
+        reference = (*self.unchosen, *self.arms)[0]
+        for arm in by_round:
+            if arm not in failed and _takes_reference(arm) and not reference.run.manifest('vocab'):
+                print(
+                    f'sweep: {arm.name} failed: it hides the words of {reference.name}, which has no vocabulary'
+                )
+                failed.append(arm)
 
-    def _make_shared(self, arm: Arm, stages: Sequence[str]) -> None:
-        for name in arm.run.config.stages:
-            if name in stages:
+    def _make_shared(self, arm: Arm, stages: Sequence[str], flaws: dict[str, str]) -> None:
+        """Make stages of an arm. `flaws`: what one with the same fingerprint has raised, which is not made again."""
+        for name in (name for name in arm.run.config.stages if name in stages):
+            same = digest([name, StageOfRun(arm.run, STAGES[name]).fingerprint().json()])
+            if same in flaws:
+                raise InputError(flaws[same])
+            try:
                 execute(arm.run, STAGES[name])
-                arm.run.console.check_stop()
+            except InputError as error:
+                flaws[same] = str(error)
+                raise
+            arm.run.console.check_stop()
 
     def _shared_surgeries(self, by_round: Sequence[Arm]) -> list[tuple[Arm, str]]:
         """Surgeries to make first: one for all arms that begin with the same weights, unless it is there; in
@@ -298,6 +320,15 @@ class Sweep:
         if not _takes_reference(arm) or first.content == own.content:
             return arm.arguments
         return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
+
+
+@contextlib.contextmanager
+def _named(arm: Arm) -> Iterator[None]:
+    """Errors inside say whose they are."""
+    try:
+        yield
+    except (ConfigError, InputError) as error:
+        raise type(error)(f'{arm.name}: {error}') from error
 
 
 def _why_left_out(arm: Arm) -> str:
