@@ -36,9 +36,10 @@ class Way:
         step = self.measures.step_of(self.model) if self.measures.trains else None
         return None if step is None else effort_at(self.measures, step)
 
-    def fine_tuning(self, sets: Sequence[str]) -> float:
-        """Seconds of one fine-tuning, the mean over sets and seeds."""
-        return statistics.fmean(cell.seconds or 0.0 for dataset in sets for cell in self.on(dataset).cells)
+    def fine_tuning(self, sets: Sequence[str]) -> float | None:
+        """Seconds of one fine-tuning, the mean over sets and seeds; None without any."""
+        seconds = [cell.seconds or 0.0 for dataset in sets for cell in self.on(dataset).cells]
+        return statistics.fmean(seconds) if seconds else None
 
 
 def ways_table(ways: Sequence[Way], sets: Sequence[str]) -> Table:
@@ -73,6 +74,10 @@ def ways_table(ways: Sequence[Way], sets: Sequence[str]) -> Table:
         effort = way.effort()
         return clock(effort.seconds) if effort and effort.seconds else missing()
 
+    def fine_tuning(way: Way) -> str | Cell:
+        seconds = way.fine_tuning(sets)
+        return missing() if seconds is None else clock(seconds)
+
     names = [one.name for one in (Contrast('', '', family) for family in families)]
     columns = [
         Column('way', lambda way: way.name),
@@ -81,7 +86,7 @@ def ways_table(ways: Sequence[Way], sets: Sequence[str]) -> Table:
         *each({name: f'{name}, difference' for name in names}, less_first),
         *each({d: f'vote, {d}' for d in sets}, vote, 'high'),
         Column('adaptation', adaptation),
-        Column('a fine-tuning', lambda way: clock(way.fine_tuning([d for d in sets if way.on(d).cells]))),
+        Column('a fine-tuning', fine_tuning),
     ]
     note = (
         f'Test, percent, mean ± sd over seeds of fine-tuning. Difference: less {ways[0].name}, paired by seed,'
