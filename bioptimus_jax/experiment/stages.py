@@ -1,7 +1,7 @@
 """The table of stages: what each verb reads and writes, and the function that does it."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bioptimus_jax.config.fields import meant
@@ -217,7 +217,7 @@ STAGES: dict[str, Stage] = {
 
 def run_all(run: Run, replace: bool = False) -> None:
     """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
-    _check_all(run, replace)
+    _check_all(check_order(run), replace)
     for number, name in enumerate(run.config.stages, 1):
         run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
@@ -230,7 +230,7 @@ def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
 
     Raises what `run_all` would refuse at once, and what it would refuse when the stage's turn comes.
     """
-    _check_all(run, replace)
+    _check_all(check_order(run), replace)
     found: dict[str, str] = {}
     for name in run.config.stages:
         stage = StageOfRun(run, STAGES[name])
@@ -272,8 +272,10 @@ def _foreseen(own: StageOfRun, replace: bool) -> str:
     return DONE
 
 
-def check_order(run: Run) -> None:
-    """Raise ConfigError for a name that is no stage, and for a stage that reads one which is not there before it."""
+def check_order(run: Run) -> list[StageOfRun]:
+    """The stages of a run. Raises ConfigError for a name that is none, and for one that reads what is not there before
+    it."""
+    check_bases(run.config.runtime.base_run)
     before: list[str] = []
     for name in run.config.stages:
         if name not in STAGES:
@@ -286,15 +288,13 @@ def check_order(run: Run) -> None:
                     f'config.stages: {name} needs {needed}, which is not done and does not come before it; name it'
                 )
         before.append(name)
+    return [StageOfRun(run, STAGES[name]) for name in run.config.stages]
 
 
-def _check_all(run: Run, replace: bool) -> None:
+def _check_all(stages: Sequence[StageOfRun], replace: bool) -> None:
     """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
-    check_bases(run.config.runtime.base_run)
-    check_order(run)
-    stages = [StageOfRun(run, STAGES[name]) for name in run.config.stages]
     for own in stages:
-        if own.check_settings(replace) or replace or not run.manifest(own.stage.name):
+        if own.check_settings(replace) or replace or not own.run.manifest(own.stage.name):
             own.check_ahead()
     for own in stages:
         own.check_inputs(replace)
