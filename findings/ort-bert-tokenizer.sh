@@ -8,7 +8,7 @@
 #     Of the letters, digits and signs below U+3000 nearly 1,500 of 10,000 are read otherwise without it, and 1,400 with it.
 #   - Cased or not, a word of which one character is not in the vocabulary is [UNK] as a whole for the tokenizer. The graph
 #     keeps the pieces before that character and puts [UNK] behind them: more ids, and all later ones have other positions.
-#   - `[MASK]` in a text is no mask but a bracket, `mask` and a bracket, so that a masked LM behind it has nothing to fill in.
+#   - `[MASK]` in a text becomes a bracket, `mask` and a bracket, so a masked LM behind it has nothing to fill in.
 # Nothing is raised, and plain English is the same to the last id, so a check on ordinary sentences passes. The biomedical
 # encoders that are read most are uncased, and their text is full of Greek. Whoever ships one file compares on such words first.
 set -euo pipefail

@@ -15,7 +15,7 @@ SETS = ('ncbi-disease', 'drugs')
 
 @pytest.fixture
 def measures(tmp_path):
-    """Two models with three seeds, whose scores differ from seed to seed in ways of their own."""
+    """Two models with three seeds; how the scores differ from seed to seed is drawn for each model."""
     m, noise = read_measures(fabricate(tmp_path / 'run')), np.random.default_rng(0)
     m.finetuned[:] = [
         dataclasses.replace(r, test={'default': r.test['default'] | {'f1': noise.uniform(0.4, 0.6)}})

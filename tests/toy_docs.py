@@ -199,10 +199,10 @@ def check_command(command: str) -> None:
     names = [word.partition('=')[2] for word in words if word.startswith('--config=')]
     loaded = config.defaults()
     if names and not IN_PLACE_OF.search(f'={names[0]}') and not names[0].endswith('.py'):
-        named = names[0]
-        if words[0] == 'sweep':
-            named += f'{"/" if ":" in named else ":"}{config.arms(named)[0]}'
-        loaded = config.load(named)
+        [named, *_] = names
+        loaded = config.load(
+            config.name_of_arm(named, config.arms(named)[0]) if words[0] == 'sweep' else named
+        )
     if not {'--help', '--help-all'} & {*words} and len(words) > 1:
         make_parser().parse_args(words)
     for key, value in overrides:

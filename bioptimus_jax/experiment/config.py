@@ -61,6 +61,12 @@ def load(name: str) -> ConfigDict:
     return loaded
 
 
+def name_of_arm(name: str, arm: str) -> str:
+    """The config of one arm of `NAME_or_FILE[:argument]`: NAME:ARM, or NAME:ARGUMENT/ARM."""
+    joined = name if ':' in name else f'{name}:'
+    return f'{joined}{arm}' if joined.endswith(':') else f'{joined}/{arm}'
+
+
 def arms(name: str) -> tuple[str, ...]:
     """The names of the arms of `NAME_or_FILE[:argument]`. Raises ConfigError where the config has none."""
     named = _call(name, 'get_arms', list | tuple, 'a tuple of names')

@@ -94,9 +94,7 @@ class Sweep:
             raise ConfigError(
                 f'--control={control}: is none of the arms {", ".join(shown)}{meant(control, shown)}'
             )
-        joined = name if ':' in name else f'{name}:'
-        self.prefix = joined if joined.endswith(':') else f'{joined}/'
-        self.overrides, self.paths = overrides, paths
+        self.name, self.overrides, self.paths = name, overrides, paths
         self.arms: list[Arm] = []
         # The first arm of the config, where it is not chosen and others take its vocabulary as reference.
         self.unchosen: list[Arm] = []
@@ -114,7 +112,7 @@ class Sweep:
             arm.run.withdraw()
 
     def _arm(self, arm: str) -> Arm:
-        name = self.prefix + arm
+        name = config.name_of_arm(self.name, arm)
         bases = config.experiment(name, self.overrides, self.paths).runtime.base_run
         given = [*self.overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
@@ -127,15 +125,16 @@ class Sweep:
         """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved.
 
         Records and tables are also of the finished arms of earlier calls. When the hours are over, they are of the
-        finished arms alone. Raises ConfigError for an arm whose stages cannot follow each other,
-        before one begins.
+        finished arms alone. Raises ConfigError before any arm begins if a stage of one needs what does not come
+        before it.
         """
         failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
             self._check_orders()
             with self._within_the_hours():
-                self._share(in_rounds(self.arms, self.control), failed)
-                by_round = [arm for arm in in_rounds(self.arms, self.control) if arm not in failed]
+                by_round = in_rounds(self.arms, self.control)
+                self._share(by_round, failed)
+                by_round = [arm for arm in by_round if arm not in failed]
                 self._run_beside_each_other(self._shared_surgeries(by_round), [])
                 self._run_beside_each_other([(arm, 'run') for arm in by_round], failed)
             good = [arm for arm in self.arms if arm not in failed]
@@ -246,15 +245,15 @@ class Sweep:
                 failed.append(arm)
 
     def _make_shared(self, arm: Arm, stages: Sequence[str], flaws: dict[str, str]) -> None:
-        """Make stages of an arm. `flaws`: what one with the same fingerprint has raised, which is not made again."""
+        """Make stages of an arm. `flaws`: by `_deciding`, the errors of stages that have failed and are not tried
+        again."""
         for name in (name for name in arm.run.config.stages if name in stages):
-            same = digest([name, StageOfRun(arm.run, STAGES[name]).fingerprint().json()])
-            if same in flaws:
-                raise InputError(flaws[same])
+            if flaws and (known := flaws.get(_deciding(arm, name))):
+                raise InputError(known)
             try:
                 execute(arm.run, STAGES[name])
             except InputError as error:
-                flaws[same] = str(error)
+                flaws[_deciding(arm, name)] = str(error)
                 raise
             arm.run.console.check_stop()
 
@@ -266,9 +265,7 @@ class Sweep:
         for arm in by_round:
             if surgery.name in arm.run.config.stages and not arm.finished:
                 with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
-                    groups.setdefault(digest(StageOfRun(arm.run, surgery).fingerprint().json()), []).append(
-                        arm
-                    )
+                    groups.setdefault(_deciding(arm, surgery.name), []).append(arm)
         several = [group for group in groups.values() if len(group) > 1]
         return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
@@ -322,9 +319,14 @@ class Sweep:
         return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
 
 
+def _deciding(arm: Arm, stage: str) -> str:
+    """A digest of what decides a stage's result: arms with the same one share it."""
+    return digest([stage, StageOfRun(arm.run, STAGES[stage]).fingerprint().json()])
+
+
 @contextlib.contextmanager
 def _named(arm: Arm) -> Iterator[None]:
-    """Errors inside say whose they are."""
+    """Put the name of the arm in front of an error."""
     try:
         yield
     except (ConfigError, InputError) as error:

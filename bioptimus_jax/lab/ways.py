@@ -27,9 +27,7 @@ class Way:
 
     def by_seed(self, dataset: str) -> dict[SeedKey, float]:
         """The test score in percent with each seed of fine-tuning; empty where it is not scored."""
-        cells = self.on(dataset).cells
-        scores = self.measures.scores(self.model, dataset, setting=self.setting) if cells else []
-        return {(cell.seed,): score for cell, score in zip(cells, scores, strict=True)}
+        return self.measures.by_seed(self.model, dataset, self.setting)
 
     def effort(self) -> Effort | None:
         """What surgery and pre-training have spent, None where there was none."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning import search
 from bioptimus_jax.finetuning.finished import CELLS, RESULTS, claimed, read_cell
-from bioptimus_jax.finetuning.task import Task, task_of
+from bioptimus_jax.finetuning.task import Task, score_of, task_of
 from bioptimus_jax.model.config import SOURCE, phase_of
 from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
@@ -41,6 +41,7 @@ from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
+from bioptimus_jax.scoring.comparison import SeedKey
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
 from bioptimus_jax.vocab.frequency import FILE as FREQUENCY
@@ -259,6 +260,10 @@ class Measures:
         if split == 'devel':  # what was learned says nothing of a model
             cells = [r for r in cells if not r.learned_devel]
         return [100 * r.splits[split][mode][what or self.task(dataset).metric.name] for r in cells]
+
+    def by_seed(self, model: str, dataset: str, setting: str = '') -> dict[SeedKey, float]:
+        """The test score in percent with each seed of fine-tuning; empty without any."""
+        return {(cell.seed,): 100 * score_of(cell, 'test') for cell in self.cells(model, dataset, setting)}
 
     def baseline(self, name: str, dataset: str) -> list[float]:
         """The test score, in percent, of answers that read nothing; empty where it is not on record."""

@@ -30,11 +30,6 @@ class Classes(TextTask):
         return bool(self.known and self.known.several)
 
     @property
-    def apart(self) -> bool:
-        """Whether the texts of an example are classified one by one."""
-        return bool(self.known and self.known.layout.apart)
-
-    @property
     def answer_kind(self) -> str:
         return 'any' if self.several else 'one'
 

@@ -87,39 +87,50 @@ class TextTask(Task):
     def read_file(self, chosen: NamedSet, file: Path) -> tuple[Sequence[Text], None]:
         return labelled.read_file(file, self.known, self.numbers), None
 
+    @property
+    def question(self) -> bool:
+        """Whether the first of two texts is never cut."""
+        return bool(self.known and self.known.layout.question)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the texts of an example are read one by one."""
+        return bool(self.known and self.known.layout.apart)
+
     def asked_again(self, item: Predicted) -> Text:
-        apart = bool(self.known and self.known.layout.apart)
-        return Text(item.words, item.gold, item.document, ((),) * len(item.words) * apart)
+        return Text(item.words, item.gold, item.document, ((),) * len(item.words) * self.apart)
 
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)
 
     def reads(self, dataset: Texts, settings: Finetune) -> Reads:
-        layout = self.known.layout if self.known else None
-        apart = bool(layout and layout.apart)
         numbers = {len(example.words) for example in dataset.train}
         return Reads(
             settings.max_pieces,
             segment_ids=settings.segment_ids,
-            question=bool(layout and layout.question),
-            apart=apart,
-            texts=max(numbers) if len(numbers) == 1 and not apart else 0,
+            question=self.question,
+            apart=self.apart,
+            texts=max(numbers) if len(numbers) == 1 and not self.apart else 0,
             squeezed=all(text == one_line(text) for example in dataset.train for text in example.words),
         )
 
     def usage(self, dataset: Texts, settings: Finetune) -> Usage:
-        question = self.reads(dataset, settings).question
-        return usage_of(self.answer_kind, 2 if self.pairs(dataset) else 1, settings, question)
+        return usage_of(self.answer_kind, 2 if self.pairs(dataset) else 1, settings, self.question)
 
     def pairs(self, dataset: Texts) -> bool:
         """Whether two texts are read together."""
         return len(dataset.test[0].words) > 1 and not dataset.test[0].parts
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
-        question = bool(self.known and self.known.layout.question)
         by = FEATURES[settings.features]
         return windows.windows(
-            tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers, settings.segment_ids
+            tokenizer,
+            examples,
+            settings.max_pieces,
+            self.question,
+            by.mentions,
+            by.markers,
+            settings.segment_ids,
         )
 
     def look(self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.report.cells import units_of
 from bioptimus_jax.report.gain import before_and_after
@@ -48,8 +47,7 @@ class Scored:
 
     def by_seed(self, name: str) -> dict[SeedKey, float]:
         """The score on a set with each seed, in percent; empty where it is not scored."""
-        cells = self.measures.cells(self.model, self.named[name]) if name in self.named else []
-        return {(cell.seed,): 100 * score_of(cell, 'test') for cell in cells}
+        return self.measures.by_seed(self.model, self.named[name]) if name in self.named else {}
 
     def group(self, name: str) -> float | None:
         """The mean of a task's sets, None unless all of them are scored."""

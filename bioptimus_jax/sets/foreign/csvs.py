@@ -21,7 +21,7 @@ MARKS = (',', ';', '\t')
 LONGEST_FIELD = 2**28
 WORDS, WORD_TAGS = ('word', 'token', *TOKENS), ('tag', *TAGS)
 DOCUMENTS = ('doc_id', 'document_id', 'document', 'doc', 'pmid')
-"""Columns that say which document a row is of: some count sentences anew in each."""
+"""Columns that name the document of a row; in some files the numbers of sentences begin again in each."""
 SENTENCES = ('sentence #', 'sentence_id', 'sentence', 'sent_id', 'sentence_number', 'sentence number')
 NAME = re.compile(r'[^\W\d][\w .:/()#-]{0,39}')
 LISTED = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.S)

@@ -175,10 +175,18 @@ def _mentions(
 ) -> tuple[Any, tuple[Any, ...] | None]:
     """The key of mentions and the mentions, None without any. Raises InputError for predictions that are none."""
     key = _predicted_beside_gold(where, entry, found) if text and context.keys.predicted else None
-    if key is not None:
+    if key is None:
+        key = _marked(where, text, entry, found)
+    if key is None:
+        return None, None
+    if entry[key] or str(key).strip().lower() in (*ENTITIES, *OF_MODELS):
         context.taken.setdefault('entities', str(key))
-        places = [place for one in entry[key] for place in _places(where, one)]
-        return key, placed(where, text[0], places, context.repairs)
+    places = [place for one in entry[key] for place in _places(where, one)]
+    return key, placed(where, text[0], places, context.repairs)
+
+
+def _marked(where: str, text: Sequence[str], entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
+    """The key of the mentions of a text, None without any. Raises InputError for mentions without a text."""
     for name in (*ENTITIES, *ANSWERS):
         key = found.get(name)
         value = entry[key] if key is not None else None
@@ -188,15 +196,12 @@ def _mentions(
             continue
         if not text:
             raise InputError(f'{where}: has no "text", to which the offsets of its entities refer')
-        if value or name in ENTITIES:
-            context.taken.setdefault('entities', str(key))
-        places = [place for one in value for place in _places(where, one)]
-        return key, placed(where, text[0], places, context.repairs)
-    return None, None
+        return key
+    return None
 
 
 def _predicted_beside_gold(where: str, entry: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
-    """The key of what a model found in a text whose record has gold mentions, too; None where it has not both."""
+    """The key of a model's mentions where the record has gold mentions, too; None where one of the two is missing."""
     key = next((found[name] for name in OF_MODELS if name in found and entry[found[name]] is not None), None)
     marked = (entry[found[name]] for name in (*ENTITIES, 'label', 'labels') if name in found)
     golds = [value for value in marked if isinstance(value, list) and all(map(_is_place, value))]
