@@ -16,7 +16,7 @@ from bioptimus_jax.finetuning.card import write_card
 from bioptimus_jax.finetuning.kept import NAME, Reads, read_reads
 from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.scoring import score
-from bioptimus_jax.finetuning.stored import save_model
+from bioptimus_jax.finetuning.stored import load_parts, save_model
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.records.finetune import Details, FineTuning
@@ -24,6 +24,7 @@ from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.vocab.agreement import load_for_words
 
 WORDS = (
     'zolmipan',
@@ -212,8 +213,8 @@ def test_words_that_the_text_does_not_give_back_have_a_second_score(encoders, tm
     chosen, model, out = set_at(tmp_path / 'set'), tmp_path / 'model', tmp_path / 'answers.jsonl'
     options = settings(**READ_AT_ONCE)
     task, dataset, scores, _ = kept(model, encoders['bert'], chosen, options)
-    tokenizer, head = load_head(task, model, task.labels(dataset, options), options, 3)
-    second = task.applied(dataset, tokenizer, head, options)
+    head = load_parts(model, task.hf_class).head(task.head, options, 'float32').eval()
+    second = task.applied(dataset, load_for_words(model), head, options)
     assert second != scores
     assert (
         main(['predict', str(model), str(bare(tmp_path / 'b.jsonl', dataset)), '--as=json', f'--to={out}'])

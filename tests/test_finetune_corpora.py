@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from bioptimus_jax.sets import blurb, characters, columns, corpora, folders, sta
 from bioptimus_jax.sets.characters import Marked, Mention
 from bioptimus_jax.sets.columns import count_mentions
 from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
+from bioptimus_jax.sets.prepared import read_prepared
 from bioptimus_jax.sets.roles import Columns
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import encode, from_spans, spans
@@ -777,6 +779,9 @@ def test_tfds_folders(tmp_path, kind):
         assert dataset.train == (Sentence(('a\u2028', 'b', 'c'), ('B-X', 'I-X', 'O')),)
         assert dataset.gold_in_file == {'train': 1, 'devel': 1, 'test': 1}
         assert dataset.repairs['train'] == {'records without a word': 1}
+    named = [rows[0] | {'pmid': number} for number in (7, 7, 9)]
+    read = prepare(tmp_path / 'named', {'train': named}, feature, pmid=tfds.features.Scalar(np.int64))
+    assert [s.document for s in read_prepared(read / '1.0.0', 'train').sentences] == [0, 0, 1]
     files = [p.name for p in corpora.set_files(folder)]
     assert {'dataset_info.json', 'made-validation.array_record-00000-of-00001'} <= set(files)
     info = folder / '1.0.0' / 'dataset_info.json'

@@ -13,7 +13,7 @@ import pytest
 import torch
 from peft.tuners.lora import LoraLayer
 from safetensors.numpy import load_file
-from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
+from toy_sets import DRUGS, TYPES, kept_tagger, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import ConfigError, InputError
@@ -295,8 +295,16 @@ def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drug
     )
     torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, after(states[2]))
     save_model(ENTITIES, tokenizer, tagger, Reads(), tmp_path / 'kept')
-    again = load_tagger(tmp_path / 'kept', TYPES, settings(), 1)[1].eval()
+    again = kept_tagger(tmp_path / 'kept', settings())
     torch.testing.assert_close(again(batch), tagger(batch))
+    # As a model for another training it gives its encoder alone, whatever the labels are.
+    for types in (TYPES, ['Drug', 'Dose']):
+        other, same = (load_tagger(tmp_path / 'kept', types, settings(), 1)[1] for _ in range(2))
+        weights = [head.pretrained.classifier.weight[:3] for head in (other, same, again)]
+        assert torch.equal(*weights[:2])
+        assert not torch.isclose(*weights[1:]).any()
+        for name, parameter in other.encoder.named_parameters():
+            assert torch.equal(parameter, theirs[name]), name
 
 
 @pytest.mark.parametrize('kind', [kind for kind in KINDS if kind != 'distilbert'])
@@ -722,8 +730,8 @@ def test_what_an_adapter_has_learned_is_a_plain_model(bert, drugs, tmp_path):
         name for name in after if '.layer.' in name and name.endswith('weight') and 'LayerNorm' not in name
     }
     assert moved == {*layers, 'classifier.weight', 'classifier.bias'}
-    tokenizer, again = load_tagger(tmp_path / 'kept', TYPES, settings(), 0)
-    batch = batch_of(tokenizer, again.eval(), drugs.test[:8])
+    again = kept_tagger(tmp_path / 'kept', settings())
+    batch = batch_of(load_for_words(tmp_path / 'kept'), again, drugs.test[:8])
     with torch.inference_mode():
         np.testing.assert_array_equal(again(batch), saved[0].eval()(batch))
 

@@ -31,6 +31,7 @@ from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set
 from bioptimus_jax.sets.foreign.forms import FORMS, read_items
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
+from bioptimus_jax.sets.foreign.splits import split_of
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.storage import tables
@@ -650,6 +651,21 @@ def test_sentences_that_are_counted_anew_in_each_document_stay_apart(tmp_path):
     rows = [f'{document},0,{word},O' for document in ('a', 'b') for word in ('It', 'hurts')]
     put(tmp_path, {'x.csv': '\n'.join(['doc_id,sentence_id,token,tag', *rows]).encode()})
     assert [item.words for item in read_items(tmp_path / 'x.csv').items] == [('It', 'hurts')] * 2
+
+
+def test_sentences_keep_the_documents_that_are_named_beside_them(tmp_path):
+    """In JSON, in CSV and as TFDS prepares them; "id" numbers sentences. A sentence without a name goes on."""
+    named = ['7', '7', '', '9', '7']
+    records = [{'id': str(at), 'pmid': n, 'tokens': ['It'], 'ner_tags': ['O']} for at, n in enumerate(named)]
+    put(tmp_path, {'x.jsonl': lines(*records).encode()})
+    rows = [f'{at},{n},It,O' for at, n in enumerate(named)]
+    put(tmp_path, {'x.csv': '\n'.join(['sentence_id,document,token,tag', *rows]).encode()})
+    for name in ('x.jsonl', 'x.csv'):
+        read = split_of(tmp_path / name, read_items(tmp_path / name)).sentences
+        assert [s.document for s in read] == [0, 0, 0, 1, 2]
+        assert [s.source for s in read] == ['7', '7', '7', '9', '7']
+    put(tmp_path, {'y.jsonl': lines(*({**r, 'pmid': None} for r in records)).encode()})
+    assert {s.document for s in split_of(tmp_path / 'y', read_items(tmp_path / 'y.jsonl')).sentences} == {0}
 
 
 def test_blanks_around_a_label_of_a_list_are_not_part_of_it(tmp_path):

@@ -1,8 +1,8 @@
 """A set as TensorFlow Datasets prepares it."""
 
 
-def prepare(folder, records, tags_feature):
-    """Write records as TFDS does, ArrayRecord in one shard a split."""
+def prepare(folder, records, tags_feature, **others):
+    """Write records as TFDS does, ArrayRecord in one shard a split; `others`: further features by name."""
     import tensorflow_datasets as tfds
 
     class Made(tfds.core.GeneratorBasedBuilder, skip_registration=True):
@@ -13,6 +13,7 @@ def prepare(folder, records, tags_feature):
             features = {
                 'tokens': tfds.features.Sequence(tfds.features.Text()),
                 'ner_tags': tfds.features.Sequence(tags_feature),
+                **others,
             }
             return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
 

@@ -7,6 +7,7 @@ import torch
 
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.loading import load_head
+from bioptimus_jax.finetuning.stored import load_parts
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.sets.tags import labels_of
 from bioptimus_jax.tokenizer.kinds.wordpiece import make
@@ -28,6 +29,11 @@ TYPES = ['Drug']
 
 def load_tagger(folder, types, chosen, seed):
     return load_head(ENTITIES, folder, labels_of(types, chosen.scheme), chosen, seed)
+
+
+def kept_tagger(folder, chosen):
+    """The tagger in a folder with the head that it was kept with."""
+    return load_parts(folder, ENTITIES.hf_class).head(ENTITIES.head, chosen, 'float32').eval()
 
 
 def save_encoder(folder, kind='bert', layers=2, **changes):

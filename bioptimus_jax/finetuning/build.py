@@ -35,7 +35,13 @@ from bioptimus_jax.finetuning.texts.measures import MEASURES
 from bioptimus_jax.finetuning.together import keep_together
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.config import INITIAL
-from bioptimus_jax.model.folder import files_for_transformers, is_computed_here, model_folders, named_model
+from bioptimus_jax.model.folder import (
+    files_for_transformers,
+    is_computed_here,
+    is_finetuned,
+    model_folders,
+    named_model,
+)
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.model.weights import no_weights, tensor_names, weight_files
 from bioptimus_jax.pretrain.curriculum import kept_names
@@ -393,6 +399,8 @@ def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[
     }
     widths = {cell.model_folder: recommended.width_of(cell.model_folder) for cell in cells}
     found, said = [], dict[str, None]()
+    for folder in filter(is_finetuned, widths):
+        console.say(f'finetune: {folder} was fine-tuned: its encoder is taken, its head is drawn again')
     for cell in cells:
         if recommended.open_keys(cell.settings):
             size = widths[cell.model_folder], learned[cell.dataset, cell.setting]

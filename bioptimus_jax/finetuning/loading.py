@@ -12,9 +12,9 @@ from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.finetuning import adapters
 from bioptimus_jax.finetuning.config import JAX, Finetune
 from bioptimus_jax.finetuning.heads import Head
-from bioptimus_jax.finetuning.stability import freeze, reinitialise, remove_layers
+from bioptimus_jax.finetuning.stability import draw, freeze, reinitialise, remove_layers
 from bioptimus_jax.finetuning.task import Task
-from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.folder import config_values, is_finetuned
 from bioptimus_jax.model.weights import refuse_wrapped, weight_files
 from bioptimus_jax.vocab.agreement import load_for_words, said_by
 
@@ -26,6 +26,7 @@ def load_head(
 ) -> tuple[Any, Head]:
     """Tokenizer and head of a Hugging Face folder, on the GPU if there is one; only what is above the encoder is new.
 
+    The head of a folder that was fine-tuned is drawn again, whatever labels it had: it knows another task.
     With `settings.encoder` jax the head is on the CPU, and its encoder beyond a bridge (`finetuning.bridge`).
     transformers initialises whatever weight is missing at random without raising, so this checks.
     Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
@@ -36,7 +37,7 @@ def load_head(
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    config_values(folder)
+    finetuned = is_finetuned(folder)
     tokenizer = load_for_words(folder)
     try:
         config = transformers.AutoConfig.from_pretrained(
@@ -48,12 +49,15 @@ def load_head(
         remove_layers(config, settings, folder)
         # Loading draws the weights that the folder lacks.
         torch.manual_seed(seed)
-        model, info = load_weights(folder, task.hf_class, config=config)
+        model, info = load_weights(folder, task.hf_class, config=config, ignore_mismatched_sizes=finetuned)
     except (ConfigError, InputError):  # they say what is wrong already
         raise
     except Exception as error:  # what a folder holds can lead transformers to any of them
         raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error
     _check_weights(folder, model, info)
+    if finetuned and model.base_model is not model:
+        torch.manual_seed(seed)
+        draw((module for module in model.children() if module is not model.base_model), model)
     check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)
@@ -143,9 +147,11 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
             )
     # A pooler is above the encoder, though transformers counts it in: masked language models have none.
     inside = re.compile(rf'{model.base_model_prefix}\.(?!pooler\.)')
-    missing = sorted(filter(inside.match, info['missing_keys']))
-    if missing or info['mismatched_keys']:
-        wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))
+    missing = sorted(
+        filter(inside.match, [*info['missing_keys'], *(name for name, *_ in info['mismatched_keys'])])
+    )
+    if missing:
+        wrong = ', '.join(missing[:4])
         raise InputError(
             f'{folder}: weights are missing or have another shape: {wrong}; export the model again'
         )

@@ -4,7 +4,7 @@ For any encoder of Hugging Face that keeps its layers in one list, whatever it c
 DistilBERT, DeBERTa, ModernBERT ...
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,16 @@ def reinitialise(head: Head, count: int) -> None:
     draw the pooler too. Draws from torch's generator.
     """
     layers = encoder_layers(head)
-    for module in (*layers[len(layers) - count :], *head.above):
+    draw([*layers[len(layers) - count :], *head.above], head.encoder)
+
+
+def draw(modules: Iterable[torch.nn.Module], model: Any) -> None:
+    """Draw the weights of modules as transformers draws those of the model's family, from torch's generator."""
+    for module in modules:
         for parameter in module.parameters():
             # transformers marks what it has loaded, and draws no such tensor.
             parameter._is_hf_initialized = False
-        module.apply(head.encoder._init_weights)
+        module.apply(model._init_weights)
 
 
 def freeze(head: Head, count: int) -> None:

@@ -50,6 +50,11 @@ def refuse_adapter(folder: Path) -> None:
         )
 
 
+def is_finetuned(folder: Path) -> bool:
+    """Whether a head that a task has taught stands on the encoder of a folder: a tagger's or a classifier's."""
+    return any('Classification' in str(name) for name in config_values(folder).get('architectures') or ())
+
+
 def is_computed_here(folder: Path) -> bool:
     """Whether there is a file for the family of a folder; of other models transformers knows the limits."""
     return config_values(folder).get('model_type') in FAMILIES

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered
@@ -15,6 +15,8 @@ from bioptimus_jax.storage.files import read_json
 
 TOKENS = ('tokens', 'words')
 TAGS = ('tags', 'ner_tags', 'ner', 'ner_labels', 'labels', 'label')
+DOCUMENTS = ('doc_id', 'document_id', 'document', 'doc', 'pmid')
+"""Keys and columns that name the document of a sentence; "id" numbers sentences."""
 
 FEATURES = re.compile(r'tensorflow_datasets\.')
 
@@ -39,25 +41,44 @@ def read_prepared(folder: Path, split: str) -> SplitReading:
     if not all(columns):
         raise InputError(f'{folder}: needs a feature of {" or ".join(TOKENS)} and one of {" or ".join(TAGS)}')
     names = getattr(getattr(builder.info.features[columns[1]], 'feature', None), 'names', None)
+    document = next((n for n in DOCUMENTS if n in builder.info.features), '')
 
-    def given() -> Iterator[tuple[str, list[str], list[str]]]:
+    def given() -> Iterator[Tagged]:
         for number in range(len(records)):
             words, tags = (records[number][column] for column in columns)
             spelled = [names[tag] if names else tag.decode('utf-8') for tag in tags]
-            yield f'{folder}: record {number} of {name}', [word.decode('utf-8') for word in words], spelled
+            source = records[number][document] if document else ''
+            yield Tagged(
+                f'{folder}: record {number} of {name}',
+                [word.decode('utf-8') for word in words],
+                spelled,
+                source.decode('utf-8') if isinstance(source, bytes) else str(source),
+            )
 
     return gathered_sentences(folder / name, given())
 
 
-def gathered_sentences(
-    place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]
-) -> SplitReading:
-    """The sentences of `(where, words, tags)`; those without a word are left out and counted. Raises InputError."""
-    sentences = []
-    for where, words, tags in records:
+class Tagged(NamedTuple):
+    """A sentence of a file: `where` is for messages, `source` the name of its document, '' where nothing says it."""
+
+    where: str
+    words: Sequence[str]
+    tags: Sequence[str]
+    source: str = ''
+
+
+def gathered_sentences(place: Path, records: Iterable[Tagged]) -> SplitReading:
+    """The sentences of records; a document ends where another one is named. Records without a word are left out and
+    counted. Raises InputError.
+    """
+    sentences = list[Sentence]()
+    document, current = 0, ''
+    for where, words, tags, source in records:
         if flaw := _flaw(words, tags):
             raise InputError(f'{where}: {flaw}')
-        sentences.append(Sentence(tuple(words), tuple(tags)))
+        if source and source != current:
+            document, current = document + bool(current), source
+        sentences.append(Sentence(tuple(words), tuple(tags), document, source=current))
     repairs = {'records without a word': sum(not s.words for s in sentences)}
     whole = tuple(s for s in sentences if s.words)
     if not whole:

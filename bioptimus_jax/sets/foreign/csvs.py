@@ -14,14 +14,12 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
 from bioptimus_jax.sets.foreign.items import Context, Item
-from bioptimus_jax.sets.prepared import TAGS, TOKENS
+from bioptimus_jax.sets.prepared import DOCUMENTS, TAGS, TOKENS
 from bioptimus_jax.sets.quoting import unquoted
 
 MARKS = (',', ';', '\t')
 LONGEST_FIELD = 2**28
 WORDS, WORD_TAGS = ('word', 'token', *TOKENS), ('tag', *TAGS)
-DOCUMENTS = ('doc_id', 'document_id', 'document', 'doc', 'pmid')
-"""Columns that name the document of a row; in some files the numbers of sentences begin again in each."""
 SENTENCES = ('sentence #', 'sentence_id', 'sentence', 'sent_id', 'sentence_number', 'sentence number')
 NAME = re.compile(r'[^\W\d][\w .:/()#-]{0,39}')
 LISTED = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.S)
@@ -166,9 +164,9 @@ def _sentences(
     """Sentences of rows that are words. Raises InputError where nothing says where one ends."""
     number = next((name for name in names if name.lower() in SENTENCES and name != word), None)
     context.taken |= {'words': word, 'tags': tag} | ({'sentences': number} if number else {})
-    counted = [number] if number else []
-    if number:
-        counted += [name for name in names if name.lower() in DOCUMENTS and name not in (word, tag)]
+    documents = [name for name in names if name.lower() in DOCUMENTS and name not in (word, tag)]
+    # In some files the numbers of sentences begin again in each document.
+    counted = [number, *documents] if number else documents
     groups: list[list[tuple[int, dict[str, str]]]] = [[]]
     blank, current = False, dict[str, str]()
     for line, entry in (first, *rest):
@@ -187,4 +185,11 @@ def _sentences(
     for group in filter(None, groups):
         line = group[0][0]
         words, tags = ([entry[name].strip() for _, entry in group] for name in (word, tag))
-        yield Item(f'{place}:{line}', line, words=tuple(words), tags=tuple(tags), keys=tuple(names))
+        yield Item(
+            f'{place}:{line}',
+            line,
+            words=tuple(words),
+            tags=tuple(tags),
+            keys=tuple(names),
+            document=' '.join(group[0][1].get(name, '').strip() for name in documents).strip(),
+        )

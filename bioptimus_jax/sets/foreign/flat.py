@@ -15,7 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign.items import Context, Item
 from bioptimus_jax.sets.foreign.offsets import MarkedPlace, placed
-from bioptimus_jax.sets.prepared import TAGS, TOKENS
+from bioptimus_jax.sets.prepared import DOCUMENTS, TAGS, TOKENS
 
 PAIRS = (
     ('sentence1', 'sentence2'),
@@ -76,7 +76,14 @@ def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -
         answers,
         answers is not None and not isinstance(entry[answer_key], str | int | float),
         tuple(map(str, entry)),
+        _document(entry, found) if words is not None else '',
     )
+
+
+def _document(entry: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The document that a record names, '' where it names none."""
+    value = next((entry[found[name]] for name in DOCUMENTS if name in found), None)
+    return str(value) if isinstance(value, str | int) else ''
 
 
 def _key(found: Mapping[str, Any], context: Context, role: str, names: Sequence[str]) -> Any:

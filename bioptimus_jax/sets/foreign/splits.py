@@ -12,7 +12,7 @@ from bioptimus_jax.sets.foreign.flat import without_role
 from bioptimus_jax.sets.foreign.forms import ENDINGS, read_items
 from bioptimus_jax.sets.foreign.items import FOUND_KEYS, Item, Items, Keys
 from bioptimus_jax.sets.foreign.names import files_beside
-from bioptimus_jax.sets.prepared import gathered_sentences
+from bioptimus_jax.sets.prepared import Tagged, gathered_sentences
 from bioptimus_jax.sets.roles import LAST, Columns
 from bioptimus_jax.sets.sentences import SplitReading, of_devel, plain_name, plain_suffix
 
@@ -83,7 +83,9 @@ def split_of(path: Path, found: Items) -> SplitReading:
     for item in found.items:
         if item.words is None or item.tags is None:
             raise without_role(item, NEEDED, 'name other keys with word_column and tag_column')
-    tagged = gathered_sentences(path, ((one.place, one.words or (), one.tags or ()) for one in found.items))
+    tagged = gathered_sentences(
+        path, (Tagged(one.place, one.words or (), one.tags or (), one.document) for one in found.items)
+    )
     said = ', '.join(
         f'{role} from {found.taken[role]!r}' for role in ('words', 'tags') if role in found.taken
     )
