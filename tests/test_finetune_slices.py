@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from bioptimus_jax.corpus.documents import FOLDER, Document, write_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning import grams, overlap
-from bioptimus_jax.finetuning.config import TASKS
+from bioptimus_jax.finetuning.build import _shared
+from bioptimus_jax.finetuning.config import TASKS, Finetune
 from bioptimus_jax.finetuning.entities.slices import (
     SLICINGS,
     Classifier,
@@ -246,6 +248,17 @@ def test_shares_of_5_grams_are_those_of_loops_over_all_pairs():
     assert len(set(wanted)) == 4
     assert found['text'] == ['seen' if t in train else 'unseen' for t in test]
     assert {*found['text']} == {'seen', 'unseen'}
+
+
+def test_what_is_learned_of_devel_is_seen(tmp_path):
+    train, devel, test = ([Text((word,), ('x',)) for word in words] for words in ('ab', 'cd', 'abcdef'))
+    dataset = Texts('x', tuple(train), tuple(devel), tuple(test), ())
+    cells = [
+        SimpleNamespace(dataset=dataset, settings=Finetune(learn_devel=learned)) for learned in (False, True)
+    ]
+    found = _shared(tmp_path, tmp_path / 'corpus', cells, {dataset: dataset}, None, None)
+    for (_, learned), seen in zip(found, (2, 4), strict=True):
+        assert found[dataset, learned]['text'] == ['seen'] * seen + ['unseen'] * (6 - seen)
 
 
 def test_shares_in_the_corpus_are_those_of_loops_over_all_documents(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetuning.stability import encoder_layers, parameter_groups
 from bioptimus_jax.finetuning.stored import save_model
-from bioptimus_jax.finetuning.subset import chosen_examples
+from bioptimus_jax.finetuning.subset import as_seen, chosen_examples
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
@@ -622,6 +622,8 @@ def test_devel_is_learned_and_then_chooses_nothing(bert, pairs, drugs):
     assert both.best_epoch == 3
     alone = dataclasses.replace(pairs, train=pairs.train + pairs.devel)
     assert finetune(CLASSES, bert, alone, settings(epochs=3), 0).history == both.history
+    assert as_seen(pairs, settings(learn_devel=True, train_sentences=4)).train == alone.train
+    assert as_seen(pairs, settings()) is pairs
     of_all = finetune(CLASSES, bert, pairs, settings(epochs=3, learn_devel=True, learning_rate=1e-9), 0)
     assert of_all.best_epoch == 3  # where all epochs are equal the first one would be chosen
     # What devel alone has a type of is learned with it.

@@ -23,6 +23,7 @@ from bioptimus_jax.scoring.ranking import METRICS, Bm25, mean_average_precision,
 from bioptimus_jax.sets import beir
 from bioptimus_jax.sets.corpora import read_split, set_at, sets_in
 from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.vocab.agreement import load_for_words
 
 GOLD = [(('a', 2), ('b', 1), ('c', 0)), (('x', 1),), (('m', 1), ('n', 1), ('o', 3))]
 RANKED = [('c', 'b', 'z', 'a'), ('y',), ('o', 'p', 'm')]
@@ -208,6 +209,12 @@ def test_a_stage_scores_the_model_as_it_is(scored):
     """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
     run, model, said = scored
     assert 'epochs' not in said
+    assert 'cut:' not in said
+    chosen = set_at(run.workdir.parent / 'sets' / 'mice')
+    [line] = (
+        task_for(chosen).look(task_for(chosen).read(chosen), {'tiny': load_for_words(model)}, 4).lines[-1:]
+    )
+    assert line.startswith('mice: cut: 7 texts of more than 4 pieces of tiny; config.finetune.max_pieces')
     assert re.search(r'^tiny +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +2$', said, re.M)  # no score on devel
     folder = run.folder('finetune')
     record, again = [json.loads(line) for line in (folder / 'results.jsonl').read_text().splitlines()]

@@ -19,7 +19,7 @@ from bioptimus_jax.finetuning.loading import check_positions
 from bioptimus_jax.finetuning.look import keep_looks
 from bioptimus_jax.finetuning.overlap import classes_of, overlap
 from bioptimus_jax.finetuning.stability import check_layers
-from bioptimus_jax.finetuning.subset import as_learned
+from bioptimus_jax.finetuning.subset import as_learned, as_seen
 from bioptimus_jax.finetuning.summary import (
     Group,
     TokenStatistics,
@@ -62,6 +62,8 @@ from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
 Sets = Mapping[NamedSet, Any]
+Seen = tuple[NamedSet, bool]
+"""A set, and whether its devel is learned, too."""
 
 
 def external_inputs(experiment: HasFinetune) -> dict[str, Path | str]:
@@ -133,7 +135,7 @@ def build(run: Run[HasFinetune], folder: Path) -> dict[str, Any]:
         words = vocab.words_counted if vocab else 0
         known = token_statistics(run.folder('surgery'), run.folder('vocab'), words)
     of_models = {n: (of, known if n in own else TokenStatistics()) for n, of in tokenizers.items()}
-    shared = _shared(folder, run.workdir / 'corpus', datasets, runtime, run.console)
+    shared = _shared(folder, run.workdir / 'corpus', cells, datasets, runtime, run.console)
     groups = grouped(cells, records)
     made = _summarise(folder, groups, datasets, of_models, shared, run.console)
     keep_together(groups, made, datasets, settings.keep)
@@ -303,7 +305,7 @@ def _summarise(
     groups: Sequence[Group],
     datasets: Sets,
     of_models: Mapping[str, tuple[Any, TokenStatistics]],
-    shared: Mapping[NamedSet, dict[str, list[str]]],
+    shared: Mapping[Seen, dict[str, list[str]]],
     console: Console,
 ) -> list[ModelStatistics]:
     """Write statistics.json and slices.json; gives the former, and says which cells failed.
@@ -317,8 +319,9 @@ def _summarise(
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
         made.append(statistics_of(group, predictions, datasets[cell.dataset]))
-        found = task.slices(datasets[cell.dataset], predictions, *of_models[cell.model])
-        repeated = overlap(task, predictions, shared[cell.dataset])
+        seen = as_seen(datasets[cell.dataset], cell.settings)
+        found = task.slices(seen, predictions, *of_models[cell.model])
+        repeated = overlap(task, predictions, shared[cell.dataset, cell.settings.learn_devel])
         sliced.append(SlicedModel(**vars(place(cell)), slices=found, overlap=repeated))
         for seed, reason in made[-1].failures.items():
             console.say(
@@ -332,9 +335,9 @@ def _summarise(
 
 
 def _shared(
-    folder: Path, corpus: Path, datasets: Sets, runtime: Runtime, console: Console
-) -> dict[NamedSet, dict[str, list[str]]]:
-    """Set -> the classes of its test items by what of their text training has, and the corpus of the run where there is
+    folder: Path, corpus: Path, cells: Sequence[Cell], datasets: Sets, runtime: Runtime, console: Console
+) -> dict[Seen, dict[str, list[str]]]:
+    """The classes of a set's test items by what of their text training has, and the corpus of the run where there is
     one and it is still at hand."""
     found: dict[str, list[float | None]] = {}
     if read_manifest(corpus):
@@ -343,7 +346,11 @@ def _shared(
             found = in_corpus(folder, tests, corpus, runtime, console)
         except InputError as error:
             console.say(f'finetune: test items are not compared with the corpus: {error}')
-    return {one: classes_of(dataset, found.get(one.name, ())) for one, dataset in datasets.items()}
+    settings = {(cell.dataset, cell.settings.learn_devel): cell.settings for cell in cells}
+    return {
+        (one, with_devel): classes_of(as_seen(datasets[one], chosen), found.get(one.name, ()))
+        for (one, with_devel), chosen in settings.items()
+    }
 
 
 def _cells(

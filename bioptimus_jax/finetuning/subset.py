@@ -54,6 +54,13 @@ def as_learned(task: Task, dataset: Any, settings: Finetune) -> Any:
     return dataclasses.replace(dataset, **chosen)
 
 
+def as_seen(dataset: Any, settings: Finetune) -> Any:
+    """The set with all that a training can have shown a model as train, whatever a setting chooses from it."""
+    if not settings.learn_devel:
+        return dataset
+    return dataclasses.replace(dataset, train=(*dataset.train, *dataset.devel))
+
+
 def chosen_examples(
     task: Task, examples: Sequence[Any], settings: Finetune, name: str, split: str = 'train'
 ) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.task import Encoded, Look, Task
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.finetune import BASELINES, Details
 from bioptimus_jax.scoring.ranking import METRICS, Bm25, ranked
 from bioptimus_jax.sets import beir
@@ -44,13 +45,16 @@ class RetrievalTask(Task):
 
     def windows(self, tokenizer: Any, examples: Sequence[Query], settings: Finetune) -> Encoded:
         """The queries and, behind them, all documents; of long texts the beginning."""
+        return self._encoded(tokenizer, examples, settings.max_pieces)
+
+    def _encoded(self, tokenizer: Any, examples: Sequence[Query], most: int) -> Encoded:
         from bioptimus_jax.finetuning.texts.vectors import VectorWindow
         from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
 
         if not examples:
             return Encoded((), {CUT: 0})
         # The one for words may put a space before a text.
-        reader, most = for_texts(load_in_transformers(Path(tokenizer.name_or_path))), settings.max_pieces
+        reader = for_texts(load_in_transformers(Path(tokenizer.name_or_path)))
         texts = [*(query.words[0] for query in examples), *examples[0].documents.texts]
         made, cut = list[VectorWindow](), 0
         for begin in range(0, len(texts), AT_ONCE):
@@ -84,7 +88,14 @@ class RetrievalTask(Task):
         )
 
     def look(self, dataset: Retrieval, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
-        return Look(lines=[f'{dataset.name}: {note}' for note in dataset.notes])
+        lines = [f'{dataset.name}: {note}' for note in dataset.notes]
+        for model, tokenizer in tokenizers.items():
+            if cut := self._encoded(tokenizer, dataset.test, max_pieces).counts[CUT]:
+                lines.append(
+                    f'{dataset.name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}; '
+                    'config.finetune.max_pieces says how many are read'
+                )
+        return Look(lines=lines)
 
     def detail(self, dataset: Retrieval, predicted: Sequence[Any]) -> Details:
         """The score of BM25, which reads words alone."""
