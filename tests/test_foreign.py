@@ -675,17 +675,43 @@ def test_blanks_around_a_label_of_a_list_are_not_part_of_it(tmp_path):
 
 
 @pytest.mark.parametrize('gold', ['entities', 'spans', 'label'])
+@pytest.mark.parametrize('key', ['predicted', 'predicted_entities'])
 @pytest.mark.parametrize('found', [[], [[0, 4, 'D']]])
-def test_what_a_model_found_is_read_beside_gold_mentions(tmp_path, gold, found):
-    record = {'text': 'Gout and flu', gold: [[9, 12, 'D']], 'predicted': found}
+def test_what_a_model_found_is_read_beside_gold_mentions(tmp_path, gold, found, key):
+    record = {'text': 'Gout and flu', gold: [[9, 12, 'D']], key: found}
     put(tmp_path, {'x.jsonl': lines(record).encode()})
     [item] = read_items(tmp_path / 'x.jsonl', PREDICTED_KEYS).items
     assert [(m.start, m.end) for m in item.mentions] == [tuple(one[:2]) for one in found]
     [item] = read_items(tmp_path / 'x.jsonl').items
     assert [(m.start, m.end) for m in item.mentions] == [(9, 12)]
-    put(tmp_path, {'y.jsonl': lines(record | {'predicted': 'Gout'}).encode()})
-    with pytest.raises(InputError, match="'predicted' holds no list of entities"):
+    put(tmp_path, {'y.jsonl': lines(record | {key: 'Gout'}).encode()})
+    with pytest.raises(InputError, match=f"'{key}' holds no list of entities"):
         read_items(tmp_path / 'y.jsonl', PREDICTED_KEYS)
+
+
+def test_predictions_of_label_studio_are_read_as_answers(tmp_path):
+    def task(number, annotated, predicted):
+        results = [
+            [
+                {'result': [{'type': 'labels', 'value': {'start': at, 'end': at + 3, 'labels': ['D']}}]}
+                for at in places
+            ]
+            for places in (annotated, predicted)
+        ]
+        data = {'text': 'Flu and flu and flu'}
+        return {'id': number, 'data': data, 'annotations': results[0], 'predictions': results[1]}
+
+    put(tmp_path, {'x.json': json.dumps([task(1, [0], [8]), task(2, [8], [16])]).encode()})
+    places = [
+        [m.start for item in read_items(tmp_path / 'x.json', *keys).items for m in item.mentions]
+        for keys in ((), (PREDICTED_KEYS,))
+    ]
+    assert places == [[0, 8], [8, 16]]
+    put(tmp_path, {'y.json': json.dumps([task(1, [0], [8]), task(2, [8], [])]).encode()})
+    with pytest.raises(
+        InputError, match='is read by its annotations, but a task before it by its predictions'
+    ):
+        read_items(tmp_path / 'y.json', PREDICTED_KEYS)
 
 
 OTHERS = {

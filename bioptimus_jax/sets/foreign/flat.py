@@ -29,7 +29,10 @@ PAIRS = (
 )
 """Keys of two texts."""
 ALONE = ('text', 'sentence', 'question')
-OF_MODELS = ('answers', 'predicted', 'prediction', 'predictions')
+OF_MODELS = (
+    *('answers', 'predicted', 'prediction', 'predictions', 'predicted_label', 'predicted_labels'),
+    *('predicted_entities', 'predicted_spans', 'predicted_tags', 'pred_entities', 'pred_label', 'pred_tags'),
+)
 """Keys of what a model says, which a set has only where it has nothing else."""
 OF_NOBODY = ('entities', 'annotations')
 """Keys under which gold answers and predictions stand alike."""

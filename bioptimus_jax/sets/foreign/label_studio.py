@@ -1,7 +1,8 @@
 """Label Studio's export in JSON: tasks of data, and annotations with what each person has marked.
 
 What the list of JSON-MIN holds is flat, and read there. Of several annotations of a task the one that is marked as
-ground truth is read, else the first, and it is said. A task that nobody has annotated is left out and counted.
+ground truth is read, else the first, and it is said. A task that nobody has annotated is left out and counted. Where
+answers of a model are wanted, and tasks have predictions, these are read.
 """
 
 import re
@@ -30,7 +31,7 @@ def _is_one(value: Any) -> bool:
 
 
 def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
-    given = value.get('annotations', value.get('completions'))
+    given = value.get(_asked(where, value, context), value.get('completions'))
     done = [one for one in given if isinstance(one, dict) and not one.get('was_cancelled')]
     if not done:
         context.repairs[NOT_ANNOTATED] += 1
@@ -42,6 +43,19 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
         raise InputError(f'{where}: an annotation has no list "result"; export it again as JSON')
     entry = {'id': value.get('id'), **_texts(where, value['data'], context)}
     yield flat.item_of(where, line, entry | _marked(where, result, context), context)
+
+
+def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
+    """The key that is read. Raises InputError where some tasks have predictions and others none."""
+    if not context.keys.predicted:
+        return 'annotations'
+    asked = 'predictions' if value.get('predictions') else 'annotations'
+    if (first := context.taken.setdefault('results', asked)) != asked:
+        raise InputError(
+            f'{where}: is read by its {asked}, but a task before it by its {first}; export tasks that all have '
+            'predictions, or none of them'
+        )
+    return asked
 
 
 def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, str]:
