@@ -59,6 +59,10 @@ def test_density_by_hand():
     assert terms.density(text, 9) == pytest.approx(4 / 9)
     assert Terms(['c++', 'il-2']).density('C++ and IL-2, il-22', 4) == pytest.approx(2 / 4)
     assert Terms(['a b']).density('', 0) == 0
+    # Terms that share a word cover it once.
+    assert Terms(['il-2', 'il-4', 'il-6 rose']).density('IL-2/IL-4/IL-6 rose again', 3) == pytest.approx(
+        2 / 3
+    )
 
 
 @given(
@@ -162,6 +166,15 @@ def test_shares_say_what_each_condition_would_keep(tmp_path):
         'without a field': 1,
         'all together': 3,
     }
+
+
+def test_scores_are_compared_as_they_are_written(tmp_path):
+    scores = [{'id': f'd{n}', 'quality': n / 10, 'day': 20231210 + n} for n in range(10)]
+    (tmp_path / 's.jsonl').write_text(''.join(json.dumps(score) + '\n' for score in scores))
+    for text, count in (('quality>=0.7', 3), ('quality=0.7', 1), ('day=20231215', 1), ('day<=20231215', 6)):
+        judge = ContentJudge(Content(where=(text,), scores=(str(tmp_path / 's.jsonl'),)))
+        verdicts = [judge.judge({}, document_key(score['id']), 'A text.', 2) for score in scores]
+        assert sum(not verdict.reason for verdict in verdicts) == count, text
 
 
 def test_every_reader_says_what_is_asked_for(tmp_path):

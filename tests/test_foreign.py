@@ -654,7 +654,7 @@ def test_sentences_that_are_counted_anew_in_each_document_stay_apart(tmp_path):
 
 
 def test_sentences_keep_the_documents_that_are_named_beside_them(tmp_path):
-    """In JSON, in CSV and as TFDS prepares them; "id" numbers sentences. A sentence without a name goes on."""
+    """JSON, CSV and TFDS can name documents; "id" numbers sentences. One without a name goes on with the last."""
     named = ['7', '7', '', '9', '7']
     records = [{'id': str(at), 'pmid': n, 'tokens': ['It'], 'ner_tags': ['O']} for at, n in enumerate(named)]
     put(tmp_path, {'x.jsonl': lines(*records).encode()})

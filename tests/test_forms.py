@@ -1,17 +1,21 @@
 """Every form of file that docs/method/corpus.md says is read: a small file of each, and what of it becomes text."""
 
+import csv
 import gzip
 import json
 import re
 from pathlib import Path
+from xml.sax.saxutils import escape
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_articles import article, note, noted
 
 from bioptimus_jax.corpus import jsons, readers
-from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.config import Content, Corpus
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.sets.roles import Columns
@@ -536,3 +540,147 @@ def test_articles_one_after_the_other_and_a_broken_one_among_them(tmp_path):
         assert found[1].note.startswith('article 2 is cut off or not well-formed XML')
         with pytest.raises(BrokenFile, match='after record 1 '):
             read(path)
+
+
+def test_arrays_one_after_the_other_are_read_to_the_end(tmp_path):
+    """`cat a.json b.json` makes such files, of records and of answers in BioC."""
+    records = [[{'id': f'{part}{n}', 'title': 'A', 'abstract': 'b'} for n in range(2)] for part in 'xyz']
+    (tmp_path / 'a.json').write_text('\n'.join(json.dumps(one, indent=1) for one in records))
+    assert [record.id for record in read(tmp_path / 'a.json')] == ['x0', 'x1', 'y0', 'y1', 'z0', 'z1']
+    answers = [[{'documents': [BIOC_JSON[0]['documents'][0] | {'id': str(n)}]}] for n in range(3)]
+    (tmp_path / 'b.json').write_text(''.join(map(json.dumps, answers)))
+    assert len([record for record in read(tmp_path / 'b.json') if record.text]) == 3
+    (tmp_path / 'c.json').write_text(json.dumps(records[0]) + ' and more')
+    with pytest.raises(BrokenFile, match='not JSON after record 2'):
+        read(tmp_path / 'c.json')
+
+
+def test_an_old_reference_does_not_make_an_article_old(tmp_path):
+    passages = [
+        {'infons': {**infons, 'year': {'front': '2024', 'ref': '1995'}.get(infons['type'])}, 'text': text}
+        for infons, text in biocs()
+    ]
+    (tmp_path / 'a.json').write_text(json.dumps([{'documents': [{'id': '7', 'passages': passages}]}]))
+    for day, reason in (('2023-01-01', 'too_new'), ('2025-01-01', '')):
+        assert [record.reason for record in read(tmp_path / 'a.json', published_before=day)] == [reason]
+
+
+def test_texts_without_a_date_are_undated_or_said_to_be(tmp_path):
+    """Where a cut-off is set, what says no date is left out; of tables and lines it is said that they have none."""
+    (tmp_path / 'a.txt').write_text(PMC_TEXT)
+    (tmp_path / 'b.json').write_text(json.dumps(CORD19))
+    (tmp_path / 'c.pubtator').write_text('7|t|A title\n7|a|It is short.\n')
+    (tmp_path / 'd.jsonl').write_text('{"id": "1", "title": "A", "abstract": "b"}\n')
+    (tmp_path / 'e.csv').write_text('id,text\n1,It is short.\n')
+    (tmp_path / 'f.txt').write_text('It is short.\n')
+    for path in sorted(tmp_path.iterdir()):
+        assert any(record.text for record in read(path)), path
+        found = read(path, published_before='2000-01-01')
+        if path.name < 'd':
+            assert {record.reason for record in found} <= {'undated', 'form'}, path
+        else:
+            assert any(record.note.startswith('config.corpus.published_before') for record in found), path
+
+
+def test_a_title_is_not_all_of_a_text(tmp_path):
+    """JSON, Parquet and CSV alike: the text beside a title is read, and it is said; null is an abstract, too."""
+    rows = [{'id': str(n), 'title': f'Title {n}', 'text': f'Some text {n}.'} for n in range(3)]
+    (tmp_path / 'a.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / 'b.parquet')
+    (tmp_path / 'c.csv').write_text(
+        'id,title,text\n' + ''.join(','.join(row.values()) + '\n' for row in rows)
+    )
+    for path in sorted(tmp_path.iterdir()):
+        said, *found = read(path)
+        assert said.reason == 'form', path
+        assert 'its text is title and text' in said.note, path
+        assert [record.text for record in found] == [f'Title {n}\nSome text {n}.' for n in range(3)], path
+    for path in (tmp_path / 'a.jsonl', tmp_path / 'b.parquet'):
+        assert [record.text for record in read(path, text_fields=('title',))] == [
+            f'Title {n}' for n in range(3)
+        ]
+    (tmp_path / 'd.jsonl').write_text(json.dumps(rows[0] | {'abstract': None}) + '\n')
+    assert [record.text for record in read(tmp_path / 'd.jsonl')] == ['Title 0']
+
+
+def test_signs_for_less_are_not_markup(tmp_path):
+    """Europe PMC leaves `<` as it is in abstracts with markup."""
+    for written, read_as in (
+        ('Infants <or=32 weeks, <b>n</b> (p<0.05), P<O.001 and </= 80.', None),
+        ('<h4>Aim</h4>Of x<y <i>in vivo</i>.<br/><p class="a">More</p>', 'Of x<y in vivo. More'),
+    ):
+        text = SEARCH.replace('&lt;h4&gt;Background', f'{escape(written)}&lt;h4&gt;Background')
+        (tmp_path / 'a.xml').write_text(text)
+        found = read(tmp_path / 'a.xml', section_labels=False)[0].text.split('\n')[1]
+        assert ' '.join(found.split()) == (read_as or re.sub('</?b>', '', written))
+
+
+def test_tagged_text_says_what_xml_says(tmp_path):
+    """Kinds of article, by types and bonds; headings without stars and qualifiers; a journal by two names."""
+    lines = ['PT  - Retracted Publication', 'RIN - Heart. 2001', 'ROF - Heart. 1999', 'PT  - Review']
+    for n, line in enumerate(lines):
+        (tmp_path / f'{n}.nbib').write_text(f'PMID- {n}\nTI  - T.\nAB  - Some text.\n{line}\n')
+    found = [read(tmp_path / f'{n}.nbib', leave_out=('retracted', 'retraction'))[0] for n in range(4)]
+    assert [record.reason for record in found] == ['retracted', 'retracted', 'retraction', '']
+    answer = '<pubTypeList><pubType>retracted publication</pubType></pubTypeList></result>'
+    (tmp_path / 'a.xml').write_text(SEARCH.replace('</result>', answer, 1))
+    assert read(tmp_path / 'a.xml')[0].kind == 'retracted'
+    assert read(tmp_path / 'a.xml', leave_out=('retracted',))[0].reason == 'retracted'
+    told = 'MH  - *Asthma/drug therapy\nMH  - Lung/*pathology\nOT  - *Wheeze/cough\nJT  - The Lancet\nTA  - Lancet\n'
+    (tmp_path / 'b.nbib').write_text(f'PMID- 1\nTI  - T.\nAB  - Some text.\n{told}')
+    asked = Content(where=('mesh=asthma', 'journal=Lancet', 'keyword=x'))
+    assert read(tmp_path / 'b.nbib', content=asked)[0].fields == {
+        'mesh': ('Asthma', 'Lung'),
+        'keyword': ('Wheeze/cough',),
+        'journal': ('The Lancet', 'Lancet'),
+    }
+
+
+def test_marks_between_cells_are_those_that_cut_all_rows_alike(tmp_path):
+    """Names that nobody knows, and commas in the texts; without names, rows of unequal lengths are no table."""
+    rows = [f'{n};Patient {n} met pijn in de nier, koorts, en hoest{", moe" * n}.' for n in range(5)]
+    for head in ('nummer;bericht\n', ''):
+        (tmp_path / 'a.csv').write_text(head + '\n'.join(rows))
+        texts = '\n'.join(record.text for record in read(tmp_path / 'a.csv'))
+        assert [line for line in texts.split('\n') if line] == [row[2:] for row in rows]
+    (tmp_path / 'b.csv').write_text('Patients had pain, fever\nand others had none\n')
+    with pytest.raises(BrokenFile, match=r'b\.csv:2: has 1 cell, the lines before it 2; quote cells'):
+        read(tmp_path / 'b.csv')
+
+
+def test_tables_with_tabs_may_be_quoted(tmp_path):
+    """The module csv and pandas write them so; other files keep their marks of quotation."""
+    rows = [
+        ['id', 'title', 'text'],
+        ['1', 'A "gold" standard', 'Two\nlines.'],
+        ['2', 'Plain', '"Quoted" text'],
+    ]
+    with open(tmp_path / 'a.tsv', 'w', newline='') as file:
+        csv.writer(file, delimiter='\t').writerows(rows)
+    assert [record.text for record in read(tmp_path / 'a.tsv')[1:]] == [
+        'A "gold" standard\nTwo lines.',
+        'Plain\n"Quoted" text',
+    ]
+    (tmp_path / 'b.tsv').write_text('id\ttext\n1\t"Quoted" text and "more"\n2\t"Open text\n')
+    assert [record.text for record in read(tmp_path / 'b.tsv')[1:]] == [
+        '"Quoted" text and "more"',
+        '"Open text',
+    ]
+
+
+def test_long_lines_without_an_empty_one_are_said(tmp_path):
+    (tmp_path / 'a.txt').write_text(f'{"word " * 50}\n' * 12)
+    assert [record.reason for record in read(tmp_path / 'a.txt')] == ['form', '']
+    (tmp_path / 'a.txt').write_text(f'{"word " * 10}\n' * 60)
+    assert [record.reason for record in read(tmp_path / 'a.txt')] == ['']
+
+
+def test_the_newer_of_two_citations_stands_in_every_form_that_counts_versions(tmp_path):
+    for name, old, new in (
+        ('nbib', 'PMID- 1\nTI  - Old.\nAB  - Old text.\n', 'PMID- 1\nTI  - New.\nAB  - New text.\n'),
+        ('json', CORD19, CORD19 | {'metadata': {'title': 'New.'}}),
+    ):
+        for file, value in (('a', old), ('b', new)):
+            (tmp_path / f'{file}.{name}').write_text(value if isinstance(value, str) else json.dumps(value))
+        found = list(readers.read_inputs(Corpus(inputs=(str(tmp_path / f'*.{name}'),))))
+        assert [document.text.split('\n')[0] for document in found] == ['New.'], name

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from toy_sentencepiece import DEBERTA, GEMMA, save_like_deberta, save_like_gemma, trained
 
 import bioptimus_jax as bx
+from bioptimus_jax.analysis.entities import measure
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.rows.parts import document_parts
@@ -26,6 +27,7 @@ from bioptimus_jax.tokenizer.kinds.unigram import MARGIN, Lattice, scores_of
 from bioptimus_jax.tokenizer.spaced import ROLES
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.vocab import agreement
+from bioptimus_jax.vocab.compare import measure_pieces
 
 TEXTS = [
     'Naproxen inhibits the kinase (p53) in carcinoma cells. The kinase inhibitor reduced tumours (p<0.05).',
@@ -203,6 +205,19 @@ def test_words_become_one_piece_and_all_else_stays(known: Subwords) -> None:
         assert [made.tokens[i] for i in made.pieces(word)] == [word.replace(' ', '▁')]
     for text in ('the kinase inhibitor', 'naproxen (p53)'):
         assert made.encode([text])[0].ids == known.encode([text])[0].ids
+
+
+def test_words_are_counted_where_a_pre_tokenizer_leaves_a_text_in_one(tmp_path: Path) -> None:
+    texts = ['naproxen inhibits the kinase', 'carcinoma of the kinase', '']
+    mentions = {'naproxen kinase': 3, 'carcinoma': 2}
+    for name in ('gemma', 'pairs'):
+        known = subwords.load(made_folder(name, tmp_path / name))
+        found, _ = measure_pieces(known, texts)
+        pieces = [token for encoding in known.encode(texts) for token in encoding.tokens]
+        assert (found.words, found.pieces_per_word) == (8, pytest.approx(len(pieces) / 8, abs=1e-4))
+        assert 0 < found.one_piece_words < 1
+        assert measure(known, mentions).words == 3 * 2 + 2
+    assert measure_pieces(known, ['☃naproxen ☃'])[0].one_piece_words >= 0
 
 
 def test_an_added_token_scores_a_little_more_than_the_pieces_that_it_replaces() -> None:

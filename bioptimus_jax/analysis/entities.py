@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.records.vocabulary import Entities, PiecesOfMentions, WholeEntity
 from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.tokenizer.metaspace import word_starts
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 MANY_PIECES = 3
@@ -62,13 +65,14 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> PiecesOfMentions
     texts = list(mentions)
     for text, encoding in zip(texts, subwords.encode_words(texts), strict=True):
         times = mentions[text]
-        lengths = Counter(encoding.word_ids)
+        starts_L = word_starts(encoding)
+        alone_L = starts_L & np.append(starts_L[1:], True) & (np.array(encoding.ids) != subwords.unknown)
         lost = encoding.ids.count(subwords.unknown)
         total += times
-        words += times * len(lengths)
+        words += times * int(starts_L.sum())
         pieces += times * len(encoding.tokens)
         unknown += times * lost
-        whole += times * (sum(n == 1 for n in lengths.values()) - lost)
+        whole += times * int(alone_L.sum())
         whole_mentions += times * (len(encoding.tokens) == 1 and not lost)
     return PiecesOfMentions(
         mentions=total,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
@@ -47,7 +48,7 @@ def training_files(folder: Path) -> list[Path]:
     return files
 
 
-def pubtator(numbered: Lines) -> Iterator[Record]:
+def pubtator(numbered: Lines, settings: Corpus) -> Iterator[Record]:
     """The title and the abstract of every document; mentions and relations are left out."""
     for block in apart(line for _, line in numbered):
         name, parts, strange = document_parts(block)
@@ -58,7 +59,8 @@ def pubtator(numbered: Lines) -> Iterator[Record]:
             yield Record('', reason='bad_record', note=note)
             continue
         text = '\n'.join(filter(None, map(squeezed, parts.values())))
-        yield Record(name, text, reason='' if text else 'no_text')
+        reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'
+        yield Record(name, '' if reason else text, reason=reason)
 
 
 def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: Corpus) -> Iterator[Record]:

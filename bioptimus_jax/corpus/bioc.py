@@ -59,7 +59,8 @@ def _record(number: int, id: str, passages: Passages, settings: Corpus) -> Recor
     for infons, text in passages:
         kind = _kind(infons)
         pmc = pmc or str(infons.get('article-id_pmc', '')).removeprefix('PMC')
-        years += [str(infons['year'])] if infons.get('year') else []
+        if kind and infons.get('year'):  # a reference has the year of another article
+            years.append(str(infons['year']))
         line = squeezed(text).replace('\n', ' ')
         if kind == 'title':
             title = title or line

@@ -9,19 +9,16 @@ from pathlib import Path
 from bioptimus_jax.corpus import notes
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
+from bioptimus_jax.corpus.dates import cut_off
 from bioptimus_jax.corpus.lines import joined_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
+from bioptimus_jax.corpus.rows import NO_DATES, TEXT_NAMES
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
+from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.text.words import count_words
 
 Cells = Iterable[tuple[int, list[str]]]
-# Names of a column of text, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), PubMed's list of search
-# results (PMID, Title) and other tables spell them. The first that is there counts.
-TEXT_NAMES = (
-    'text note_text abstract body body_text full_text fulltext content contents paragraph passage document report note '
-    'article sentence title'
-).split()
 ID_NAMES = (
     'id note_id cord_uid pmid pubmed_id pmcid pmc_id document_id doc_id article_id row_id uid doi'.split()
 )
@@ -52,15 +49,32 @@ def _without_names(
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
         yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
-    yield from joined_documents(column(path, rows, chosen), prefix, settings)
+    # Who names a column knows the table; else a comma in a text that is not quoted would end it.
+    texts = column(path, rows, chosen, even=not settings.tsv_column)
+    yield from joined_documents(texts, prefix, settings)
 
 
-def delimiter_of(first_line: str) -> str:
-    """What separates the columns of a .csv: another mark than a comma where the first line names columns by it."""
+def delimiter_of(lines: Sequence[str]) -> str:
+    """What separates the columns of a .csv: another mark than a comma where the first line names columns by it, or
+    where it cuts all rows into as many cells, and commas do not.
+    """
+    first = lines[0] if lines else ''
     for mark in ';\t':
-        if ',' not in first_line and _known(names := first_line.split(mark)) and _are_names(names):
+        if ',' not in first and _known(names := first.split(mark)) and _are_names(names):
+            return mark
+    commas = _widths(lines, ',')
+    for mark in ';\t':
+        widths = _widths(lines, mark)
+        if len(widths) == 1 and widths != {1} and (len(commas) > 1 or commas == {1}):
             return mark
     return ','
+
+
+def _widths(lines: Sequence[str], mark: str) -> set[int]:
+    """How many cells rows have; that of the last may be cut off, and one alone says nothing."""
+    csv.field_size_limit(LONGEST_LINE)
+    widths = [len(cells) for cells in csv.reader((line + '\n' for line in lines), delimiter=mark) if cells]
+    return {*widths[:-1]} if len(widths) > 2 else set()
 
 
 def _are_names(cells: Sequence[str]) -> bool:
@@ -107,6 +121,8 @@ def _records(
     yield Record(
         '', reason='form', note=f'a table; its text is {said} ({why}), its ids {_id_name(names, id)}'
     )
+    if cut_off(settings):
+        yield Record('', reason='form', note=NO_DATES)
     for number, cells in rows:
         if len(cells) != len(names):
             note = f'line {number}: has {len(cells)} columns, the first line {len(names)}'
@@ -180,10 +196,18 @@ def quoted(
         ) from error
 
 
-def column(path: Path, rows: Cells, column: int) -> Iterator[str]:
-    """The texts of a column. Raises InputError for a row without it."""
+def column(path: Path, rows: Cells, column: int, even: bool) -> Iterator[str]:
+    """The texts of a column. Raises InputError for a row without it, and BrokenFile for one of another length where all
+    have to be `even`."""
+    width = 0
     for number, cells in rows:
         _require_column(path, number, cells, column)
+        width = width or len(cells)
+        if even and len(cells) != width:
+            raise BrokenFile(
+                f'{path}:{number}: has {numbered(len(cells), "cell")}, the lines before it {width}; quote cells that '
+                'hold the mark between cells, or name the column of texts in config.corpus.tsv_column'
+            )
         if text := squeezed(cells[column]):
             yield text
 

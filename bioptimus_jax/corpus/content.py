@@ -147,12 +147,17 @@ class Terms:
 
     def density(self, text: str, words: int) -> float:
         """The share of the words of a text that stand in a term."""
-        lower, end, covered = ' '.join(text.lower().split()), -1, 0
+        lower, end = ' '.join(text.lower().split()), -1
+        covered, at, word, last = 0, 0, 0, -1
         found = self._automaton.find_matches_as_indexes(lower, overlapping=True)
         # The earliest first, and the longest of those that begin there.
         for _, start, stop in sorted(found, key=lambda one: (one[1], -one[2])):
             if start >= end and _is_whole(lower, start, stop):
-                covered += lower.count(' ', start, stop) + 1
+                first = word + lower.count(' ', at, start)
+                at, word = start, first
+                # Terms that stand in one word, as in IL-2/IL-4, cover it once.
+                first, last = max(first, last + 1), first + lower.count(' ', start, stop)
+                covered += last + 1 - first
                 end = stop
         return covered / max(words, 1)
 
@@ -173,7 +178,7 @@ class Scores:
         self.names = frozenset(found)
         self._keys_D = {name: np.array(sorted(of), np.uint64) for name, of in found.items()}
         self._numbers_D = {
-            name: np.array([of[key] for key in self._keys_D[name].tolist()], np.float32)
+            name: np.array([of[key] for key in self._keys_D[name].tolist()], np.float64)
             for name, of in found.items()
         }
 

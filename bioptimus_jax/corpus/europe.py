@@ -8,13 +8,19 @@ from lxml import etree, html
 
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
-from bioptimus_jax.corpus.medline import title_of
+from bioptimus_jax.corpus.medline import kind_of, title_of
 from bioptimus_jax.corpus.pieces import elements
 from bioptimus_jax.corpus.records import BadRecord, Record, squeezed
 from bioptimus_jax.corpus.stored import Advance
 
 ANSWER, RESULT = 'responseWrapper', 'result'
 LABEL = re.compile(r'<h4>(.*?)</h4>', re.DOTALL)
+# A sign for "less than", which the answers do not escape; what else begins with it is markup.
+LESS = re.compile(
+    r'<(?!/?(?:h\d|p|b|i|u|em|strong|su[bp]|br|span|a|ul|ol|li|dl|dt|dd|div|sc|tt|font)(?:\s+\w+=[^<>]*)?\s*/?>)',
+    re.IGNORECASE,
+)
+BLOCK = re.compile(r'</?(?:h\d|p|br|ul|ol|li|dl|dt|dd|div)\b[^<>]*>', re.IGNORECASE)  # it parts words
 
 
 def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
@@ -35,11 +41,12 @@ def _record(result: etree._Element, settings: Corpus) -> Record:
     abstract = _plain(result.findtext('abstractText') or '', settings.section_labels)
     if not abstract:
         return Record(id, version=1, reason='no_abstract')
+    kind = kind_of(one.text or '' for one in result.iterfind('pubTypeList/pubType'))
     written = [result.findtext(name) or '' for name in ('firstPublicationDate', 'pubYear')]
     if reason := reason_of_dates([span_in(text.replace('-', ' ')) for text in written], cut_off(settings)):
-        return Record(id, version=1, reason=reason)
+        return Record(id, version=1, reason=reason, kind=kind)
     title = title_of(_plain(result.findtext('title') or '', False))
-    return Record(id, f'{title}\n{abstract}' if title else abstract, 1)
+    return Record(id, f'{title}\n{abstract}' if title else abstract, 1, kind=kind)
 
 
 def _plain(markup: str, labels: bool) -> str:
@@ -55,4 +62,5 @@ def _plain(markup: str, labels: bool) -> str:
 def _text(markup: str) -> str:
     if not markup.strip():
         return ''
+    markup = BLOCK.sub(' ', LESS.sub('&lt;', markup))
     return squeezed(html.fragment_fromstring(markup, create_parent=True).text_content()).replace('\n', ' ')

@@ -10,6 +10,7 @@ from typing import Any
 
 from bioptimus_jax.corpus import bioc
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.lines import BYTE_ORDER_MARK, byte_lines, undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.corpus.rows import Numbered, from_rows, parsed
@@ -93,9 +94,9 @@ def _objects(values: Iterable[tuple[int, Any]]) -> Iterator[Numbered]:
 
 
 def _values(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, Any]]:
-    """The values of a file, or of the array that it is, one by one and from 1; BadRecord for what is none, at last.
+    """The values of a file, those of arrays too, one by one and from 1; BadRecord for what is none, at last.
 
-    Raises BrokenFile where the array has no end.
+    Files are put together with `cat`, so one array may follow another. Raises BrokenFile where one has no end.
     """
     decoder, parse = codecs.getincrementaldecoder(encoding)(), json.JSONDecoder().raw_decode
     with opened(path, advance) as source:
@@ -117,11 +118,11 @@ def _values(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, 
             if not text and not ended:
                 more()
                 continue
-            if not number and not in_array and text.startswith('['):
-                text, in_array = text[1:], True
-                continue
-            if not text or text[0] == ']':
+            if not text:
                 break
+            if text[0] == (']' if in_array else '['):
+                text, in_array = text[1:], not in_array
+                continue
             try:
                 value, end = parse(text)
             except (ValueError, RecursionError) as error:
@@ -140,7 +141,7 @@ def _values(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, 
             source.whole()
             source.report()
             yield number, value
-        if in_array and not text:
+        if in_array:
             raise BrokenFile(f'{path}: is cut off after record {number}; fetch it again')
         source.report()
 
@@ -155,9 +156,9 @@ def _article(number: int, article: dict[str, Any], settings: Corpus) -> Record:
     if title and lines and 'title' in settings.article_parts:
         lines.insert(0, title)
     text = '\n'.join(lines)
-    return Record(
-        str(article.get('paper_id') or '').strip() or made_id(text), text, 1, '' if text else 'no_text'
-    )
+    id = str(article.get('paper_id') or '').strip() or made_id(text)
+    reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'  # the dates are in metadata.csv
+    return Record(id, '' if reason else text, 1, reason)
 
 
 def _lines(article: dict[str, Any], settings: Corpus) -> list[str]:

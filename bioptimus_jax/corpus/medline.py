@@ -1,7 +1,7 @@
 """PubMed XML, gzipped or not: every citation, book and deletion in the order of the file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +171,15 @@ def _revised(date: etree._Element | None) -> int:
 
 
 def _kind(types: etree._Element | None, bonds: etree._Element | None) -> str:
-    """The first of KINDS that the record is of by its types of publication and its bonds to others, or empty."""
-    found = {KIND_OF_TYPE.get((one.text or '').lower()) for one in types} if types is not None else set()
-    if bonds is not None:
-        found |= {KIND_OF_BOND.get(one.get('RefType', '')) for one in bonds}
+    return kind_of(
+        (one.text or '' for one in (() if types is None else types)),
+        (KIND_OF_BOND.get(one.get('RefType', ''), '') for one in (() if bonds is None else bonds)),
+    )
+
+
+def kind_of(types: Iterable[str], by_bonds: Iterable[str] = ()) -> str:
+    """The first of SPECIAL_ARTICLES that a record is, by its types of publication and its bonds to others; or ''."""
+    found = {KIND_OF_TYPE.get(one.strip().lower(), '') for one in types} | {*by_bonds}
     return next((kind for kind in SPECIAL_ARTICLES if kind in found), '') if any(found) else ''
 
 

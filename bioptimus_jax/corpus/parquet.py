@@ -1,6 +1,6 @@
 """Rows of Parquet and Arrow files, batch by batch: only the columns that are asked for are read."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ from bioptimus_jax.storage import tables
 
 def rows(
     path: Path,
-    text_fields: tuple[str, ...],
+    text_fields_of: Callable[[Collection[str], Collection[str]], Sequence[str]],
     id_field: str,
     advance: Callable[[int], None],
     beside: Collection[str] = (),
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """`(row number from 1, the wanted columns that are there)`; `advance` is told the file's bytes in proportion.
 
+    `text_fields_of`: names of all columns, and of those of text -> columns that are read, which have to hold text.
     `beside`: more columns, of any type.
 
     Raises InputError for a column of another type than text (or whole numbers, for ids), BrokenFile for damage.
@@ -29,7 +30,9 @@ def rows(
         with open(path, 'rb') as stored:
             try:
                 schema, batches = tables.opened(path, stored)
-                wanted = [name for name in dict.fromkeys((id_field, *text_fields)) if name in schema.names]
+                texts = [name for name in schema.names if _is_text(schema.field(name).type)]
+                fields = text_fields_of(schema.names, texts)
+                wanted = [name for name in dict.fromkeys((id_field, *fields)) if name in schema.names]
                 for name in wanted:
                     _require_type(path, name, schema.field(name).type, whole_numbers=name == id_field)
                 more = [name for name in sorted(beside) if name in schema.names and name not in wanted]
@@ -51,11 +54,17 @@ def rows(
         raise unreadable(path, error) from error
 
 
+def _is_text(kind: pyarrow.DataType) -> bool:
+    types = pyarrow.types
+    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+    return any(test(_value_type(kind)) for test in tests)
+
+
+def _value_type(kind: pyarrow.DataType) -> pyarrow.DataType:
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+
+
 def _require_type(path: Path, name: str, kind: pyarrow.DataType, whole_numbers: bool) -> None:
-    if pyarrow.types.is_dictionary(kind):
-        kind = kind.value_type
-    tests = [pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view]
-    tests += [pyarrow.types.is_null] + ([pyarrow.types.is_integer] if whole_numbers else [])
-    if not any(test(kind) for test in tests):
+    if not _is_text(kind) and not (whole_numbers and pyarrow.types.is_integer(_value_type(kind))):
         key = 'id_field' if whole_numbers else 'text_fields'
         raise InputError(f'{path}: column {name!r} holds {kind}, not text; correct config.corpus.{key}')

@@ -4,19 +4,23 @@ Other forms are refused.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.corpus import annotated, tagged
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.lines import joined_documents, lines, paragraphs, peeked
+from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
+from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, paragraphs, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
+from bioptimus_jax.corpus.rows import NO_DATES
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.sets.standoff import PUBTATOR_TEXT
 from bioptimus_jax.sets.tagged import tagged_columns
 
 PART = re.compile(r'==== (Front|Body|Refs|Back)\b.*')
+FEWEST_LINES, LONG_LINE = 10, 200
+"""Lines that are so many, and on the mean so long, are more likely documents than parts of one paragraph."""
 PMC_NAME = re.compile(r'PMC\d+')
 LISTED = re.compile(r'1[.:] \S.*\b(?:18|19|20)\d\d\b')
 PMID_LINE = re.compile(r'(?:DOI: \S+ +)?PMID: *\d+')
@@ -40,7 +44,7 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     if PART.fullmatch(first):
         return _parts(whole, prefix, settings)
     if PUBTATOR_TEXT.fullmatch(first):
-        return annotated.pubtator(whole)
+        return annotated.pubtator(whole, settings)
     if asked := tagged_columns(line for _, line in sample):
         return annotated.sentences(path, whole, asked, prefix, settings)
     for pattern, what, ending in NOT_TEXT:
@@ -53,7 +57,20 @@ def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
             f"{path}: is PubMed's list of abstracts, with authors and addresses among the texts; save it from PubMed "
             'in format PubMed (.nbib), or fetch it as XML'
         )
-    return joined_documents(paragraphs(whole), prefix, settings)
+    return _paragraphs(sample, whole, prefix, settings)
+
+
+def _paragraphs(
+    sample: Sequence[tuple[int, str]], whole: Lines, prefix: str, settings: Corpus
+) -> Iterator[Record]:
+    """Documents of the texts between empty lines; says so where a line may have been meant as a document."""
+    lengths = [len(line.strip()) for _, line in sample]
+    if cut_off(settings):
+        yield Record('', reason='form', note=NO_DATES)
+    if len(lengths) >= FEWEST_LINES and min(lengths) and sum(lengths) > LONG_LINE * len(lengths):
+        note = 'text without an empty line is one paragraph; if a line is a document, put empty lines between them'
+        yield Record('', reason='form', note=note)
+    yield from joined_documents(paragraphs(whole), prefix, settings)
 
 
 def _parts(numbered: Iterable[tuple[int, str]], prefix: str, settings: Corpus) -> Iterator[Record]:
@@ -71,4 +88,5 @@ def _parts(numbered: Iterable[tuple[int, str]], prefix: str, settings: Corpus) -
     yield Record('', reason='form', note=note)
     text = '\n'.join(body) if 'paragraphs' in settings.article_parts else ''
     is_pmc = PMC_NAME.fullmatch(prefix)
-    yield Record(prefix if is_pmc else f'{prefix}-0', text, int(bool(is_pmc)), '' if text else 'no_text')
+    reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'
+    yield Record(prefix if is_pmc else f'{prefix}-0', '' if reason else text, int(bool(is_pmc)), reason)

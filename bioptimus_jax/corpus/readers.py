@@ -37,10 +37,11 @@ from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.corpus.lines import lines, peeked
 from bioptimus_jax.corpus.newest import Identities, standing
 from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record
-from bioptimus_jax.corpus.rows import from_rows
+from bioptimus_jax.corpus.rows import from_rows, text_fields_of
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.sets.folders import OF_WORDS
+from bioptimus_jax.sets.quoting import is_quoted
 from bioptimus_jax.sets.tagged import tagged_columns
 from bioptimus_jax.storage import tables
 from bioptimus_jax.storage.files import by_numbers
@@ -211,7 +212,9 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
 
 def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     asked = fields_asked(settings.content)
-    rows = parquet.rows(path, settings.text_fields, settings.id_field, advance, asked)
+    rows = parquet.rows(
+        path, lambda names, texts: text_fields_of(names, texts, settings), settings.id_field, advance, asked
+    )
     return from_rows(path, 'row', rows, settings)
 
 
@@ -219,12 +222,15 @@ def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     sample, found = peeked(lines(path, settings.encoding, advance), annotated.SAMPLE)
     if asked := tagged_columns(line for _, line in sample):
         return annotated.sentences(path, found, asked, prefix, settings)
-    return columns.read(path, columns.tabbed(found), prefix, settings)
+    cells = (
+        columns.quoted(path, found, '\t') if is_quoted(line for _, line in sample) else columns.tabbed(found)
+    )
+    return columns.read(path, cells, prefix, settings)
 
 
 def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
-    first, found = peeked(lines(path, settings.encoding, advance), 1)
-    cells = columns.quoted(path, found, columns.delimiter_of(first[0][1] if first else ''))
+    sample, found = peeked(lines(path, settings.encoding, advance), columns.SAMPLE)
+    cells = columns.quoted(path, found, columns.delimiter_of([line for _, line in sample]))
     return columns.read(path, cells, prefix, settings)
 
 
@@ -235,9 +241,9 @@ FORMATS = Table(
         '.nxml': Format(jats.read_file, versioned=True),
         '.tar': Format(jats.read_packed, versioned=True),
         '.jsonl': Format(jsons.read),
-        '.json': Format(jsons.read),
-        '.nbib': Format(tagged.read),
-        '.txt': Format(plain.read),
+        '.json': Format(jsons.read, versioned=True),
+        '.nbib': Format(tagged.read, versioned=True),
+        '.txt': Format(plain.read, versioned=True),
         **dict.fromkeys(('.pubtator', '.PubTator'), Format(plain.read)),
         **dict.fromkeys(OF_WORDS, Format(annotated.read)),
         '.tsv': Format(_tsv),

@@ -7,11 +7,19 @@ from typing import Any
 
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
+from bioptimus_jax.corpus.dates import cut_off
 from bioptimus_jax.corpus.lines import undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.errors import InputError
 
 Numbered = tuple[int, dict[str, Any] | BadRecord]
+# Names of a text, as MIMIC-IV (note_id, text), CORD-19 (cord_uid, title, abstract), BEIR (title, text), PubMed's list
+# of search results (PMID, Title) and others spell them. The first that is there counts.
+TEXT_NAMES = (
+    'text note_text abstract body body_text full_text fulltext content contents paragraph passage document report note '
+    'article sentence title'
+).split()
+NO_DATES = 'config.corpus.published_before says nothing of these records, which have no dates that are read'
 
 
 def parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Numbered]:
@@ -30,14 +38,25 @@ def parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Number
 
 
 def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus) -> Iterator[Record]:
-    """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it."""
-    asked = fields_asked(settings.content)
+    """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it.
+
+    Where another text than the fields that are asked for is read, a record says so first.
+    """
+    asked, said = fields_asked(settings.content), False
+    if cut_off(settings):
+        yield Record('', reason='form', note=NO_DATES)
     for number, row in rows:
         try:
             if isinstance(row, BadRecord):
                 raise row
             _require_fields(f'{path}:{number}', row, settings)
-            text = _text_of(row, settings.text_fields)
+            texts = [name for name, value in row.items() if isinstance(value, str)]
+            fields = text_fields_of(row, texts, settings)
+            if not said and not {*fields} <= {*settings.text_fields}:
+                said = True
+                note = f'its text is {" and ".join(fields)}; config.corpus.text_fields names others'
+                yield Record('', reason='form', note=note)
+            text = _text_of(row, fields)
             id = _id_of(row.get(settings.id_field), settings.id_field, text)
             record = Record(id, text, fields=values_of(row, asked))
         except BadRecord as error:
@@ -48,6 +67,17 @@ def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus)
                 ) from error
             record = Record('', reason='bad_record', note=f'{unit} {number}: {error}')
         yield record
+
+
+def text_fields_of(names: Container[str], texts: Container[str], settings: Corpus) -> tuple[str, ...]:
+    """The fields of a text: those that are asked for; by default a title is not all of it, where there is more.
+
+    `texts`: the names of fields that hold text.
+    """
+    found = [name for name in settings.text_fields if name in names]
+    if found != ['title'] or settings.text_fields != Corpus().text_fields:
+        return settings.text_fields
+    return ('title', *[name for name in TEXT_NAMES if name in texts and name != 'title'][:1])
 
 
 def _require_fields(where: str, names: Container[str], settings: Corpus) -> None:

@@ -23,7 +23,7 @@ from bioptimus_jax.corpus.content import check as check_content
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
-from bioptimus_jax.corpus.records import MADE_ID, Record
+from bioptimus_jax.corpus.records import MADE_ID, Record, made_id
 from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile, ConfigError
@@ -77,7 +77,7 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'not_read': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 4  # of parts: other readers, rules or columns need another number
+FORMAT = 5  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
@@ -243,7 +243,7 @@ class Judge:
             words=words,
             draw=hash64(f'{self.settings.choice_seed} {record.id}', purpose=b'draw'),
             heldout=is_heldout(record.id, self.settings.heldout_fraction),
-            id_made=record.id.startswith(MADE_ID),
+            id_made=record.id.startswith(MADE_ID) and record.id == made_id(record.text),
             content=_content(record),
             sentences=json.dumps(found, ensure_ascii=False) if found else '',
             not_read=json.dumps(record.not_read) if record.not_read else '',

@@ -7,14 +7,24 @@ from pathlib import Path
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates, span_in
 from bioptimus_jax.corpus.lines import Lines, lines
-from bioptimus_jax.corpus.medline import YEAR, abstract_of, title_of
+from bioptimus_jax.corpus.medline import YEAR, abstract_of, kind_of, title_of
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
 from bioptimus_jax.corpus.stored import Advance
 
 TAGGED = re.compile(r'([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)')
 BEGINNING = re.compile(r'PMID {0,2}- ?\d')
-FIELDS = {'mesh': 'MH', 'journal': 'JT', 'type': 'PT', 'keyword': 'OT'}
-"""What config.corpus.content may ask for -> the tag that says it; and the year, out of DP."""
+FIELDS = {'mesh': ('MH',), 'journal': ('JT', 'TA'), 'type': ('PT',), 'keyword': ('OT',)}
+"""What config.corpus.content may ask for -> the tags that say it; and the year, out of DP."""
+QUALIFIED = ('mesh', 'keyword')
+"""Fields in which a star marks what an article is about; behind a stroke a heading has its qualifiers."""
+KIND_OF_BOND = {
+    'RIN': 'retracted',
+    'RRI': 'retracted',
+    'ROF': 'retraction',
+    'PROF': 'retraction',
+    'ECF': 'concern',
+    'EFR': 'correction',
+}
 CONTINUED = '      '
 # The part that `span_in` reads of a date such as 20230105, or 2023/01/05 10:00 for the way into PubMed.
 COMPACT = re.compile(r'^(\d{4})[/-]?(\d\d)[/-]?(\d\d)\b.*')
@@ -72,11 +82,19 @@ def _record(pmid: str, fields: Fields, settings: Corpus) -> Record:
     if not abstract:
         return Record(pmid, version=1, reason='no_abstract')
     written = [text for tag in ('DP', 'DEP') for text in fields.get(tag, ())] or fields.get('EDAT', [])
+    kind = kind_of(fields.get('PT', ()), (bond for tag, bond in KIND_OF_BOND.items() if tag in fields))
     days = [span_in(COMPACT.sub(r'\1 \2 \3', text)) for text in written]
     if reason := reason_of_dates(days, cut_off(settings)):
-        return Record(pmid, version=1, reason=reason)
+        return Record(pmid, version=1, reason=reason, kind=kind)
     title = title_of(squeezed(' '.join(fields.get('TI') or fields.get('BTI') or ())))
-    told = {name: tuple(map(squeezed, fields[tag])) for name, tag in FIELDS.items() if tag in fields}
+    told = {name: values for name, tags in FIELDS.items() if (values := _values(name, tags, fields))}
     if year := YEAR.search(' '.join(fields.get('DP', ()))):
         told['year'] = (year[0],)
-    return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1, fields=told)
+    return Record(pmid, f'{title}\n{abstract}' if title else abstract, 1, kind=kind, fields=told)
+
+
+def _values(name: str, tags: Iterable[str], fields: Fields) -> tuple[str, ...]:
+    written = (squeezed(text) for tag in tags for text in fields.get(tag, ()))
+    if name in QUALIFIED:
+        written = ((text.partition('/')[0] if name == 'mesh' else text).strip('*') for text in written)
+    return tuple(dict.fromkeys(written))

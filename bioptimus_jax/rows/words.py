@@ -9,7 +9,7 @@ import tokenizers
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.tokenizer.metaspace import SPACE
+from bioptimus_jax.tokenizer.metaspace import word_starts
 
 LATER = 0x10000
 """The first character that takes two units of UTF-16, in which ICU counts."""
@@ -35,13 +35,8 @@ def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
 
 
 def tokenizer_starts(text: str, encoding: tokenizers.Encoding) -> np.ndarray:
-    """True where the tokenizer begins a word.
-
-    Some pre-tokenizers leave a text in one, as Gemma's does; then a piece with the space before it begins a word.
-    """
-    numbers = np.array(encoding.word_ids)
-    spaced = np.array([token.startswith(SPACE) for token in encoding.tokens], bool)
-    return np.append(True, (numbers[1:] != numbers[:-1]) | spaced[1:])
+    """True where the tokenizer begins a word."""
+    return word_starts(encoding)
 
 
 def unicode_starts(text: str, encoding: tokenizers.Encoding) -> np.ndarray:

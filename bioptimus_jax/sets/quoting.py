@@ -6,7 +6,7 @@ they are in need of it, or whole columns are quoted.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 FIELD = '"(?:[^"]|"")*+"|[^"\t]*'
 LINE = re.compile(f'(?:{FIELD})(?:\t(?:{FIELD}))*+')
@@ -26,6 +26,17 @@ def unquoted(lines: Sequence[str]) -> list[list[str]] | None:
     return [[_plain(field) for field in row] for row in rows]
 
 
+def is_quoted(lines: Iterable[str]) -> bool:
+    """Whether the first lines of a file are quoted; a cell may go on in the next line."""
+    rows, begun = list[str](), ''
+    for line in lines:
+        row = f'{begun}\n{line}' if begun else line
+        begun = row if is_open(row.split('\t')) else ''
+        if not begun:
+            rows.append(row)
+    return unquoted(rows) is not None
+
+
 def count_quoted(lines: Sequence[str]) -> int:
     """How many fields look as if they were quoted, with quotation marks within that are doubled."""
     return sum(DOUBLED.fullmatch(field) is not None for line in lines for field in line.split('\t'))
@@ -38,7 +49,7 @@ def is_open(columns: Sequence[str]) -> bool:
 
 def _needs_it(field: str) -> bool:
     inner = field[1:-1]
-    return '"' in inner or '\t' in inner
+    return not {'"', '\t', '\n'}.isdisjoint(inner)
 
 
 def _by_columns(rows: Sequence[Sequence[str]]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 
@@ -151,3 +152,13 @@ class Metaspace(Spaced):
                 'special tokens need; raise it, or lower config.vocab.limit_alphabet'
             )
         return usable, letters, first, last
+
+
+def word_starts(encoding: tokenizers.Encoding) -> np.ndarray:
+    """True where the tokenizer begins a word, bool [L].
+
+    Some pre-tokenizers leave a text in one, as Gemma's does; then a piece with the space before it begins a word.
+    """
+    numbers = np.array(encoding.word_ids)
+    spaced = np.array([token.startswith(SPACE) for token in encoding.tokens], bool)
+    return np.append(True, (numbers[1:] != numbers[:-1]) | spaced[1:])[: len(numbers)]

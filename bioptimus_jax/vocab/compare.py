@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bioptimus_jax.records.vocabulary import Comparison, NewWord, PiecesOfCorpus
+from bioptimus_jax.tokenizer.metaspace import word_starts
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH = 100
@@ -57,9 +58,11 @@ def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCo
     for start in range(0, len(texts), BATCH):
         for encoding in subwords.encode(texts[start : start + BATCH]):
             pieces.update(encoding.tokens)
-            lengths = Counter(encoding.word_ids)
-            words += len(lengths)
-            single += sum(1 for n in lengths.values() if n == 1)
+            starts_L = word_starts(encoding)
+            words += int(starts_L.sum())
+            # An unknown word is one piece, too, but no whole word.
+            known_L = np.array(encoding.ids) != subwords.unknown
+            single += int((starts_L & np.append(starts_L[1:], True) & known_L).sum())
     total, unknown = sum(pieces.values()), pieces[subwords.tokens[subwords.unknown]]
     between_spaces = sum(len(text.split()) for text in texts)
     shares = PiecesOfCorpus(
@@ -67,8 +70,7 @@ def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCo
         words_between_spaces=between_spaces,
         pieces_per_word=round(total / max(words, 1), 4),
         pieces_per_word_between_spaces=round(total / max(between_spaces, 1), 4),
-        # An unknown word is one piece, too, but no whole word.
-        one_piece_words=round((single - unknown) / max(words, 1), 4),
+        one_piece_words=round(single / max(words, 1), 4),
         unknown_words=round(unknown / max(words, 1), 6),
     )
     return shares, pieces

@@ -92,7 +92,11 @@ def class_of(count: int, total: int) -> str:
 
 
 def _with_letters(counts: Mapping[str, int]) -> dict[str, int]:
-    return {word: count for word, count in counts.items() if any(map(str.isalpha, word))}
+    found: Counter[str] = Counter()
+    for word, count in counts.items():
+        if any(map(str.isalpha, word)):
+            found[word.strip()] += count  # byte-level kinds count a word with the space before it apart
+    return found
 
 
 def _by_class(counts: Mapping[str, int]) -> CorpusWords:
