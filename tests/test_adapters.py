@@ -303,6 +303,11 @@ A, B = (f'base_model.model.{MODULE}.lora_{letter}.weight' for letter in 'AB')
             r"modules_to_save is \['classifier'\]: whole modules beside",
         ),
         ({'trainable_token_indices': [7]}, {}, r'trainable_token_indices is \[7\]: rows of tokens'),
+        (
+            {'init_lora_weights': 'pissa_niter_16'},
+            {},
+            r"init_lora_weights is 'pissa_niter_16': with it PEFT changes the weights of the model too",
+        ),
         ({'bias': 'lora_only'}, {}, r"bias is 'lora_only': trained biases cannot be read"),
         ({'alpha_pattern': {'query': 3}}, {}, r'alpha_pattern is .*: an alpha for each module'),
         ({'lora_alpha': 'x'}, {}, r"lora_alpha is 'x'; a number is expected"),
@@ -365,6 +370,10 @@ def test_an_adapter_of_random_weights_is_refused(prepared):
         ConfigError, match=r'config\.pretrain\.lora_rank: 4, but config\.surgery\.strategy=scratch begins'
     ):
         experiment(prepared, **{'pretrain.lora_rank': 4})
+    with pytest.raises(
+        ConfigError, match=r'optimizer: muon is for the matrices of the encoder, .*; take adamw'
+    ):
+        experiment(prepared, **OF_SOURCE, **{'pretrain.optimizer': 'muon'})
 
 
 OF_SOURCE = {'source.path': 'none', 'surgery.strategy': 'averaged_input', 'pretrain.lora_rank': 4}

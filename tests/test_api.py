@@ -405,6 +405,18 @@ def test_a_vocabulary_of_texts_replaces_another_and_keeps_what_both_have(bert, n
     assert bytes_.tokenize('Z') == ['Z']
 
 
+def test_a_model_that_grows_has_a_tokenizer_that_knows_it(bert):
+    model, tokenizer = objects(bert)
+    positions = model.config.max_position_embeddings
+    for asked, length in ((positions, positions + 32), (20, 20)):
+        texts = tokenizer if asked == positions else with_added(bert)
+        texts.model_max_length = asked
+        grown = {'surgery.longer.positions': positions + 32}
+        made, known = bx.replace_vocabulary(model, tokenizer, texts, keys=grown)
+        assert made.config.max_position_embeddings == positions + 32
+        assert known.model_max_length == length
+
+
 ADDED = ['IL-2', 'tumor necrosis factor', '[E1]', '[/E1]']
 WITH_ADDED = '[E1] IL-2 [/E1] and tumor necrosis factor, il-2 of zolmipan'
 

@@ -404,6 +404,15 @@ def ways(*changes):
 
 
 ODD = {
+    'prompt': (
+        ways(
+            (
+                'config_sentence_transformers.json',
+                {'prompts': {'query': 'Q: '}, 'default_prompt_name': 'query'},
+            )
+        ),
+        "the prompt 'query' comes before every text by default, which is not done here; put it",
+    ),
     'dense': (
         ways(('modules.json', [{'type': 'x.Transformer'}, {'type': 'x.Pooling'}, {'type': 'x.Dense'}])),
         'Dense, but',

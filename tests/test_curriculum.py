@@ -133,6 +133,16 @@ def test_a_stable_phase_and_one_that_falls_by_the_root():
         experiment(phase__0__1__fall='sqrt')
 
 
+def test_an_order_that_is_computed_may_put_any_phase_behind_any_other():
+    """So a phase that goes on with the learning rate of another may have no path of its own, whichever comes first."""
+    changes = {'phase__0__1__warmup_fraction': '0.5', 'phase__0__2__schedule': 'restart'}
+    assert experiment(**changes)
+    with pytest.raises(
+        ConfigError, match=r'0\.1\.warmup_fraction: 0\.5, but its learning rate continues that of 0\.2'
+    ):
+        experiment(**changes, curriculum__order='hard_to_easy')
+
+
 def test_warm_up_stable_decay_as_it_is_published():
     """Ettin: up to 8e-4, there, 1-sqrt to half of it, 1-sqrt from there to 0.04 of it; each number by hand."""
     keys = {

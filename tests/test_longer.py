@@ -74,7 +74,18 @@ def test_rotary_positions_turn_as_asked() -> None:
         assert yarn.rope == Rope(
             source.rope.base, 'yarn', (('factor', 2.0), ('original_max_position_embeddings', 36))
         )
+        # What has grown grows on: the factors are multiplied, and the context before all of it stays.
+        again = lengthened(Longer(positions=216, rope_type='yarn', rope_factor=3.0), yarn)
+        assert again.rope == Rope(
+            source.rope.base, 'yarn', (('factor', 6.0), ('original_max_position_embeddings', 36))
+        )
+        with pytest.raises(
+            ConfigError, match='linear, but the positions of the source have grown by yarn; set yarn'
+        ):
+            lengthened(Longer(rope_type='linear', rope_factor=2.0), yarn)
         linear = lengthened(Longer(rope_type='linear', rope_factor=2.0), source)
+        twice = lengthened(Longer(rope_type='linear', rope_factor=2.0), linear)
+        assert twice.rope == Rope(source.rope.base, 'linear', (('factor', 4.0),))
         assert (linear.positions, linear.rope) == (36, Rope(source.rope.base, 'linear', (('factor', 2.0),)))
         plain = lengthened(Longer(rope_type='default'), dataclasses.replace(source, rope=linear.rope))
         assert plain.rope == Rope(source.rope.base)

@@ -47,6 +47,7 @@ from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
@@ -55,7 +56,7 @@ from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.records.metrics import Spans
+from bioptimus_jax.records.metrics import Spans, Training
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.rows.config import RowShape
@@ -216,6 +217,15 @@ def test_a_run_goes_on_with_the_attention_that_it_has_measured(prepared, tmp_pat
     monkeypatch.setattr(backends, 'fastest', None)
     goes_on = pretrained(Run(tmp_path / 'killed', whole.config, quiet=True))
     assert_same_bits(whole, goes_on, '0.1')
+
+
+def test_the_energy_of_evaluations_and_checkpoints_is_not_that_of_the_steps(prepared, tmp_path, monkeypatch):
+    """A device that takes 100 W all the time: joules are those of the seconds that are on record."""
+    monkeypatch.setattr(Meter, '_read', lambda self: 100 * time.monotonic())
+    run = Run(copy_of(prepared, tmp_path), experiment(prepared, **{'evaluation.per_phase': 3}), quiet=True)
+    pretrained(run)
+    records = Training.among(run.metrics.of('pretrain'))
+    assert records[-1].joules == pytest.approx(100 * records[-1].seconds, rel=0.1)
 
 
 def test_a_kill_between_a_save_and_its_record_loses_no_phase(undisturbed, prepared, tmp_path):

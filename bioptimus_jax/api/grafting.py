@@ -58,9 +58,7 @@ class SurgeryOn:
     @property
     def positions(self) -> int:
         """The longest text that the model reads, in pieces."""
-        from bioptimus_jax.model.tensors import read_architecture  # late: imports jax
-
-        return read_architecture(self.source).positions
+        return _positions_of(self.source)
 
     def give(
         self, file: Path, texts: Sequence[str], habits: Mapping[str, Any]
@@ -97,7 +95,8 @@ class SurgeryOn:
                 bar.at(stage.name, number, len(stages), 'stages')
                 execute(run, stage)
             made = run.folder('surgery') / 'model'
-            return model_in(made, self.like), tokenizer_in(made, _habits(source, habits, positions))
+            grown = _positions_of(made) - positions
+            return model_in(made, self.like), tokenizer_in(made, _habits(source, habits, positions, grown))
 
 
 @contextlib.contextmanager
@@ -117,13 +116,21 @@ def surgery_on(
         yield SurgeryOn(place, source, like, strategy, seed, keys or {}, show)
 
 
-def _habits(source: Path, new: Mapping[str, Any], positions: int) -> dict[str, Any]:
+def _positions_of(folder: Path) -> int:
+    from bioptimus_jax.model.tensors import read_architecture  # late: imports jax
+
+    return read_architecture(folder).positions
+
+
+def _habits(source: Path, new: Mapping[str, Any], positions: int, grown: int) -> dict[str, Any]:
     """What the new tokenizer does beside cutting texts: as `new`, or as that of the source where that says nothing.
 
-    The longest text is the shortest that one of them, or the number of positions, allows.
+    The longest text is the shortest that one of them, or the number of positions, allows. A model whose positions have
+    `grown` reads longer ones than its source, unless `new` asks for less than the source does.
     """
     several = [habits_of(source), new]
-    longest = min(positions, *(each.get('model_max_length', positions) for each in several))
+    first, second = (min(each.get('model_max_length', positions), positions) for each in several)
+    longest = positions + grown if grown > 0 and second >= first else min(first, second)
     return {**several[0], **several[1], 'model_max_length': longest}
 
 

@@ -1,5 +1,6 @@
 """Keys of several sections that have to go together."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -36,7 +37,9 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
         yield from _wrong_phase(e, 'evaluation.settings', name)
     for name in e.phases:
         yield from _wrong_corpora(e, name)
-    for before, name in zip(e.phases, e.phases[1:]):
+    given = e.curriculum.order in ('given', SELF_PACED)
+    # An order that is computed may put any phase behind any other.
+    for before, name in zip(e.phases, e.phases[1:]) if given else itertools.permutations(e.phases, 2):
         yield from _wrong_continuation(e, before, name)
     yield from _wrong_curriculum(e)
     if e.rows.max_document_pieces > e.rows.row_pieces:
@@ -74,6 +77,11 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
         yield (
             f'config.pretrain.lora_rank: {e.pretrain.lora_rank}, but config.surgery.strategy={e.surgery.strategy} '
             'begins with random weights, which an adapter would leave as they are; set it to 0, or take a source'
+        )
+    if e.pretrain.lora and OPTIMIZERS[e.pretrain.optimizer].for_matrices:
+        yield (
+            f'config.pretrain.optimizer: {e.pretrain.optimizer} is for the matrices of the encoder, which an adapter '
+            f'(lora_rank={e.pretrain.lora_rank}) leaves as they are; take adamw'
         )
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):

@@ -35,6 +35,8 @@ UNSUPPORTED = {
     'target_parameters': 'parameters without a module (target_parameters)',
 }
 """Keys of adapter_config.json that make another model of it, and what each stands for."""
+CHANGING = ('pissa', 'olora', 'corda', 'loftq', 'lora_ga')
+"""Beginnings of `init_lora_weights` with which PEFT takes a part of the model's own weights away when it loads."""
 
 
 class Pair(NamedTuple):
@@ -98,6 +100,12 @@ def read_adapter(folder: Path) -> Adapter:
     for name, what in {**UNSUPPORTED, **bias}.items():
         if values.get(name):
             raise InputError(f'{file}: {name} is {values[name]!r}: {what} cannot be read; {merge}')
+    begun = values.get('init_lora_weights')
+    if isinstance(begun, str) and begun.lower().startswith(CHANGING):
+        raise InputError(
+            f'{file}: init_lora_weights is {begun!r}: with it PEFT changes the weights of the model too, which is not '
+            f'done here; {merge}'
+        )
     alpha = values.get('lora_alpha')
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not math.isfinite(alpha):
         raise InputError(f'{file}: lora_alpha is {alpha!r}; a number is expected')

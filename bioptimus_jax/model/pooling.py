@@ -16,6 +16,7 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.subwords import SETTINGS
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
+PROMPTS = 'config_sentence_transformers.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
 FEWEST = 3
@@ -85,6 +86,13 @@ def pooling_in(folder: Path) -> str | None:
         raise InputError(
             f'{folder / MODULES}: the modules are {", ".join(kinds) or "none"}, but only {", ".join(PARTS)} are read '
             'here; take a model without others, or its own library'
+        )
+    said_of_prompts = read_json(folder / PROMPTS)
+    prompt = said_of_prompts.get('default_prompt_name') if isinstance(said_of_prompts, dict) else None
+    if prompt is not None:
+        raise InputError(
+            f'{folder / PROMPTS}: the prompt {prompt!r} comes before every text by default, which is not done here; '
+            'put it before your texts, and set default_prompt_name to null'
         )
     path = next(one.get('path') for one in modules if _kind(one) == PARTS[1])
     file = folder / str(path) / 'config.json'

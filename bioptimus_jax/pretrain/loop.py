@@ -323,7 +323,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         if done in evaluate_at:
             if _ends_phase(session, state, done):
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
-            interval = LogInterval()  # the time of an evaluation is in no rate
+            interval = _fresh(session)
         if recorded and runtime.train_hours and _reduced(session, done, len(compiled)):
             tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
             progress.total = session.total
@@ -331,6 +331,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
             if save_now or done in kept.values():
                 _save(session, state, done, kept, leaving)
+                interval = _fresh(session)
             # After the save, so that its time is on record with this step: `account` counts what comes later as lost
             # where another process goes on from here.
             if recorded:
@@ -341,6 +342,12 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             if save_now or logged:
                 run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
     profiler.close()
+
+
+def _fresh(session: Session) -> LogInterval:
+    """An interval that begins here: the time and the energy of an evaluation or a checkpoint are in no rate."""
+    session.meter.since_last()
+    return LogInterval()
 
 
 def _ends_phase(session: Session, state: Any, done: int) -> bool:

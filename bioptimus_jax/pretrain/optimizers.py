@@ -22,12 +22,15 @@ class Optimizer:
     `evaluated(settings, states, params)`: the weights that are scored, kept and exported where these are not the ones
     that are trained, from the states of those transformations and the trained parameters. They lie in the train state
     beside the trained ones.
+
+    `for_matrices`: whether it differs from AdamW in the matrices of the encoder alone, which an adapter does not train.
     """
 
     meaning: str
     updates: Callable[[Any, Any, Any], Sequence[Any]]
     whole_steps: bool = False
     evaluated: Callable[[Any, Any, Any], Any] | None = None
+    for_matrices: bool = False
 
 
 def _adamw(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
@@ -112,7 +115,9 @@ OPTIMIZERS: Table[Optimizer] = Table(
         'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
         'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
         'muon': Optimizer(
-            'Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon
+            'Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)',
+            _muon,
+            for_matrices=True,
         ),
     },
 )

@@ -305,7 +305,7 @@ def graft(
         of_new_NxD = output_rows(experiment.surgery, output_VxD, new.spellings, experiment.seed)
         flat[own] = np.pad(rows.filled_table(shared_W, output_VxD, new_W, of_new_NxD), (padding, (0, 0)))
         if len(new_W):
-            origins[own] = account.FRESH if own in source.fresh else new.kind
+            origins[own] = account.FRESH if own in source.fresh else account.SYNTHESISED
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
         rule = experiment.surgery.bias

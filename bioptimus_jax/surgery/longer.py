@@ -11,7 +11,7 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.rotary import DEFAULT, FACTOR, ORIGINAL, YARN, Rope
+from bioptimus_jax.model.rotary import ATTENTION, DEFAULT, FACTOR, ORIGINAL, YARN, Rope
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.surgery.config import Longer
 from bioptimus_jax.surgery.stretches import STRETCHES
@@ -35,14 +35,17 @@ def lengthened(settings: Longer, source: Architecture) -> Architecture:
                 f'config.surgery.longer.positions: {grown[0]} of this {source.title} has a row for each distance up '
                 f'to its {source.positions} positions; only tables of positions are made longer'
             )
-    return turned(settings, made, 'config.surgery.longer', source.positions)
+    return turned(settings, made, 'config.surgery.longer', source)
 
 
-def turned(settings: Longer, made: Architecture, key: str, before: int = 0) -> Architecture:
-    """An architecture whose rotary positions turn as the settings say; `before`: the positions that it had.
+def turned(
+    settings: Longer, made: Architecture, key: str, source: Architecture | None = None
+) -> Architecture:
+    """An architecture whose rotary positions turn as the settings say.
 
-    By default it had as many as the factor says that it has grown by. Raises ConfigError, which names the `key`, for a
-    model without rotary positions.
+    The factor is by how much they grow beyond those of the `source`, which may have grown itself; without one, by how
+    much they have grown in all. Raises ConfigError, which names the `key`, for a model without rotary positions, and
+    for a source whose positions have grown in another way.
     """
     if not (settings.rope_theta or settings.rope_type):
         return made
@@ -52,18 +55,31 @@ def turned(settings: Longer, made: Architecture, key: str, before: int = 0) -> A
             f'{key}: a {made.title} has no rotary positions, so rope_theta and rope_type have no meaning; leave them '
             'out'
         )
-    before = before or round(made.positions / (settings.rope_factor or 1))
-    return dataclasses.replace(made, rope=_turned(settings, rope, before))  # type: ignore[call-arg]
+    said: dict[str, Any] = {}
+    before = round(made.positions / (settings.rope_factor or 1))
+    if source:
+        said, before = dict(rope.settings), source.positions
+        if rope.kind != DEFAULT and settings.rope_type not in ('', DEFAULT, rope.kind):
+            raise ConfigError(
+                f'{key}.rope_type: {settings.rope_type}, but the positions of the source have grown by {rope.kind}; '
+                f'set {rope.kind}'
+            )
+    return dataclasses.replace(made, rope=_turned(settings, rope, said, before))  # type: ignore[call-arg]
 
 
-def _turned(settings: Longer, rope: Rope, positions: int) -> Rope:
+def _turned(settings: Longer, rope: Rope, said: Mapping[str, Any], positions: int) -> Rope:
+    """`said`: what the rope of a source says, whose factor goes on; it had that many `positions`."""
     base, kind = settings.rope_theta or rope.base, settings.rope_type or rope.kind
     if not settings.rope_type:
         return rope._replace(base=base)
     if kind == DEFAULT:
         return Rope(base)
-    given = [(FACTOR, settings.rope_factor)] + [(ORIGINAL, positions)] * (kind == YARN)
-    return Rope(base, kind, tuple(given))
+    # The factor of attention follows the whole factor, where nobody has set it for good.
+    given = {name: value for name, value in said.items() if name != ATTENTION}
+    given[FACTOR] = settings.rope_factor * given.get(FACTOR, 1.0)
+    if kind == YARN:
+        given.setdefault(ORIGINAL, positions)
+    return Rope(base, kind, tuple(given.items()))
 
 
 def stretched(
