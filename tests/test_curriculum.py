@@ -134,7 +134,7 @@ def test_a_stable_phase_and_one_that_falls_by_the_root():
 
 
 def test_an_order_that_is_computed_may_put_any_phase_behind_any_other():
-    """So a phase that goes on with the learning rate of another may have no path of its own, whichever comes first."""
+    """A phase that goes on with the learning rate of another may have no path of its own, whichever comes first."""
     changes = {'phase__0__1__warmup_fraction': '0.5', 'phase__0__2__schedule': 'restart'}
     assert experiment(**changes)
     with pytest.raises(
