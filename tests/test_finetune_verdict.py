@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 
+import numpy as np
 import pytest
 from scipy import stats
 from toy_commands import document
@@ -135,6 +136,37 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     last = list(errors)[-1]
     winner = {'better': last, 'worse': 'the source'}.get(word)
     assert winner is None or found.sentence.startswith(f'Over fine-tunings {winner} is better than ')
+
+
+def test_the_verdict_is_of_the_setting_that_is_chosen_over_several_models(tmp_path, sets):
+    """The source alone would have taken the other one: with `tuned_on` the whole page is of one setting."""
+    folder = tmp_path / 'run' / 'finetune'
+    for model, setting, rate, devel in (
+        ('source', 's1', 0.1, 0.80),
+        ('source', 's2', 0.02, 0.81),
+        ('0.4', 's1', 0.05, 0.85),
+        ('0.4', 's2', 0.3, 0.60),
+    ):
+        of_devel = dict.fromkeys(range(3), devel)
+        write_model(folder / model, sets, range(3), rate, setting=setting, devel=of_devel, name=model)
+    tuned = dataclasses.replace(Finetune(), tuned_on=('source', '0.4'), settings=('s1', 's2'))
+    m = read_measures(Run(tmp_path / 'run', dataclasses.replace(Experiment(), finetune=tuned), quiet=True))
+    found = overall(m)
+    assert found.word == 'better'
+    assert [folder.rpartition(':')[2] for folder in shlex.split(found.command)[3:]] == ['s1', 's1']
+    by = np.mean([np.mean(m.scores('0.4', d)) - np.mean(m.scores('source', d)) for d in sets])
+    assert f'better than the source by {by:.2f} F1' in found.sentence
+    shutil.rmtree(folder / 'source' / 'genes' / 's1')  # then sets have other settings, which no command names
+    assert overall(read_measures(m.run)).command == ''
+
+
+def test_the_mean_over_sets_says_by_which_seeds_it_is_tested(tmp_path, sets):
+    for model, rate in (('a', 0.1), ('b', 0.05)):
+        write_model(tmp_path / model, {'drugs': sets['drugs']}, range(4), rate, name=model)
+        write_model(tmp_path / model, {'genes': sets['genes']}, range(2), rate, name=model)
+    lines = compare_models(str(tmp_path / 'a'), str(tmp_path / 'b'))
+    said = '  the mean over sets is tested by seeds 0, 1, which all sets have; on other test items it is of all seeds'
+    assert lines[-2] == said
 
 
 def test_entities_are_shown_in_the_sentences_that_changed_most(tmp_path):

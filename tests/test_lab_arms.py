@@ -4,13 +4,16 @@ import dataclasses
 import html
 import json
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_commands import document
-from toy_measures import cell, geometry_of, measured
+from toy_measures import MASKED, cell, geometry_of, make, measured
+from toy_measures import f1 as f1_of
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
@@ -18,6 +21,8 @@ from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
+from bioptimus_jax.report.records import named, names_of
+from bioptimus_jax.report.resolved import read_runs
 
 
 @pytest.fixture
@@ -55,6 +60,40 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
     assert better[4].value == pytest.approx((100 + 300 - 200 / 3) / 2)
     # The control is at 7 half-way between 100 and 300.
     assert worse[4].value == pytest.approx(-100)
+
+
+def test_a_pre_training_counts_once_however_often_it_was_fine_tuned(tmp_path):
+    make(tmp_path / 'a.seed-0', [MASKED], {0: {'drugs': 180}}, 0, fine_tunings=(0, 1, 2, 3, 4))
+    make(tmp_path / 'a.seed-1', [MASKED], {0: {'drugs': 100}}, 1, fine_tunings=(0,))
+    make(tmp_path / 'b.seed-0', [MASKED], {0: {'drugs': 150}}, 0)
+    table = arms.scores(arms.grouped(named(read_runs([tmp_path]))))
+    shown = {row[1].text: row[-1].value for row in table.rows}
+    assert shown == {'a': pytest.approx((f1_of(180) + f1_of(100)) / 2), 'b': pytest.approx(f1_of(150))}
+
+
+@pytest.mark.parametrize(
+    ('places', 'names'),
+    [
+        (('x/a', 'x/b'), ['a', 'b']),
+        (('p1/runs/small', 'p2/runs/small'), ['p1/runs/small', 'p2/runs/small']),
+        # Seeds of one arm may come from several places, but not one seed twice.
+        (('x/base.seed-0', 'y/base.seed-1'), ['base.seed-0', 'base.seed-1']),
+        (
+            ('x/base.seed-0', 'x/base.seed-1', 'y/base.seed-1', 'y/base.seed-2', 'y/other.seed-0'),
+            ['x/base.seed-0', 'x/base.seed-1', 'y/base.seed-1', 'y/base.seed-2', 'other.seed-0'],
+        ),
+    ],
+)
+def test_runs_are_told_apart_by_the_folders_around_them(places, names):
+    runs = [SimpleNamespace(run=SimpleNamespace(workdir=Path('/all') / place)) for place in places]
+    assert names_of(runs) == names
+    assert list(named(runs)) == names
+
+
+def test_steps_are_saved_from_where_an_arm_begins_below(tmp_path):
+    steps, control = [0, 100, 200], np.array([9.0, 7.0, 5.0])
+    for own in ([3.5, 3.6, 3.0], [3.5, 3.4, 3.0]):
+        assert arms.steps_saved(steps, np.array(own), control) == 200
 
 
 def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path):

@@ -82,7 +82,7 @@ def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
     assert {('better', 'drugs'), ('better', 'diseases')} <= kept
 
 
-def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
+def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms, tmp_path):
     runs = [m for seeds in arms.values() for m in seeds.values()]
     for m in runs:
         m.encoded.append(EncodedFlops(flops=5e12))
@@ -110,6 +110,12 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     assert table.better['F1 drugs'] == 'high'
     assert table.better['held-out loss'] == 'low'
     without = last_models.last_models(arms)
+    # Losses a piece do not compare arms of several vocabularies.
+    other = dict(vocab__kind='source', surgery__strategy='copy')
+    folder = make(tmp_path / 'copy.seed-0', (WORDS_20, MASKED), {1: {'drugs': 150}}, **other)
+    kept = {'': read_measures(Run(folder, loaded(folder), quiet=True))}
+    mixed = last_models.last_models({**arms, 'copy': kept})
+    assert 'held-out loss' not in mixed.better and mixed.better['F1 drugs'] == 'high'
     assert [c for c in table.columns if c not in without.columns] == ['vote drugs', 'vote diseases']
 
 

@@ -652,6 +652,10 @@ def test_the_length_of_the_corpus_from_the_command_line(capsys, paper):
         ('NVIDIA L40S', None),
         ('Tesla T4', 8.1e12),
         ('NVIDIA GeForce RTX 4090', 165e12),
+        ('NVIDIA A100 80GB PCIe', 312e12),
+        # Slower cards and parts of cards, which share a name alone.
+        *dict.fromkeys(('NVIDIA H100 PCIe', 'NVIDIA H100 NVL', 'NVIDIA H100 80GB HBM3 MIG 1g.10gb')).items(),
+        *dict.fromkeys(('NVIDIA GeForce RTX 4090 Laptop GPU', 'NVIDIA GeForce RTX 4090 D')).items(),
         ('cpu', None),
     ],
 )

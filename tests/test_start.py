@@ -1,5 +1,6 @@
 """The first config of one's own, and rows as the model sees them."""
 
+import dataclasses
 import io
 import runpy
 import shutil
@@ -189,6 +190,13 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     assert taken <= 1.1 * hours, text
     assert bound_by_texts or taken > 0.8 * hours, text
     assert costs.steps() > 0.2 * hours * 3600 or bound_by_texts
+    # Epochs, settings and seeds of one set count as those of all.
+    changes = {'setting': {'long': {'epochs': 50}}, 'settings': ('standard', 'long')}
+    longer = dataclasses.replace(made, finetune=dataclasses.replace(made.finetune, **changes))
+    of_set = {'drugs': {'epochs': 55, 'settings': ('standard',)}}
+    as_long = dataclasses.replace(longer, finetune=dataclasses.replace(longer.finetune, of_set=of_set))
+    beside = [dataclasses.replace(costs, experiment=each).finetuning() for each in (made, longer, as_long)]
+    assert beside[1] > beside[2] > 5 * beside[0]
     parts = costs.steps(), costs.evaluations(), costs.beside_steps()
     assert seconds['pretrain'] == pytest.approx(sum(parts))
 

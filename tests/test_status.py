@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from toy_commands import call, document, stamps
+from toy_measures import ner_cell
 from toy_stages import experiment, make_stage
 
 from bioptimus_jax.cli import main as cli
@@ -16,9 +17,10 @@ from bioptimus_jax.errors import Stopped
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain.config import PAPER_PHASES
 from bioptimus_jax.progress.console import Progress, numbered
+from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, read_manifest
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, claim_cells, read_claim, read_manifest
 from bioptimus_jax.storage.files import alone, is_held, write_json
 
 TRAINED = [(20, 2.0), (40, 3.0), (60, 4.0)]  # step, seconds since step 0
@@ -103,6 +105,16 @@ def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
     assert f'disk: {found["bytes"] / 1e3:.3g} kB\n' in text
     assert re.search(r'last record, .* ago: stage pretrain, step 60, kind train, ', text), text
     assert before == stamps(run.workdir)
+
+
+def test_cells_of_another_configuration_are_not_done(run, capsys):
+    claim = read_claim(run.workdir / 'finetune')
+    cells = {f'0.1/drugs/standard/seed-{seed}': 'x' for seed in (1, 2, 3)}
+    claim_cells(run.workdir / 'finetune', cells)
+    assert claim and document(capsys, 'status', str(run.workdir))['finetune']['cells_done'] == 0
+    file = run.workdir / 'finetune' / '0.1' / 'drugs' / 'standard' / 'seed-1' / 'scores.json'
+    write_json(file, plain(dataclasses.replace(ner_cell('0.1', 'drugs', 1, 0), print='x')))
+    assert document(capsys, 'status', str(run.workdir))['finetune']['cells_done'] == 1
 
 
 def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phases_do_not_count(run, capsys):

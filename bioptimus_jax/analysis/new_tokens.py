@@ -92,8 +92,9 @@ class NewTokens:
 
     def _count(self, word: str) -> int:
         # Words that occur once in the corpus, or never, are not stored.
-        own = word if self.speller.subwords.kind.carries_space else word.strip()
-        return max(self.counts.get(own, 0), 1)
+        known = self.speller.subwords
+        own = known.kind.words(known.reader)(word if known.kind.carries_space else word.strip())
+        return max(min((self.counts.get(one, 0) for one in own), default=0), 1)
 
     def _class(self, word: str) -> str:
         return frequency.class_of(self._count(word), self.running)

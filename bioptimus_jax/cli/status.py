@@ -13,12 +13,13 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.config import Finetune
-from bioptimus_jax.finetuning.finished import CELLS
+from bioptimus_jax.finetuning.finished import CELLS, SCORES, cells_of, read_cell
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import read_phases
 from bioptimus_jax.progress.console import clock, in_units, numbered
 from bioptimus_jax.records.counts import ExportCounts
+from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import FILE, Spent, Training
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
@@ -144,7 +145,7 @@ def _cells(folder: Path, export: Path) -> dict[str, Any]:
     """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
     manifest, place = read_manifest(folder), place_of(folder)
     asked = manifest or read_claim(place) or Claim(config={})
-    settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in place.glob(CELLS))
+    settings, ends = _settings(asked), sorted(path.stat().st_mtime for path in _finished(place))
     done = len(ends)
     if settings.halving or settings.tuned_on:
         return {'cells_done': done, 'cells': done if manifest else None, 'seconds_left': None}
@@ -153,6 +154,23 @@ def _cells(folder: Path, export: Path) -> dict[str, Any]:
     if gaps := [later - end for end, later in itertools.pairwise(ends)]:
         left = round(max((cells or done) - done, 0) * statistics.median(gaps)) if cells else None
     return {'cells_done': done, 'cells': cells, 'seconds_left': left}
+
+
+def _finished(place: Path) -> list[Path]:
+    """The records of the cells that the stage asks for and that are done; of one that has not said which, all."""
+    try:
+        asked = cells_of(place)
+    except InputError:  # it was stopped before it said which
+        asked = None
+    if asked is None:
+        return list(place.glob(CELLS))
+    files = [(folder / SCORES, fingerprint) for folder, fingerprint in asked.items()]
+    return [file for file, by in files if file.is_file() and (by is None or _print_of(file) == by)]
+
+
+def _print_of(file: Path) -> str | None:
+    record = read_cell(file)
+    return record.print if isinstance(record, FineTuning) else None
 
 
 def _settings(asked: Begun) -> Finetune:

@@ -115,7 +115,7 @@ def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
     Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
     """
     whole = folder.resolve()
-    asked = next(filter(None, map(_cells_of, (whole, *whole.parents))), None)
+    asked = next(filter(None, map(cells_of, (whole, *whole.parents))), None)
     if asked is None:
         return found
     left = [
@@ -128,7 +128,7 @@ def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:
     return left
 
 
-def _cells_of(stage: Path) -> Mapping[Path, str | None] | None:
+def cells_of(stage: Path) -> Mapping[Path, str | None] | None:
     """The cells that a stage lists, with their fingerprints if it is unfinished; None for another folder."""
     if _is_finished(stage):
         return {

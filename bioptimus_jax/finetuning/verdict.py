@@ -109,6 +109,14 @@ def compare_models(a: str, b: str) -> list[str]:
     tally += f', not tested on {untested}' if untested else ''
     lines.append(f'all {both.sets}: {verdict(both.overall, both.label)} (mean over sets; {tally})')
     lines.append(f'  {ON_ITEMS}{on_items(both.label, both.overall)}')
+    if len({one.pairing.seeds for one in both.of_sets}) > 1:
+        shared = sorted(set.intersection(*({*one.pairing.seeds} for one in both.of_sets)))
+        by = (
+            f'by seeds {", ".join(map(str, shared))}, which all sets have'
+            if shared
+            else 'by no seed: none has all'
+        )
+        lines.append(f'  the mean over sets is tested {by}; on other test items it is of all seeds')
     meant = '; '.join(f'{metric.label}: {metric.meaning}' for metric in both.measures)
     return [*lines, NOTE.format(sets=both.sets, measures=meant)]
 

@@ -66,6 +66,10 @@ DEVICES = {
 }
 
 
+OTHERS = re.compile(r'(?i)\bH\d+ (?:PCIe|NVL)\b|\bMIG\b|\bLaptop\b|\bMax-Q\b|\bRTX \d+ D\b')
+"""Names of GPUs that are slower than the one they are called after; those of an A100 for PCIe have its peak."""
+
+
 def device_named(name: str) -> Device:
     """The device of that name, in any case, `tpu-` and `rtx-` left out or not.
 
@@ -84,8 +88,11 @@ def device_named(name: str) -> Device:
 def device_of_kind(kind: str) -> Device | None:
     """The device that jax calls so (`device_kind`), None where it is not known (a CPU).
 
-    Of A100s, whose memory the name does not tell, it is the larger one.
+    Of A100s, whose memory the name does not tell, it is the larger one. Cards that share a name alone, and parts of
+    cards, are not known.
     """
+    if OTHERS.search(kind):
+        return None
     found = [
         (len(part), device.memory_bytes, device.name)
         for device in DEVICES.values()

@@ -5,6 +5,7 @@ arms of a sweep have seen the same words, so the control's steps are the axis fo
 """
 
 import functools
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeVar
@@ -19,11 +20,11 @@ from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
+from bioptimus_jax.report.records import SEED, names_of
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
 from bioptimus_jax.scoring.comparison import paired_differences
 from bioptimus_jax.scoring.student import interval
 
-SEED = '.seed-'
 OfRun = TypeVar('OfRun')
 DRAWN = 'nats_per_word'
 EVALUATIONS = 5
@@ -54,8 +55,8 @@ def alone(runs: Sequence[Measures]) -> Arms:
         for m, made in zip(runs, made_with, strict=True)
     ]
     return {
-        name if names.count(name) == 1 else f'{m.run.workdir.name} ({name})': {'': m}
-        for m, name in zip(runs, names, strict=True)
+        name if names.count(name) == 1 else f'{place} ({name})': {'': m}
+        for m, name, place in zip(runs, names, names_of(runs), strict=True)
     }
 
 
@@ -88,7 +89,9 @@ def scores(arms: Arms) -> Table:
     scored = scored_sets(every)
 
     def score(dataset: str, model: str, arm: str) -> Cell:
-        return spread([value for m in arms[arm].values() for value in m.scores(model, dataset)])
+        of_runs = [own for m in arms[arm].values() if (own := m.scores(model, dataset))]
+        # With one pre-training the fine-tunings are what varies.
+        return spread(of_runs[0] if len(of_runs) == 1 else [statistics.fmean(own) for own in of_runs])
 
     def of_words(measure: str, model: str, arm: str) -> Cell:
         return over_seeds(values(arms[arm], model, measure), MEASURES[measure].decimals)
@@ -407,6 +410,8 @@ def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] 
 
 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:
+    if falling[0] <= value:
+        return float(steps[0])
     for i in range(1, len(steps)):
         if falling[i] <= value:
             # Where the line from the point before crosses the value; a flat one is crossed at its end.

@@ -72,10 +72,11 @@ def last_models(arms: Arms, votes: Iterable[ArmVote] = ()) -> Table:
         metric = trained[arm][0].task(dataset).metric.name
         return fixed(100 * r.test['default'][metric], 2)
 
+    by_piece = 'low' if len({m.content_of('vocab') for m in runs}) < 2 else ''  # else they do not compare
     columns = [
         Column('arm', lambda arm: arm),
-        Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), 'low'),
-        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _loss_under(m, n), 3, arm), 'low'),
+        Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), by_piece),
+        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _loss_under(m, n), 3, arm), by_piece),
         Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), 'low'),
         *each(sets, lambda d, arm: of_runs(lambda m: _score(m, d), 2, arm), 'high'),
         *each({d: f'vote {d}' for d in sets}, vote, 'high', when=bool(voted)),

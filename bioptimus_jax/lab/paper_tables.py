@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from bioptimus_jax.lab import paper
-from bioptimus_jax.lab.arms import SEED
 from bioptimus_jax.lab.beside_scores import geometry_of_words, hidden_words, losses
 from bioptimus_jax.lab.questions import (
     ComparableGroup,
@@ -21,6 +20,7 @@ from bioptimus_jax.lab.significance import Pairs, compare
 from bioptimus_jax.lab.trained import Trained, differing
 from bioptimus_jax.report import layout
 from bioptimus_jax.report.learned import PART, learned_part, parts_in_words
+from bioptimus_jax.report.records import SEED
 from bioptimus_jax.scoring.comparison import MACRO, Comparison
 from bioptimus_jax.scoring.student import ALPHA
 from bioptimus_jax.storage.files import shown_path

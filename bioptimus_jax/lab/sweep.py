@@ -27,7 +27,7 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.records import RECORDS, record_of
+from bioptimus_jax.report.records import RECORDS, SEED, record_of
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun
 from bioptimus_jax.run.folder import Run
@@ -90,7 +90,7 @@ class Sweep:
         # The tables are also of arms that an earlier call has made.
         self.earlier = [arm for arm in known if arm not in chosen and (self.workdir / arm).is_dir()]
         shown = [arm for arm in known if arm in chosen or arm in self.earlier]
-        if control and control not in {arm.partition(arms.SEED)[0] for arm in shown}:
+        if control and control not in {arm.partition(SEED)[0] for arm in shown}:
             raise ConfigError(
                 f'--control={control}: is none of the arms {", ".join(shown)}{meant(control, shown)}'
             )
@@ -355,7 +355,7 @@ def in_rounds(of: Sequence[Arm], control: str = '') -> list[Arm]:
     seeds_before = collections.Counter[str]()
     places = []
     for number, arm in enumerate(of):
-        kind = arm.name.partition(arms.SEED)[0]
+        kind = arm.name.partition(SEED)[0]
         places.append((seeds_before[kind], kind != control, number))
         seeds_before[kind] += 1
     return [of[number] for *_, number in sorted(places)]

@@ -103,9 +103,11 @@ def account(records: Sequence[Spans]) -> dict[str, float]:
 
 
 def processes(records: Sequence[Spans]) -> list[list[Spans]]:
-    """The records of each process that worked on it, in order; of several at a time the leader's."""
+    """The records of each process that worked on it, in the order of the log, whatever the clocks of their machines
+    say; of several at a time the leader's.
+    """
     found: dict[str, list[Spans]] = {}
-    for record in sorted(records, key=lambda r: (r.began, r.time)):
+    for record in records:
         found.setdefault(record.name, []).append(record)
     return list(found.values())
 

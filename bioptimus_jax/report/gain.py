@@ -73,9 +73,8 @@ def overall(m: Measures) -> Verdict | None:
         if first == m.source
         else ' The source was not scored; name it in config.finetune.models, as source.'
     )
-    folders = [_finished(m, x) for x in (first, last)]
     try:
-        before, after = (read_model(folder) for folder in folders)
+        before, after = (_on_all_sets(m, x) for x in (first, last))
         both = compare_both(before, after)
     except InputError as error:
         return Verdict(UNKNOWN, f'{last} against {named} is not tested: {error}.{more}')
@@ -92,7 +91,9 @@ def overall(m: Measures) -> Verdict | None:
         more = f' {UNTESTED[effect.untested]}{more}'
     sentence = f'{said[0].upper()}{said[1:]} ({of}).{_by_set(both)}{more}'
     sentence = ' '.join([*differences(before, after, names=(named, last)), sentence])
-    return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
+    folders = [_finished(m, x) for x in (first, last)]
+    command = shlex.join(['bioptimus', 'compare', '--models', *folders]) if all(folders) else ''
+    return Verdict(word, sentence, command)
 
 
 def _by_set(both: ModelComparison) -> str:
@@ -108,9 +109,30 @@ def _by_set(both: ModelComparison) -> str:
 
 
 def _finished(m: Measures, model: str) -> str:
-    """Words on its folder, with what devel chooses where there are several settings."""
-    several = any(len(m.settings(model, d)) > 1 for d in m.datasets)
-    return f'{shown_path(m.run.stage_folder("finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
+    """Words on its folder, with what devel chooses where there are several settings; '' where these were chosen over
+    other models too, and differ.
+    """
+    sets = [d for d in m.datasets if m.settings(model, d)]
+    setting, several = '', any(len(m.settings(model, d)) > 1 for d in sets)
+    if several:
+        chosen = {m.chosen(model, d) for d in sets}
+        if m.run.config.finetune.tuned_on and len(chosen) > 1:
+            return ''
+        setting = f':{chosen.pop() if m.run.config.finetune.tuned_on else BY_DEVEL}'
+    return f'{shown_path(m.run.stage_folder("finetune") / model)}{setting}'
+
+
+def _on_all_sets(m: Measures, model: str) -> FinishedModel:
+    """A model's cells on every set, each under the setting that the page has chosen."""
+    of_sets = [_model(m, model, d) for d in m.datasets if m.cells(model, d)]
+    settings = {one.setting for one in of_sets}
+    return FinishedModel(
+        shown_path(m.run.stage_folder('finetune') / model),
+        model,
+        settings.pop() if len(settings) == 1 else BY_DEVEL,
+        {d: cells for one in of_sets for d, cells in one.cells.items()},
+        {d: records for one in of_sets for d, records in one.records.items()},
+    )
 
 
 def gain(m: Measures) -> Table:

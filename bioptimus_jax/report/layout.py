@@ -161,7 +161,8 @@ class Table:
         return not self.rows
 
     def marks(self) -> list[list[str]]:
-        """'best', 'second' or '' for every cell; equal texts share a mark, a lone value gets none."""
+        """'best', 'second' or '' for every cell; those that show one number share a mark, whatever it varies by, and a
+        lone one gets none."""
         marks = [[''] * len(self.columns) for _ in self.rows]
         within = self.columns.index(self.rank_within) if self.rank_within else None
         groups: dict[str, list[int]] = {}
@@ -171,10 +172,10 @@ class Table:
             at = self.columns.index(column)
             cells = {n: self.rows[n][at] for n in members if self.rows[n][at].value is not None}
             order = sorted(cells.values(), key=lambda c: c.value or 0.0, reverse=direction == 'high')
-            places = list(dict.fromkeys(c.text for c in order))
+            places = list(dict.fromkeys(_number_of(c) for c in order))
             named = dict(zip(places, ('best', 'second'), strict=False)) if len(places) > 1 else {}
             for number, cell in cells.items():
-                marks[number][at] = named.get(cell.text, '')
+                marks[number][at] = named.get(_number_of(cell), '')
         return marks
 
     def text(self) -> str:
@@ -310,3 +311,8 @@ def _html_cell(cell: Cell, mark: str, numeric: bool, column: str) -> str:
     text = {'best': f'<strong>{text}</strong>', 'second': f'<u>{text}</u>'}.get(mark, text)
     value = '' if cell.value is None else f' data-value="{cell.value!r}"'
     return f'<td{_class(numeric, cell.text)}{value}>{text}</td>'
+
+
+def _number_of(cell: Cell) -> str:
+    """What a cell shows, without the deviation behind it."""
+    return cell.text.partition(' ±')[0].removesuffix(' †')

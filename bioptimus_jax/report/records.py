@@ -26,6 +26,8 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.metrics import MetricsLog
 
 RECORDS = 'results.jsonl'
+SEED = '.seed-'
+"""What stands between the name of an arm and its seed."""
 REMEDY = f'`bioptimus sweep`, and `bioptimus report` of run folders, write {RECORDS}'
 
 
@@ -66,12 +68,28 @@ def record_of(name: str, m: Measures) -> RunRecord:
 
 
 def named(runs: Sequence[Measures]) -> dict[str, Measures]:
-    """Runs by the names of their folders; those of one name are told apart by the folder around it."""
-    names = [m.run.workdir.name for m in runs]
-    return {
-        name if names.count(name) == 1 else f'{m.run.workdir.parent.name}/{name}': m
-        for name, m in zip(names, runs, strict=True)
-    }
+    """Runs by the names of their folders."""
+    return dict(zip(names_of(runs), runs, strict=True))
+
+
+def names_of(runs: Sequence[Measures]) -> list[str]:
+    """The names of the folders of runs; where several are alike, with the folders around them that tell them apart.
+
+    Of an arm whose seeds are in two sweeps all runs are told apart so: they are not of one arm.
+    """
+    paths, depth = [m.run.workdir.absolute().parts for m in runs], [1] * len(runs)
+    while True:
+        names = ['/'.join(parts[-deep:]) for parts, deep in zip(paths, depth, strict=True)]
+        double = {name.partition(SEED)[0] for name in names if names.count(name) > 1}
+        longer = [
+            at
+            for at, name in enumerate(names)
+            if name.partition(SEED)[0] in double and depth[at] < len(paths[at])
+        ]
+        if not longer:
+            return names
+        for at in longer:
+            depth[at] += 1
 
 
 def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:

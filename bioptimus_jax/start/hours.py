@@ -17,7 +17,7 @@ from bioptimus_jax.pretrain.disk import WORDS_PER_DOCUMENT, new_tokens
 from bioptimus_jax.pretrain.plan import Plan
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.report.layout import Column, Table, fixed
-from bioptimus_jax.sets.corpora import sets_in
+from bioptimus_jax.sets.corpora import sets_in, settings_on
 from bioptimus_jax.start.machine import Machine
 from bioptimus_jax.start.speeds import Speeds, speeds_of
 
@@ -142,17 +142,25 @@ class Costs:
         """Seconds of all fine-tunings, side by side on the cores of this machine."""
         settings, runtime, a = self.experiment.finetune, self.experiment.runtime, self.plan.architecture
         models = len(settings.models or self.experiment.phases)
-        each = models * len(settings.settings) * len(settings.seeds)
-        train, forward = training_flops_per_token(a, SENTENCE, 0), self._forward(SENTENCE, 0)
-        flops = sum(
-            completed(settings, a.hidden, one.examples).epochs * (one.train * train + one.devel * forward)
-            + one.test * forward
+        made = [
+            (one, of.named(name))
             for one in self.sets
+            for of in (settings_on(settings, one.name),)
+            for name in of.settings
+        ]
+        cells = models * sum(len(own.seeds) for _, own in made)
+        train, forward = training_flops_per_token(a, SENTENCE, 0), self._forward(SENTENCE, 0)
+        flops = models * sum(
+            len(own.seeds)
+            * (
+                completed(own, a.hidden, one.examples).epochs * (one.train * train + one.devel * forward)
+                + one.test * forward
+            )
+            for one, own in made
         )
-        cells = each * (flops * PADDING / self.speeds.torch)
-        cells += each * len(self.sets) * OF_A_CELL * self.speeds.slowness
+        seconds = flops * PADDING / self.speeds.torch + cells * OF_A_CELL * self.speeds.slowness
         beside = max(min(runtime.workers or len(cores()), len(cores())) // max(runtime.torch_threads, 1), 1)
-        return self._constant('finetune') + cells / min(beside, max(each * len(self.sets), 1))
+        return self._constant('finetune') + seconds / min(beside, max(cells, 1))
 
     def analysis(self) -> float:
         """Seconds of hidden words and of words in context, for the source, the start and every phase."""

@@ -81,8 +81,8 @@ class ModelScores:
         first = self.cells[0]
         text = f'{first.gold_scored:,} / {first.gold_in_file:,}'
         if first.gold_left_out:
-            recall = 100 * (first.recall_in_file or 0.0)
-            text += f' ({first.gold_left_out:,} left out; recall over all {recall:.2f})'
+            recall = spread([100 * r.recall_in_file for r in self.cells if r.recall_in_file is not None])
+            text += f' ({first.gold_left_out:,} left out; recall over all {recall.text})'
         return Cell(text, float(first.gold_scored or 0))
 
     def of_bare_text(self) -> Cell:
