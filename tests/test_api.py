@@ -23,7 +23,7 @@ import transformers
 from toy_compiler import ONE_DEVICE
 from toy_notebook import code_cells, execute
 from toy_programs import begin_warm, environment
-from toy_sets import DRUGS, save_encoder, save_set
+from toy_sets import DRUGS, Frame, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax.api import adapting
@@ -721,6 +721,14 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
     texts = [{'text': 'it helps', 'answers': ['yes']}, {'text': 'it harms', 'answers': ['no']}]
     answers = bx.score(texts, [{'answers': ['yes']}, {'answers': ['yes']}], task='classes')
     assert answers.measures['default']['accuracy'] == 0.5
+    several = [
+        {'text': f'text {n}', 'answers': named} for n, named in enumerate((['A', 'B'], [], ['B'], ['A']))
+    ]
+    said = [{'answers': named} for named in (['A'], ['B'], ['B'], ['A'])]
+    found = bx.score(several, said, task='classes').measures['default']
+    assert (found['precision'], found['recall']) == (0.75, 0.75)
+    with pytest.raises(bx.InputError, match=r'^predicted: number 1 is no record, but None'):
+        bx.score(texts, [{'answers': ['yes']}, None], task='classes')
 
 
 def test_the_import_is_instant_and_names_what_is_public():
@@ -820,6 +828,23 @@ REFUSED = [
         bx.InputError,
         "number 1 is a row without 'text' \\(tokens\\)",
         lambda m, t: bx.predict(m, [{'tokens': []}]),
+    ),
+    *(
+        (kind, message, lambda m, t, texts=texts, call=call: call(m, t, texts))
+        for call in (
+            lambda m, t, texts: bx.predict(m, texts, tokenizer=t),
+            lambda m, t, texts: bx.embed(m, texts, tokenizer=t),
+        )
+        for kind, message, texts in (
+            (
+                bx.ConfigError,
+                r"texts: is a table; give a column of it, as table\['text'\]",
+                Frame([]),
+            ),
+            (bx.ConfigError, 'texts: is one text; give a list of them', 'a text'),
+            (bx.ConfigError, 'texts: is NoneType; give a list of texts', None),
+            ((bx.ConfigError, bx.InputError), 'texts: number . is not a text', [None]),
+        )
     ),
     (bx.ConfigError, 'has its own; give the folder alone', lambda m, t: bx.difficulty(str(ROOT), t, [])),
     (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),

@@ -462,6 +462,7 @@ EMBED_WRONG = {
     'pooling': (dict(pooling='max'), "pooling: 'max' is not one of mean, cls"),
     'dimensions': (dict(dimensions=17), 'dimensions: 17, but vectors of .* have 16 numbers'),
     'max_pieces': (dict(max_pieces=99), r'max_pieces: 99, but .* has 32 positions'),
+    'no piece': (dict(max_pieces=2), 'max_pieces: 2 leaves no piece of a text; give 3 or more, or 0'),
     'one text': (dict(texts='one'), 'texts: is one text; give a list'),
 }
 

@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import random
+import re
 
+import numpy as np
 import pytest
 from toy_programs import begin_warm
-from toy_sets import save_encoder, save_set
+from toy_sets import Frame, save_encoder, save_set
 
 import bioptimus_jax as bx
 from bioptimus_jax.cli import main as cli
@@ -161,11 +163,14 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
     rows = {name: rows_of(folder / 'ner' / 'drugs', name) for name in ('train', 'test')}
     keys = {'finetune.max_pieces': 64, 'finetune.overlap_pieces': 8}
     with pytest.raises(
-        bx.ConfigError, match=r'^data: has no devel; give train, devel \(or validation\) and test$'
+        bx.ConfigError,
+        match=r'^data: has no devel; give train, .* and test: train_test_split\(\) of datasets, or of',
     ):
         bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys)
     assert not (tmp_path / 'run').exists()
     rows['validation'] = rows_of(folder / 'ner' / 'drugs', 'devel')
+    rows['train'] = Frame(rows['train'])
+    rows['test'][0]['ner_tags'] = np.array(rows['test'][0]['ner_tags'])
     made = bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys)
     assert 'model/data/standard: 30 epochs, batches of 8' in capfd.readouterr().out
     assert made.folder.is_relative_to(tmp_path / 'run')
@@ -175,6 +180,22 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
     again = bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys, quiet=True)
     assert again == made
     assert capfd.readouterr().out == ''
+    for data, message in (
+        (
+            [{'tokens': ['a'], 'ner_tags': ['O']}],
+            "data: is list; give the folder of a set, or {'train': rows, ",
+        ),
+        (rows['train'], 'data: is a table; give the folder of a set, or'),
+        (rows | {'test': []}, 'data: test has no row'),
+        (rows | {'test': ['a']}, 'data: row 0 of test is str, not a dictionary'),
+        (rows | {'test': 'a'}, 'data: test is str; give rows, each a dictionary'),
+        (folder / 'ner', 'ner is a folder of sets (drugs); give one of them'),
+        (folder / 'ner' / 'drugs' / 'train.tsv', 'is a file; give the folder of the set, '),
+        (folder / 'none', 'none: no such folder'),
+    ):
+        with pytest.raises((bx.ConfigError, bx.InputError), match=re.escape(message)):
+            bx.finetune(model, data, workdir=tmp_path / 'wrong')
+    assert not (tmp_path / 'wrong').exists()
     by_folder = bx.finetune(
         model,
         folder / 'ner' / 'drugs',

@@ -962,3 +962,22 @@ def test_the_page_of_forms_names_each_of_them_and_folders_that_are_no_sets_are_s
     found, raw = look_through(put(tmp_path, files), {}).left_out
     assert raw == 'raw: left out, as it has no training split; it holds x.pdf'
     assert '; if these are its originals, `bioptimus rebuild --set=pubmedqa --from=' in found
+
+
+def test_ones_and_zeros_and_nothing_are_no_names_of_labels(tmp_path):
+    """Columns of yes and no, as a Trainer takes them, are refused; NaN is no answer; numbers are in their order."""
+    for split in ('train', 'devel', 'test'):
+        rows = [{'text': f'text {n}', 'labels': [1.0 * (n % 2), 0.0, 1.0]} for n in range(6)]
+        put(tmp_path, {f'hot/{split}.jsonl': lines(*rows).encode()})
+        rows = [{'text': f'text {n}', 'label': n} for n in (2, 10, 1, 11)]
+        put(tmp_path, {f'numbers/{split}.jsonl': lines(*rows).encode()})
+        put(tmp_path, {f'nothing/{split}.jsonl': lines({'text': 'a', 'label': float('nan')}, *rows).encode()})
+    with pytest.raises(
+        InputError, match='its labels are lists of 3 zeros and ones; give the names of the labels'
+    ):
+        set_at(tmp_path / 'hot', 'classes')
+    chosen = set_at(tmp_path / 'numbers', 'classes')
+    assert list(task_for(chosen).read(chosen).labels) == ['1', '2', '10', '11']
+    chosen = set_at(tmp_path / 'nothing', 'classes')
+    with pytest.raises(InputError, match=r'jsonl:1: needs "text" .* with "label"'):
+        task_for(chosen).read(chosen)

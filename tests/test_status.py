@@ -111,7 +111,8 @@ def test_cells_of_another_configuration_are_not_done(run, capsys):
     claim = read_claim(run.workdir / 'finetune')
     cells = {f'0.1/drugs/standard/seed-{seed}': 'x' for seed in (1, 2, 3)}
     claim_cells(run.workdir / 'finetune', cells)
-    assert claim and document(capsys, 'status', str(run.workdir))['finetune']['cells_done'] == 0
+    assert claim
+    assert document(capsys, 'status', str(run.workdir))['finetune']['cells_done'] == 0
     file = run.workdir / 'finetune' / '0.1' / 'drugs' / 'standard' / 'seed-1' / 'scores.json'
     write_json(file, plain(dataclasses.replace(ner_cell('0.1', 'drugs', 1, 0), print='x')))
     assert document(capsys, 'status', str(run.workdir))['finetune']['cells_done'] == 1

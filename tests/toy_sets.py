@@ -27,6 +27,20 @@ LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 TYPES = ['Drug']
 
 
+class Frame:
+    """A table as pandas has one, as far as it is asked: an iteration gives the names of its columns."""
+
+    def __init__(self, rows):
+        self.rows, self.columns = rows, list(rows[0]) if rows else ['text']
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    def to_dict(self, orient):
+        assert orient == 'records'
+        return self.rows
+
+
 def load_tagger(folder, types, chosen, seed):
     return load_head(ENTITIES, folder, labels_of(types, chosen.scheme), chosen, seed)
 

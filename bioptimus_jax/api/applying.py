@@ -16,6 +16,7 @@ from bioptimus_jax.api.objects import (
     ModelOrFolder,
     TokenizerOrFolder,
     as_folder,
+    check_whole,
     undisturbed,
     whole_number,
     workplace,
@@ -23,6 +24,9 @@ from bioptimus_jax.api.objects import (
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.kept import NAME as READING
 from bioptimus_jax.progress.console import shortened
+
+BEHIND = 'text_pair'
+"""The key of a text that is read behind the one under TEXT."""
 
 if TYPE_CHECKING:
     from bioptimus_jax.inference.given import Given
@@ -97,7 +101,8 @@ def predict(
     terminal and in a notebook, where it takes over a second.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
-    type] in characters, with 'probabilities'; for a classifier 'answers' and 'probabilities' by label; for [MASK]
+    type] in characters, with 'probabilities'; for a classifier 'answers', which are texts ('1' for 1), and
+    'probabilities' by label; for [MASK]
     'masks'. Raises InputError for a folder without a model and a text that cannot be read, ConfigError for an object
     that is no model with its tokenizer.
     """
@@ -108,16 +113,26 @@ def predict(
 def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator['Given']:
     from bioptimus_jax.inference.given import Given
 
+    check_whole(texts)
     for number, row in enumerate(texts, 1):
-        if isinstance(row, Mapping) and TEXT not in row:
-            raise InputError(f'texts: number {number} is a row without {TEXT!r} ({shortened(row)})')
-        text = row[TEXT] if isinstance(row, Mapping) else row
-        parts = (text,) if isinstance(text, str) else tuple(text)
+        text = _texts_of_row(row, number) if isinstance(row, Mapping) else row
+        parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, Sequence) else ()
         if not parts or not all(isinstance(part, str) and part.strip() for part in parts):
             raise InputError(
                 f'texts: number {number} is not a text, or texts that are read together: {text!r:.60}'
             )
         yield Given(str(number), parts, f'text {number}')
+
+
+def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
+    """The text of a row, or the two that are read together, by the keys of sets. Raises InputError."""
+    from bioptimus_jax.sets.foreign.flat import PAIRS
+
+    if TEXT in row and not row.get(BEHIND):
+        return row[TEXT]
+    if pair := next((pair for pair in PAIRS if {*pair} <= row.keys()), None):
+        return [row[name] for name in pair]
+    raise InputError(f'texts: number {number} is a row without {TEXT!r} ({shortened(row)})')
 
 
 def _bring_reading(model: Any, folder: Path) -> None:

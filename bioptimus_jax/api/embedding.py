@@ -46,13 +46,15 @@ def embed(
 
     from bioptimus_jax.analysis.sentence_vectors import text_vectors
     from bioptimus_jax.model.loaded import load_model
-    from bioptimus_jax.model.pooling import POOLINGS, USUAL, longest_in, pooling_in
+    from bioptimus_jax.model.pooling import FEWEST, POOLINGS, USUAL, longest_in, pooling_in
 
     longest, size, show = (
         whole_number('max_pieces', max_pieces, 0),
         whole_number('dimensions', dimensions, 0),
         shown(progress),
     )
+    if 0 < longest < FEWEST:
+        raise ConfigError(f'max_pieces: {longest} leaves no piece of a text; give {FEWEST} or more, or 0')
     if pooling and pooling not in POOLINGS:
         raise ConfigError(f'pooling: {pooling!r} is not one of {", ".join(POOLINGS)}')
     given = list(texts_of(texts))

@@ -1,8 +1,9 @@
 """Fine-tuning on a set, from Python."""
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,7 @@ from bioptimus_jax.api.objects import (
     TokenizerOrFolder,
     as_folder,
     experiment,
+    is_table,
     undisturbed,
     workplace,
 )
@@ -21,6 +23,8 @@ from bioptimus_jax.api.program import GIVEN, Shows, config_text, run_verb
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.remote.models import at_commit
+from bioptimus_jax.hosts.workers import cores
+from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.storage.files import write_jsonl
 
 if TYPE_CHECKING:
@@ -60,10 +64,12 @@ def finetune(
     """Fine-tune a model on a set, and keep the seed that is best on devel; with `finetune.keep` others, too.
 
     `model`: of transformers with `tokenizer`, a Hugging Face folder or a hub id. `data`: the folder of a set, in any
-    form that `bioptimus lint` reads, or its splits train, devel (or validation) and test: rows as dictionaries, or a
-    `DatasetDict` of datasets. `task`: entities, classes, similarity, word_classes; of a public set it is known.
+    form that `bioptimus lint` reads, or its splits by name, train, devel (or validation) and test: rows as
+    dictionaries, tables of pandas, or all of them as a `DatasetDict` of datasets. `task`: entities, classes,
+    similarity, word_classes; of a public set it is known.
     `workdir`: the run folder, which stays. `keys`: values by their dotted names, as `{'finetune.seeds': (0, 1, 2)}`.
-    Without others epochs, batch and learning rate follow the model and the set. `quiet`: no lines.
+    Without others epochs, batch and learning rate follow the model and the set. Labels are texts ('1' for 1), and the
+    ids of a model follow their order, not that of a `ClassLabel`: compare names. `quiet`: no lines.
     `progress`: a bar; by default on a terminal and in a notebook, unless `quiet`.
 
     It is `bioptimus finetune` in a process of its own. The same call continues what was interrupted.
@@ -83,7 +89,10 @@ def finetune(
         own: dict[str, Any] = {'stages': ('finetune',), 'finetune.models': (f'{MODEL}={name}',)}
         own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
         own |= keys or {}
-        experiment(own)
+        asked = experiment(own).finetune
+        # Cells stand side by side, and share the cores.
+        threads = max(len(cores()) // (len(asked.seeds) * len(asked.settings)), 1)
+        own = {'runtime.torch_threads': threads, **own}
         run_verb('finetune', place, run, config_text('finetune', 'defaults()', own), shows)
     return _best(run)
 
@@ -91,19 +100,71 @@ def finetune(
 def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> dict[str, Any]:
     """The keys that name the set. Rows are written below `place`, which later lies at `given`."""
     if isinstance(data, PLACE):
-        folder = Path(data).absolute()
+        folder = _folder_of_a_set(Path(data))
         return {'finetune.folder': str(folder.parent), 'finetune.datasets': (folder.name,)}
+    if not isinstance(data, Mapping):
+        kind = 'a table' if is_table(data) else type(data).__name__
+        raise ConfigError(
+            f"data: is {kind}; give the folder of a set, or {{'train': rows, 'devel': rows, 'test': rows}}"
+        )
     splits = {SPLITS.get(name, name): rows for name, rows in data.items()}
     if lacking := sorted({*SPLITS.values()} - splits.keys()):
-        raise ConfigError(f'data: has no {", ".join(lacking)}; give train, devel (or validation) and test')
+        raise ConfigError(
+            f'data: has no {", ".join(lacking)}; give train, devel (or validation) and test: train_test_split() of '
+            'datasets, or of scikit-learn, takes them from the rest'
+        )
     target = place / GIVEN / 'sets' / NAME
     target.mkdir(parents=True)
     if hasattr(data, 'save_to_disk'):  # a DatasetDict keeps the names of its labels
-        data.save_to_disk(str(target))
+        with _no_bars_of_datasets():
+            data.save_to_disk(str(target))
     else:
         for split in ('train', 'devel', 'test'):
-            write_jsonl(target / f'{split}.jsonl', map(dict, splits[split]))
+            if not (rows := list(_rows(split, splits[split]))):
+                raise ConfigError(f'data: {split} has no row')
+            write_jsonl(target / f'{split}.jsonl', rows)
     return {'finetune.folder': str(given / 'sets'), 'finetune.datasets': (NAME,)}
+
+
+def _folder_of_a_set(place: Path) -> Path:
+    """The absolute path of a set. Raises InputError for a file, a folder of sets, and what is not there."""
+    from bioptimus_jax.sets.corpora import is_dataset, set_folders
+
+    folder = place.absolute()
+    if not folder.exists():
+        raise InputError(f'data: {place}: no such folder')
+    if folder.is_file():
+        raise InputError(f'data: {place} is a file; give the folder of the set, {place.parent}')
+    if not is_dataset(folder) and (found := [one.name for one in set_folders(folder)]):
+        raise InputError(f'data: {place} is a folder of sets ({shortened(found)}); give one of them')
+    return folder
+
+
+def _rows(split: str, rows: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a split as JSON can hold them. Raises ConfigError for what is none."""
+    if is_table(rows):
+        rows = (
+            rows.to_dicts() if hasattr(rows, 'to_dicts') else rows.to_dict('records')
+        )  # of polars, of pandas
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise ConfigError(f'data: {split} is {type(rows).__name__}; give rows, each a dictionary')
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ConfigError(f'data: row {number} of {split} is {type(row).__name__}, not a dictionary')
+        yield {key: value.tolist() if hasattr(value, 'tolist') else value for key, value in row.items()}
+
+
+@contextlib.contextmanager
+def _no_bars_of_datasets() -> Iterator[None]:
+    import datasets
+
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
 
 
 def _best(run: Path) -> FineTuned:

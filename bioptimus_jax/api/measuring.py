@@ -23,7 +23,10 @@ from bioptimus_jax.api.objects import (
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.storage.files import write_jsonl
+from bioptimus_jax.sets.described import OF_SEVERAL
+from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.texts import CLASSES, in_order
+from bioptimus_jax.storage.files import write_json, write_jsonl
 
 
 def difficulty(
@@ -96,17 +99,40 @@ def score(
     from bioptimus_jax.finetuning.scoring import score as scored  # late: reads tasks
 
     with workplace() as place:
-        of_gold, of_predicted = place / 'gold.tsv', place / 'predicted.jsonl'
-        if isinstance(gold, PLACE):
-            of_gold = Path(gold)
-        else:
-            of_gold.write_text(''.join(_gold_lines(gold)), 'utf-8')
+        of_predicted = place / 'predicted.jsonl'
+        of_gold = Path(gold) if isinstance(gold, PLACE) else _gold_file(place, gold)
         if isinstance(predicted, PLACE):
             of_predicted = Path(predicted)
         else:
+            wrong = next((n for n, one in enumerate(predicted) if not isinstance(one, Mapping)), None)
+            if wrong is not None:
+                raise InputError(f'predicted: number {wrong} is no record, but {predicted[wrong]!r:.40}')
             write_jsonl(of_predicted, map(dict, predicted))
         found = scored(of_gold, of_predicted, task, types or {})
         return Scores(found.measures(), found.notes)
+
+
+def _gold_file(place: Path, records: Sequence[Mapping[str, Any]]) -> Path:
+    """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError."""
+    lines = list(_gold_lines(records))
+    answers = [record.get('answers') for record in records if 'tags' not in record]
+    if all(answer is not None and len(answer) == 1 for answer in answers):
+        (place / 'gold.tsv').write_text(''.join(lines), 'utf-8')
+        return place / 'gold.tsv'
+    texts = [record.get('words') or [record.get('text')] for record in records]
+    keys = [f'sentence{n}' for n in range(1, len(texts[0]) + 1)]
+    given = [list(map(str, answer or ())) for answer in answers]
+    folder = place / 'gold'
+    folder.mkdir()
+    rows = [
+        {**dict(zip(keys, of_one)), 'labels': labels} for of_one, labels in zip(texts, given, strict=True)
+    ]
+    for split in SPLITS:  # a set has all of them, though test alone is scored
+        write_jsonl(folder / f'{split}.jsonl', rows)
+    labels = in_order(label for of_one in given for label in of_one)
+    several = {'task': CLASSES, 'texts': keys, 'answer': 'labels', 'labels': labels, 'several': True}
+    write_json(folder / 'set.json', {**several, 'measures': OF_SEVERAL})
+    return folder
 
 
 def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -216,8 +216,6 @@ def model_in(folder: Path, like: Any = None) -> Any:
 
 def texts_of(given: Texts, name: str = 'texts') -> Iterator[str]:
     """The texts of an argument of that name, one by one. Raises ConfigError for what is not a text."""
-    if isinstance(given, str | bytes):
-        raise ConfigError(f'{name}: is one text; give a list of them')
     check_whole(given, name)
     for number, row in enumerate(given):
         text = row.get(TEXT) if isinstance(row, Mapping) else row
@@ -228,8 +226,19 @@ def texts_of(given: Texts, name: str = 'texts') -> Iterator[str]:
         yield text
 
 
+def is_table(given: object) -> bool:
+    """Whether it is a DataFrame, whose items are the names of its columns."""
+    return hasattr(given, 'columns') and hasattr(given, 'to_dict')
+
+
 def check_whole(given: object, name: str = 'texts') -> None:
-    """Raise ConfigError for texts in several parts, as a `DatasetDict` has them."""
+    """Raise ConfigError for one text, no list, a table, and texts in several parts, as a `DatasetDict` has them."""
+    if isinstance(given, str | bytes):
+        raise ConfigError(f'{name}: is one text; give a list of them')
+    if is_table(given):
+        raise ConfigError(f"{name}: is a table; give a column of it, as table['text']")
+    if not isinstance(given, Iterable):
+        raise ConfigError(f'{name}: is {type(given).__name__}; give a list of texts')
     if isinstance(given, Mapping):
         raise ConfigError(f'{name}: has the parts {shortened(given)}; give one of them')
 

@@ -127,7 +127,8 @@ def run_program(arguments: list[str], shows: Shows) -> None:
                 bar.line(line.rstrip('\n'), shows.quiet)
         except BaseException:
             program.send_signal(signal.SIGINT)
-            program.communicate()
+            for line in program.stdout:  # what it has saved, and how it goes on
+                bar.line(line.rstrip('\n'), shows.quiet)
             raise
     if program.returncode < 0:  # what it said last is of its work
         raise RuntimeError(

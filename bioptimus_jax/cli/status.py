@@ -169,8 +169,10 @@ def _finished(place: Path) -> list[Path]:
 
 
 def _print_of(file: Path) -> str | None:
-    record = read_cell(file)
-    return record.print if isinstance(record, FineTuning) else None
+    with contextlib.suppress(InputError):  # a damaged one is trained again
+        record = read_cell(file)
+        return record.print if isinstance(record, FineTuning) else None
+    return None
 
 
 def _settings(asked: Begun) -> Finetune:

@@ -18,7 +18,7 @@ from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import Keys
 from bioptimus_jax.sets.labelled import rows_of
 from bioptimus_jax.sets.sentences import SPLITS, text_of
-from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published
+from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published, in_order
 
 FILE = 'set.json'
 KEYS: Mapping[str, Any] = {
@@ -37,6 +37,7 @@ USUAL = {CLASSES: ['accuracy'], SIMILARITY: ['pearson', 'spearman']}
 """The measures of a set that names none."""
 SEPARATOR = ','
 """What stands between several labels of a text."""
+ZERO_OR_ONE = {'0', '1', '0.0', '1.0', 'False', 'True'}
 OF_SEVERAL = ['micro_f1', 'macro_f1', 'example_f1']
 """The measures of a set whose texts are found to have several labels."""
 
@@ -93,7 +94,12 @@ def _of_several(split: Callable[[str], Path]) -> dict[str, Any] | None:
     given = [item.answers or () for item in listed]
     if len(listed) < len(items) or all(len(answers) == 1 for answers in given) or not any(given):
         return None
-    labels = sorted({answer for answers in given for answer in answers})
+    labels = in_order(answer for answers in given for answer in answers)
+    if len(sizes := {len(answers) for answers in given}) == 1 and {*labels} <= ZERO_OR_ONE:
+        raise InputError(
+            f'{train}: its labels are lists of {sizes.pop()} zeros and ones; give the names of the labels that hold, '
+            'as in ["A", "C"]'
+        )
     texts = list(range(len(items[0].texts)))
     return {
         'task': CLASSES,
@@ -205,7 +211,7 @@ def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
         items = read_items(train, keys).items
         listed = [answer for item in items if item.listed for answer in item.answers or ()]
         single = [answer for item in items if not item.listed for answer in item.answers or ()]
-        return sorted({*_apart(listed, False), *_apart(single, values.get('several', False))})
+        return in_order([*_apart(listed, False), *_apart(single, values.get('several', False))])
     rows = rows_of(train)
     if not layout.header and rows:
         wide = [row for row in rows if len(row[2]) > max(layout.answer, *layout.texts)]
@@ -221,4 +227,4 @@ def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
 def _apart(answers: Sequence[str], several: bool) -> list[str]:
     """The labels of answers, sorted."""
     parts: Sequence[Sequence[str]] = [x.split(SEPARATOR) if several else [x] for x in answers]
-    return sorted({label.strip() for each in parts for label in each if label.strip()})
+    return in_order(label.strip() for each in parts for label in each if label.strip())

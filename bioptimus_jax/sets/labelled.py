@@ -23,7 +23,7 @@ from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
-from bioptimus_jax.sets.texts import FOUND, Layout, Published, Text, Texts
+from bioptimus_jax.sets.texts import FOUND, Layout, Published, Text, Texts, in_order
 
 LARGEST_NUMBER = 1e6
 NEEDED = '"text" (or two: "sentence1" and "sentence2") with "label"'
@@ -39,7 +39,7 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
     train = read_split('train', files.__getitem__, known, numbers)
     labels: Sequence[str] = ()
     if not numbers:
-        labels = known.labels if known else sorted({str(a) for x in train for a in x.answers})
+        labels = known.labels if known else in_order(str(a) for x in train for a in x.answers)
         if len(labels) < 2:
             raise InputError(
                 f'{files["train"]}: has one label, {some_labels(labels)}; there is nothing to learn'

@@ -6,7 +6,7 @@ The public files are those of BLURB's own scripts (Gu et al. 2021, section 4): e
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.sets.inputs import INPUTS
@@ -15,6 +15,7 @@ CLASSES, SIMILARITY = 'classes', 'similarity'
 FOLD = '-fold'
 """The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
+WHOLE = re.compile(r'-?\d{1,9}')
 FOUND = 'found in its files'
 """The source of the record of a set whose files say by themselves that texts have several labels."""
 
@@ -221,3 +222,9 @@ def published(name: str) -> Published | None:
     set is written otherwise (chemprot-markers) or is another fold (gad-fold2)."""
     known = SETS.get(VARIANT.sub('', name.lower()))
     return known and (known if name.lower() == known.name else dataclasses.replace(known, name=name.lower()))
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """The different labels, by letters, or by their value where all are whole numbers."""
+    different = {*labels}
+    return sorted(different, key=int if all(map(WHOLE.fullmatch, different)) else None)
