@@ -725,7 +725,7 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
         {'text': f'text {n}', 'answers': named} for n, named in enumerate((['A', 'B'], [], ['B'], ['A']))
     ]
     said = [{'answers': named} for named in (['A'], ['B'], ['B'], ['A'])]
-    found = bx.score(several, said, task='classes').measures['default']
+    found = bx.score(iter(several), iter(said), task='classes').measures['default']
     assert (found['precision'], found['recall']) == (0.75, 0.75)
     with pytest.raises(bx.InputError, match=r'^predicted: number 1 is no record, but None'):
         bx.score(texts, [{'answers': ['yes']}, None], task='classes')

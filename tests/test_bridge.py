@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 import torch
-from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
+from toy_sets import DRUGS, TYPES, kept_tagger, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.experiment.config import defaults
@@ -28,6 +28,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.texts import Text, Texts
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.vocab.agreement import load_for_words
 
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
@@ -296,8 +297,8 @@ def test_a_stage_is_the_same_after_a_stop_and_its_models_are_plain_ones(
     other = read_json(tmp_path / 'stopped' / place.replace('seed-0', 'seed-4') / 'scores.json')
     assert other['history'] != first['history']
     plain = dataclasses.replace(chosen, encoder='torch', lora_rank=0)
-    model, labels = tmp_path / 'whole' / place / 'model', ENTITIES.labels(drugs, chosen)
-    tokenizer, head = load_head(ENTITIES, model, labels, plain, 0)
+    model = tmp_path / 'whole' / place / 'model'
+    tokenizer, head = load_for_words(model), kept_tagger(model, plain)
     windows = ENTITIES.windows(tokenizer, drugs.test, plain).windows
     answers = ENTITIES.decode(drugs.test, windows, outputs(head, windows, plain), head, plain)
     kept = [item.predicted for item in ENTITIES.written(tmp_path / 'whole' / place)]

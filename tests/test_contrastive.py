@@ -398,6 +398,14 @@ def test_sentence_transformers_gives_our_vectors(pooling, trained, tmp_path, mon
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(float(one @ other), abs=1e-4)
 
 
+def test_an_empty_prompt_changes_nothing(tmp_path):
+    said = {'prompts': {'document': ''}, 'default_prompt_name': 'document'}
+    for path, value in ways(('config_sentence_transformers.json', said)).items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(json.dumps(value))
+    assert pooling_in(tmp_path) == 'mean'
+
+
 def ways(*changes):
     """modules.json with Pooling in the folder 1_Pooling, and this in config.json there."""
     return files_for_sentence_transformers('mean', 16) | dict(changes)

@@ -34,6 +34,7 @@ from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.foreign.splits import split_of
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.sets.texts import in_order
 from bioptimus_jax.storage import tables
 
 # A mention that ends within a word, one in another, one of two types, one over two sentences; letters that are several
@@ -653,6 +654,12 @@ def test_sentences_that_are_counted_anew_in_each_document_stay_apart(tmp_path):
     assert [item.words for item in read_items(tmp_path / 'x.csv').items] == [('It', 'hurts')] * 2
 
 
+def test_rows_of_words_say_where_sentences_end(tmp_path):
+    put(tmp_path, {'x.csv': b'doc_id,word,tag\n1,a,O\n2,b,O\n2,c,O\n'})
+    with pytest.raises(InputError, match='no blank line that says where sentences end'):
+        read_items(tmp_path / 'x.csv')
+
+
 def test_sentences_keep_the_documents_that_are_named_beside_them(tmp_path):
     """JSON, CSV and TFDS can name documents; "id" numbers sentences. One without a name goes on with the last."""
     named = ['7', '7', '', '9', '7']
@@ -707,9 +714,12 @@ def test_predictions_of_label_studio_are_read_as_answers(tmp_path):
         for keys in ((), (PREDICTED_KEYS,))
     ]
     assert places == [[0, 8], [8, 16]]
-    put(tmp_path, {'y.json': json.dumps([task(1, [0], [8]), task(2, [8], [])]).encode()})
+    put(tmp_path, {'z.json': json.dumps([task(1, [0], [8]), task(2, [8], [])]).encode()})
+    [_, nothing] = read_items(tmp_path / 'z.json', PREDICTED_KEYS).items
+    assert nothing.mentions == ()
+    put(tmp_path, {'y.json': json.dumps([task(1, [0], []), task(2, [8], [8])]).encode()})
     with pytest.raises(
-        InputError, match='is read by its annotations, but a task before it by its predictions'
+        InputError, match='is read by its predictions, but a task before it by its annotations'
     ):
         read_items(tmp_path / 'y.json', PREDICTED_KEYS)
 
@@ -978,6 +988,8 @@ def test_ones_and_zeros_and_nothing_are_no_names_of_labels(tmp_path):
         set_at(tmp_path / 'hot', 'classes')
     chosen = set_at(tmp_path / 'numbers', 'classes')
     assert list(task_for(chosen).read(chosen).labels) == ['1', '2', '10', '11']
+    assert in_order(['2', '01', '1', '02']) == ['01', '1', '02', '2']
+    assert in_order(['b', '10', '9']) == ['10', '9', 'b']
     chosen = set_at(tmp_path / 'nothing', 'classes')
     with pytest.raises(InputError, match=r'jsonl:1: needs "text" .* with "label"'):
         task_for(chosen).read(chosen)

@@ -573,6 +573,8 @@ def test_texts_without_a_date_are_undated_or_said_to_be(tmp_path):
     (tmp_path / 'd.jsonl').write_text('{"id": "1", "title": "A", "abstract": "b"}\n')
     (tmp_path / 'e.csv').write_text('id,text\n1,It is short.\n')
     (tmp_path / 'f.txt').write_text('It is short.\n')
+    (tmp_path / 'g.tsv').write_text('It is short, as it goes.\n')
+    (tmp_path / 'h.conll').write_text('It\tO\nhurts\tO\n')
     for path in sorted(tmp_path.iterdir()):
         assert any(record.text for record in read(path)), path
         found = read(path, published_before='2000-01-01')
@@ -601,6 +603,12 @@ def test_a_title_is_not_all_of_a_text(tmp_path):
         ]
     (tmp_path / 'd.jsonl').write_text(json.dumps(rows[0] | {'abstract': None}) + '\n')
     assert [record.text for record in read(tmp_path / 'd.jsonl')] == ['Title 0']
+    # Neither ids nor what is said of a text are text, and null is an empty one.
+    for row in ({'article': 'Journal Article', 'text': None}, {'document': 'D-12'}):
+        (tmp_path / 'd.jsonl').write_text(json.dumps({'id': '1', 'title': 'T'} | row) + '\n')
+        assert [record.text for record in read(tmp_path / 'd.jsonl') if record.reason != 'form'] == ['T']
+    (tmp_path / 'd.jsonl').write_text(json.dumps({'text': '1', 'title': 'T'}) + '\n')
+    assert [record.text for record in read(tmp_path / 'd.jsonl', id_field='text')] == ['T']
 
 
 def test_signs_for_less_are_not_markup(tmp_path):
@@ -608,6 +616,7 @@ def test_signs_for_less_are_not_markup(tmp_path):
     for written, read_as in (
         ('Infants <or=32 weeks, <b>n</b> (p<0.05), P<O.001 and </= 80.', None),
         ('<h4>Aim</h4>Of x<y <i>in vivo</i>.<br/><p class="a">More</p>', 'Of x<y in vivo. More'),
+        ('CO<inf>2</inf> <span data-x="1">and</span> <!-- no --><italic>O</italic>', 'CO2 and O'),
     ):
         text = SEARCH.replace('&lt;h4&gt;Background', f'{escape(written)}&lt;h4&gt;Background')
         (tmp_path / 'a.xml').write_text(text)
@@ -641,11 +650,23 @@ def test_marks_between_cells_are_those_that_cut_all_rows_alike(tmp_path):
     rows = [f'{n};Patient {n} met pijn in de nier, koorts, en hoest{", moe" * n}.' for n in range(5)]
     for head in ('nummer;bericht\n', ''):
         (tmp_path / 'a.csv').write_text(head + '\n'.join(rows))
-        texts = '\n'.join(record.text for record in read(tmp_path / 'a.csv'))
+        said, *found = read(tmp_path / 'a.csv')
+        assert said.note == "its cells end at ';'"
+        texts = '\n'.join(record.text for record in found)
         assert [line for line in texts.split('\n') if line] == [row[2:] for row in rows]
     (tmp_path / 'b.csv').write_text('Patients had pain, fever\nand others had none\n')
-    with pytest.raises(BrokenFile, match=r'b\.csv:2: has 1 cell, the lines before it 2; quote cells'):
+    with pytest.raises(BrokenFile, match=r'b\.csv:2: has 1 cell, the lines before it 2; quote texts'):
         read(tmp_path / 'b.csv')
+    prose = 'Pain; fever\nCough; none\nRash; itch'  # in running text a blank follows the mark
+    (tmp_path / 'c.csv').write_text(prose)
+    assert [record.text for record in read(tmp_path / 'c.csv')] == [prose]
+    (tmp_path / 'd.tsv').write_text('Some words of a text\tx\nOther words of a text\n')
+    assert [record.text for record in read(tmp_path / 'd.tsv')] == [
+        'Some words of a text\nOther words of a text'
+    ]
+    (tmp_path / 'e.csv').write_text('a text with\rreturn inside,b\nc,d\n')
+    with pytest.raises(BrokenFile, match=r'e\.csv:\d: is not comma-separated text'):
+        read(tmp_path / 'e.csv')
 
 
 def test_tables_with_tabs_may_be_quoted(tmp_path):
@@ -679,6 +700,7 @@ def test_the_newer_of_two_citations_stands_in_every_form_that_counts_versions(tm
     for name, old, new in (
         ('nbib', 'PMID- 1\nTI  - Old.\nAB  - Old text.\n', 'PMID- 1\nTI  - New.\nAB  - New text.\n'),
         ('json', CORD19, CORD19 | {'metadata': {'title': 'New.'}}),
+        ('jsonl', CORD19, CORD19 | {'metadata': {'title': 'New.'}}),
     ):
         for file, value in (('a', old), ('b', new)):
             (tmp_path / f'{file}.{name}').write_text(value if isinstance(value, str) else json.dumps(value))

@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.records.vocabulary import Entities, PiecesOfMentions, WholeEntity
 from bioptimus_jax.sets.corpora import NamedSet, entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
-from bioptimus_jax.tokenizer.metaspace import word_starts
+from bioptimus_jax.tokenizer.metaspace import count_words
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 MANY_PIECES = 3
@@ -65,14 +63,13 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> PiecesOfMentions
     texts = list(mentions)
     for text, encoding in zip(texts, subwords.encode_words(texts), strict=True):
         times = mentions[text]
-        starts_L = word_starts(encoding)
-        alone_L = starts_L & np.append(starts_L[1:], True) & (np.array(encoding.ids) != subwords.unknown)
+        found, alone = count_words(encoding, subwords.unknown)
         lost = encoding.ids.count(subwords.unknown)
         total += times
-        words += times * int(starts_L.sum())
+        words += times * found
         pieces += times * len(encoding.tokens)
         unknown += times * lost
-        whole += times * int(alone_L.sum())
+        whole += times * alone
         whole_mentions += times * (len(encoding.tokens) == 1 and not lost)
     return PiecesOfMentions(
         mentions=total,

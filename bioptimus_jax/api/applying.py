@@ -116,7 +116,7 @@ def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator
     check_whole(texts)
     for number, row in enumerate(texts, 1):
         text = _texts_of_row(row, number) if isinstance(row, Mapping) else row
-        parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, Sequence) else ()
+        parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, Iterable) else ()
         if not parts or not all(isinstance(part, str) and part.strip() for part in parts):
             raise InputError(
                 f'texts: number {number} is not a text, or texts that are read together: {text!r:.60}'
@@ -128,7 +128,7 @@ def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
     """The text of a row, or the two that are read together, by the keys of sets. Raises InputError."""
     from bioptimus_jax.sets.foreign.flat import PAIRS
 
-    if TEXT in row and not row.get(BEHIND):
+    if TEXT in row and not (isinstance(row.get(BEHIND), str) and row[BEHIND]):
         return row[TEXT]
     if pair := next((pair for pair in PAIRS if {*pair} <= row.keys()), None):
         return [row[name] for name in pair]

@@ -72,7 +72,8 @@ def finetune(
     ids of a model follow their order, not that of a `ClassLabel`: compare names. `quiet`: no lines.
     `progress`: a bar; by default on a terminal and in a notebook, unless `quiet`.
 
-    It is `bioptimus finetune` in a process of its own. The same call continues what was interrupted.
+    It is `bioptimus finetune` in a process of its own, on all cores, unless `keys` has some of runtime. The same call
+    continues what was interrupted.
 
     Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
     """
@@ -90,9 +91,9 @@ def finetune(
         own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
         own |= keys or {}
         asked = experiment(own).finetune
-        # Cells stand side by side, and share the cores.
-        threads = max(len(cores()) // (len(asked.seeds) * len(asked.settings)), 1)
-        own = {'runtime.torch_threads': threads, **own}
+        if not any(name.startswith('runtime.') for name in keys or ()):
+            # Cells stand side by side, and share the cores.
+            own['runtime.torch_threads'] = max(len(cores()) // (len(asked.seeds) * len(asked.settings)), 1)
         run_verb('finetune', place, run, config_text('finetune', 'defaults()', own), shows)
     return _best(run)
 

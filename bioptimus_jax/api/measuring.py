@@ -1,6 +1,6 @@
 """Two measures for anybody's models: the difficulty of masking settings, and scores of predictions made elsewhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from bioptimus_jax.api.objects import (
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.sets.described import OF_SEVERAL
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import CLASSES, in_order
 from bioptimus_jax.storage.files import write_json, write_jsonl
@@ -100,26 +99,36 @@ def score(
 
     with workplace() as place:
         of_predicted = place / 'predicted.jsonl'
-        of_gold = Path(gold) if isinstance(gold, PLACE) else _gold_file(place, gold)
+        of_gold = Path(gold) if isinstance(gold, PLACE) else _gold_file(place, _records('gold', gold), task)
         if isinstance(predicted, PLACE):
             of_predicted = Path(predicted)
         else:
-            wrong = next((n for n, one in enumerate(predicted) if not isinstance(one, Mapping)), None)
-            if wrong is not None:
-                raise InputError(f'predicted: number {wrong} is no record, but {predicted[wrong]!r:.40}')
-            write_jsonl(of_predicted, map(dict, predicted))
+            write_jsonl(of_predicted, map(dict, _records('predicted', predicted)))
         found = scored(of_gold, of_predicted, task, types or {})
         return Scores(found.measures(), found.notes)
 
 
-def _gold_file(place: Path, records: Sequence[Mapping[str, Any]]) -> Path:
+def _records(name: str, given: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """The records of an argument of that name. Raises InputError for what is none."""
+    records = list(given)
+    for number, one in enumerate(records):
+        if not isinstance(one, Mapping):
+            raise InputError(f'{name}: number {number} is no record, but {one!r:.40}')
+    return records
+
+
+def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str) -> Path:
     """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError."""
+    from bioptimus_jax.sets.described import OF_SEVERAL  # late: imports pyarrow
+
     lines = list(_gold_lines(records))
     answers = [record.get('answers') for record in records if 'tags' not in record]
-    if all(answer is not None and len(answer) == 1 for answer in answers):
+    if task != CLASSES or all(answer is not None and len(answer) == 1 for answer in answers):
         (place / 'gold.tsv').write_text(''.join(lines), 'utf-8')
         return place / 'gold.tsv'
     texts = [record.get('words') or [record.get('text')] for record in records]
+    if other := next((n for n, of_one in enumerate(texts) if len(of_one) != len(texts[0])), 0):
+        raise InputError(f'gold: number {other} has another number of texts than the first')
     keys = [f'sentence{n}' for n in range(1, len(texts[0]) + 1)]
     given = [list(map(str, answer or ())) for answer in answers]
     folder = place / 'gold'

@@ -237,7 +237,7 @@ def check_whole(given: object, name: str = 'texts') -> None:
         raise ConfigError(f'{name}: is one text; give a list of them')
     if is_table(given):
         raise ConfigError(f"{name}: is a table; give a column of it, as table['text']")
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) and not hasattr(given, '__getitem__'):
         raise ConfigError(f'{name}: is {type(given).__name__}; give a list of texts')
     if isinstance(given, Mapping):
         raise ConfigError(f'{name}: has the parts {shortened(given)}; give one of them')

@@ -9,6 +9,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
 from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
+from bioptimus_jax.corpus.rows import NO_DATES
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.sets.columns import read_columns
@@ -75,6 +76,8 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
     except InputError as error:
         raise BrokenFile(str(error)) from error
     yield Record('', reason='form', note=SAID)
+    if cut_off(settings):
+        yield Record('', reason='form', note=NO_DATES)
     texts = [(sentence.document, bare_text(sentence.words)) for sentence in found]
     if not any(document for document, _ in texts):
         yield from joined_documents((text for _, text in texts), prefix, settings)

@@ -23,11 +23,12 @@ ID_NAMES = (
     'id note_id cord_uid pmid pubmed_id pmcid pmc_id document_id doc_id article_id row_id uid doi'.split()
 )
 NAME = re.compile(r'[^\W\d][\w .:/()#-]{0,39}')
+SEPARATED = {',': 'comma-separated', ';': 'semicolon-separated', '\t': 'tab-separated'}
 SAMPLE = 100  # rows that tell which column is the longest
 FEWEST_WORDS, MOST_OF_A_NAME = 5, 3
 
 
-def read(path: Path, cells: Cells, prefix: str, settings: Corpus) -> Iterator[Record]:
+def read(path: Path, cells: Cells, prefix: str, settings: Corpus, even: bool = False) -> Iterator[Record]:
     """Clinical notes where the first line names the columns of MIMIC-III's; the rows of another table whose first line
     names its columns; else a column of texts, joined to documents."""
     sample, rows = peeked(iter(cells), SAMPLE)
@@ -38,43 +39,63 @@ def read(path: Path, cells: Cells, prefix: str, settings: Corpus) -> Iterator[Re
     if names := _names(sample):
         next(rows)
         return _records(path, names, sample[1:], rows, settings)
-    return _without_names(path, sample, rows, prefix, settings)
+    return _without_names(path, sample, rows, prefix, settings, even)
 
 
 def _without_names(
-    path: Path, sample: Sequence[tuple[int, list[str]]], rows: Cells, prefix: str, settings: Corpus
+    path: Path,
+    sample: Sequence[tuple[int, list[str]]],
+    rows: Cells,
+    prefix: str,
+    settings: Corpus,
+    even: bool,
 ) -> Iterator[Record]:
-    """Documents of a column of texts: the longest where the first one has no more than names or numbers."""
+    """Documents of a column of texts: the longest where the first one has no more than names or numbers.
+
+    `even`: the mark between cells is one that texts have, too, so rows of other lengths are refused, unless a column is
+    asked for.
+    """
+    if cut_off(settings):
+        yield Record('', reason='form', note=NO_DATES)
     chosen, means = settings.tsv_column, _mean_words(len(sample[0][1]) if sample else 0, sample)
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
         yield Record('', reason='form', note=f'a table; its text is column {chosen} (the longest, from 0)')
-    # Who names a column knows the table; else a comma in a text that is not quoted would end it.
-    texts = column(path, rows, chosen, even=not settings.tsv_column)
-    yield from joined_documents(texts, prefix, settings)
+    yield from joined_documents(
+        column(path, rows, chosen, even and not settings.tsv_column), prefix, settings
+    )
 
 
-def delimiter_of(lines: Sequence[str]) -> str:
-    """What separates the columns of a .csv: another mark than a comma where the first line names columns by it, or
-    where it cuts all rows into as many cells, and commas do not.
+def delimiter_of(lines: Sequence[str]) -> tuple[str, bool]:
+    """What separates the columns of a .csv, and whether it is guessed: another mark than a comma where the first line
+    names columns by it, or, as a guess, where it cuts all rows into as many cells, and commas do not.
     """
     first = lines[0] if lines else ''
     for mark in ';\t':
         if ',' not in first and _known(names := first.split(mark)) and _are_names(names):
-            return mark
-    commas = _widths(lines, ',')
+            return mark, False
+    commas = {len(row) for row in _rows(lines, ',')}
     for mark in ';\t':
-        widths = _widths(lines, mark)
-        if len(widths) == 1 and widths != {1} and (len(commas) > 1 or commas == {1}):
-            return mark
-    return ','
+        rows = _rows(lines, mark)
+        # In running text a blank follows the mark.
+        apart = all(not cell[:1].isspace() for row in rows for cell in row[1:])
+        if (
+            len({len(row) for row in rows}) == 1
+            and len(rows[0]) > 1
+            and apart
+            and (len(commas) > 1 or commas == {1})
+        ):
+            return mark, True
+    return ',', False
 
 
-def _widths(lines: Sequence[str], mark: str) -> set[int]:
-    """How many cells rows have; that of the last may be cut off, and one alone says nothing."""
+def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """The rows of some lines, without the last one, which may be cut off; none where they are no table."""
     csv.field_size_limit(LONGEST_LINE)
-    widths = [len(cells) for cells in csv.reader((line + '\n' for line in lines), delimiter=mark) if cells]
-    return {*widths[:-1]} if len(widths) > 2 else set()
+    try:
+        return [row for row in csv.reader((line + '\n' for line in lines), delimiter=mark) if row][:-1]
+    except csv.Error:
+        return []  # who reads the file says what is wrong
 
 
 def _are_names(cells: Sequence[str]) -> bool:
@@ -192,7 +213,7 @@ def quoted(
                 yield rows.line_num, cells
     except csv.Error as error:
         raise BrokenFile(
-            f'{path}:{rows.line_num}: is not comma-separated text ({error}); correct its quotation marks'
+            f'{path}:{rows.line_num}: is not {SEPARATED[delimiter]} text ({error}); correct its quotation marks'
         ) from error
 
 
@@ -205,8 +226,8 @@ def column(path: Path, rows: Cells, column: int, even: bool) -> Iterator[str]:
         width = width or len(cells)
         if even and len(cells) != width:
             raise BrokenFile(
-                f'{path}:{number}: has {numbered(len(cells), "cell")}, the lines before it {width}; quote cells that '
-                'hold the mark between cells, or name the column of texts in config.corpus.tsv_column'
+                f'{path}:{number}: has {numbered(len(cells), "cell")}, the lines before it {width}; quote '
+                'texts that hold the mark between cells, or save them as .txt with an empty line behind each'
             )
         if text := squeezed(cells[column]):
             yield text

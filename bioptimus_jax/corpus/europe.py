@@ -16,10 +16,7 @@ from bioptimus_jax.corpus.stored import Advance
 ANSWER, RESULT = 'responseWrapper', 'result'
 LABEL = re.compile(r'<h4>(.*?)</h4>', re.DOTALL)
 # A sign for "less than", which the answers do not escape; what else begins with it is markup.
-LESS = re.compile(
-    r'<(?!/?(?:h\d|p|b|i|u|em|strong|su[bp]|br|span|a|ul|ol|li|dl|dt|dd|div|sc|tt|font)(?:\s+\w+=[^<>]*)?\s*/?>)',
-    re.IGNORECASE,
-)
+LESS = re.compile(r'<(?!/?[a-z][\w:.-]*(?:\s+[\w:.-]+\s*=[^<>]*)?\s*/?>|!--)', re.IGNORECASE)
 BLOCK = re.compile(r'</?(?:h\d|p|br|ul|ol|li|dl|dt|dd|div)\b[^<>]*>', re.IGNORECASE)  # it parts words
 
 

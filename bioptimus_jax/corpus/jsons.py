@@ -18,7 +18,7 @@ from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.errors import BrokenFile
 
 CHARACTERS_PER_READ, LONGEST_WORD = 2**16, 8
-BLANK = re.compile(r'[\s,]*')
+BLANK = re.compile(r'[\s,\ufeff]*')
 SPACE_BEFORE_STOP = re.compile(r'\s+(?=[.,;:])')
 BIOC, CORD19 = 'documents', 'body_text'
 FORMS = 'lines of JSON, an array of records, BioC (documents), and articles of CORD-19 (body_text)'

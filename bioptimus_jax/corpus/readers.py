@@ -130,8 +130,17 @@ def identities_in(path: Path, prefix: str, settings: Corpus) -> Identities:
     Raises InputError, for a bad record too.
     """
     ending = ending_of(path)
-    versioned = bool(ending) and FORMATS[ending].versioned
-    return Identities.of(_good_records(path, prefix, settings) if versioned else ())
+    if not (ending and FORMATS[ending].versioned):
+        return Identities.of(())
+    records, said = _good_records(path, prefix, settings), list[Record]()
+    for record in records:
+        said.append(record)
+        if record.reason == 'form':
+            continue
+        if not record.version and record.reason != 'deletion':
+            return Identities.of(())  # a form that knows none; the others of the file are like the first
+        break
+    return Identities.of(itertools.chain(said, records))
 
 
 def documents_in(path: Path, prefix: str, settings: Corpus, stands: np.ndarray) -> Iterator[Document]:
@@ -230,8 +239,10 @@ def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
 
 def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     sample, found = peeked(lines(path, settings.encoding, advance), columns.SAMPLE)
-    cells = columns.quoted(path, found, columns.delimiter_of([line for _, line in sample]))
-    return columns.read(path, cells, prefix, settings)
+    mark, guessed = columns.delimiter_of([line for _, line in sample])
+    if guessed:
+        yield Record('', reason='form', note=f'its cells end at {mark!r}')
+    yield from columns.read(path, columns.quoted(path, found, mark), prefix, settings, even=True)
 
 
 FORMATS = Table(
@@ -240,7 +251,7 @@ FORMATS = Table(
         '.xml': Format(_xml, versioned=True),
         '.nxml': Format(jats.read_file, versioned=True),
         '.tar': Format(jats.read_packed, versioned=True),
-        '.jsonl': Format(jsons.read),
+        '.jsonl': Format(jsons.read, versioned=True),
         '.json': Format(jsons.read, versioned=True),
         '.nbib': Format(tagged.read, versioned=True),
         '.txt': Format(plain.read, versioned=True),

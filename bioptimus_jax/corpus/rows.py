@@ -19,6 +19,8 @@ TEXT_NAMES = (
     'text note_text abstract body body_text full_text fulltext content contents paragraph passage document report note '
     'article sentence title'
 ).split()
+BESIDE_TITLE = 'text body body_text full_text fulltext content contents paragraph passage'.split()
+USUAL = Corpus().text_fields
 NO_DATES = 'config.corpus.published_before says nothing of these records, which have no dates that are read'
 
 
@@ -42,7 +44,7 @@ def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus)
 
     Where another text than the fields that are asked for is read, a record says so first.
     """
-    asked, said = fields_asked(settings.content), False
+    asked, beside = fields_asked(settings.content), ''
     if cut_off(settings):
         yield Record('', reason='form', note=NO_DATES)
     for number, row in rows:
@@ -50,10 +52,10 @@ def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus)
             if isinstance(row, BadRecord):
                 raise row
             _require_fields(f'{path}:{number}', row, settings)
-            texts = [name for name, value in row.items() if isinstance(value, str)]
-            fields = text_fields_of(row, texts, settings)
-            if not said and not {*fields} <= {*settings.text_fields}:
-                said = True
+            texts = [name for name, value in row.items() if value is None or isinstance(value, str)]
+            fields = text_fields_of(row, [beside] if beside in texts else texts, settings)
+            if not beside and fields[:1] == USUAL[:1] and fields != settings.text_fields:
+                beside = fields[-1]  # of all records, whatever other keys some have
                 note = f'its text is {" and ".join(fields)}; config.corpus.text_fields names others'
                 yield Record('', reason='form', note=note)
             text = _text_of(row, fields)
@@ -75,9 +77,10 @@ def text_fields_of(names: Container[str], texts: Container[str], settings: Corpu
     `texts`: the names of fields that hold text.
     """
     found = [name for name in settings.text_fields if name in names]
-    if found != ['title'] or settings.text_fields != Corpus().text_fields:
+    if found != ['title'] or settings.text_fields != USUAL:
         return settings.text_fields
-    return ('title', *[name for name in TEXT_NAMES if name in texts and name != 'title'][:1])
+    more = [name for name in BESIDE_TITLE if name in texts and name != settings.id_field]
+    return ('title', more[0]) if more else settings.text_fields
 
 
 def _require_fields(where: str, names: Container[str], settings: Corpus) -> None:

@@ -406,7 +406,8 @@ def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[
     }
     widths = {cell.model_folder: recommended.width_of(cell.model_folder) for cell in cells}
     found, said = [], dict[str, None]()
-    for folder in filter(is_finetuned, widths):
+    learning = dict.fromkeys(cell.model_folder for cell in cells if task_for(cell.dataset).learns)
+    for folder in filter(is_finetuned, learning):
         console.say(f'finetune: {folder} was fine-tuned: its encoder is taken, its head is drawn again')
     for cell in cells:
         if recommended.open_keys(cell.settings):

@@ -56,8 +56,11 @@ def load_head(
         raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error
     _check_weights(folder, model, info)
     if finetuned and model.base_model is not model:
-        torch.manual_seed(seed)
-        draw((module for module in model.children() if module is not model.base_model), model)
+        # A pooler is above the encoder, too: it has learned what the head read.
+        above = [module for module in model.children() if module is not model.base_model]
+        pooler = getattr(model.base_model, 'pooler', None)
+        torch.manual_seed(seed + 1)  # other numbers than those of what the folder lacked
+        draw([*above, *([pooler] if isinstance(pooler, torch.nn.Module) else [])], model)
     check_embedding_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)

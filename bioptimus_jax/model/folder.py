@@ -16,6 +16,8 @@ from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
 """File of an exported model: where it comes from."""
+LEARNED = re.compile('Classification|QuestionAnswering|MultipleChoice')
+"""What the classes of transformers with a head for a task have in their names."""
 SENTENCE_TRANSFORMERS = ('modules.json', 'config_sentence_transformers.json', '1_Pooling')
 """What sentence-transformers writes beside a model."""
 
@@ -52,7 +54,7 @@ def refuse_adapter(folder: Path) -> None:
 
 def is_finetuned(folder: Path) -> bool:
     """Whether a head that a task has taught stands on the encoder of a folder: a tagger's or a classifier's."""
-    return any('Classification' in str(name) for name in config_values(folder).get('architectures') or ())
+    return any(LEARNED.search(str(name)) for name in config_values(folder).get('architectures') or ())
 
 
 def is_computed_here(folder: Path) -> bool:

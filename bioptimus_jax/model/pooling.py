@@ -87,9 +87,12 @@ def pooling_in(folder: Path) -> str | None:
             f'{folder / MODULES}: the modules are {", ".join(kinds) or "none"}, but only {", ".join(PARTS)} are read '
             'here; take a model without others, or its own library'
         )
-    said_of_prompts = read_json(folder / PROMPTS)
-    prompt = said_of_prompts.get('default_prompt_name') if isinstance(said_of_prompts, dict) else None
-    if prompt is not None:
+    said_of_prompts: Any = read_json(folder / PROMPTS)
+    said_of_prompts = said_of_prompts if isinstance(said_of_prompts, dict) else {}
+    prompt = said_of_prompts.get('default_prompt_name')
+    if (
+        prompt is not None and (said_of_prompts.get('prompts') or {}).get(prompt) != ''
+    ):  # which changes nothing
         raise InputError(
             f'{folder / PROMPTS}: the prompt {prompt!r} comes before every text by default, which is not done here; '
             'put it before your texts, and set default_prompt_name to null'

@@ -6,6 +6,7 @@ those tables (tokens, documents, slices, points of figures) is not in it.
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def names_of(runs: Sequence[Measures]) -> list[str]:
 
     Of an arm whose seeds are in two sweeps all runs are told apart so: they are not of one arm.
     """
-    paths, depth = [m.run.workdir.absolute().parts for m in runs], [1] * len(runs)
+    paths, depth = [Path(os.path.abspath(m.run.workdir)).parts[1:] for m in runs], [1] * len(runs)
     while True:
         names = ['/'.join(parts[-deep:]) for parts, deep in zip(paths, depth, strict=True)]
         double = {name.partition(SEED)[0] for name in names if names.count(name) > 1}

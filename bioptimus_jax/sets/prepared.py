@@ -45,9 +45,10 @@ def read_prepared(folder: Path, split: str) -> SplitReading:
 
     def given() -> Iterator[Tagged]:
         for number in range(len(records)):
-            words, tags = (records[number][column] for column in columns)
+            record = records[number]
+            words, tags = (record[column] for column in columns)
             spelled = [names[tag] if names else tag.decode('utf-8') for tag in tags]
-            source = records[number][document] if document else ''
+            source = record[document] if document else ''
             yield Tagged(
                 f'{folder}: record {number} of {name}',
                 [word.decode('utf-8') for word in words],

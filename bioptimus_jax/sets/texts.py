@@ -226,5 +226,5 @@ def published(name: str) -> Published | None:
 
 def in_order(labels: Iterable[str]) -> list[str]:
     """The different labels, by letters, or by their value where all are whole numbers."""
-    different = {*labels}
-    return sorted(different, key=int if all(map(WHOLE.fullmatch, different)) else None)
+    different = sorted({*labels})
+    return sorted(different, key=int) if all(map(WHOLE.fullmatch, different)) else different

@@ -162,3 +162,10 @@ def word_starts(encoding: tokenizers.Encoding) -> np.ndarray:
     numbers = np.array(encoding.word_ids)
     spaced = np.array([token.startswith(SPACE) for token in encoding.tokens], bool)
     return np.append(True, (numbers[1:] != numbers[:-1]) | spaced[1:])[: len(numbers)]
+
+
+def count_words(encoding: tokenizers.Encoding, unknown: int) -> tuple[int, int]:
+    """The words of a text, and those that are one piece; an `unknown` piece is no whole word."""
+    starts_L = word_starts(encoding)
+    known_L = np.array(encoding.ids) != unknown
+    return int(starts_L.sum()), int((starts_L & np.append(starts_L[1:], True) & known_L).sum())

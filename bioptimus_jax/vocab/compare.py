@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bioptimus_jax.records.vocabulary import Comparison, NewWord, PiecesOfCorpus
-from bioptimus_jax.tokenizer.metaspace import word_starts
+from bioptimus_jax.tokenizer.metaspace import count_words
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH = 100
@@ -58,11 +58,8 @@ def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCo
     for start in range(0, len(texts), BATCH):
         for encoding in subwords.encode(texts[start : start + BATCH]):
             pieces.update(encoding.tokens)
-            starts_L = word_starts(encoding)
-            words += int(starts_L.sum())
-            # An unknown word is one piece, too, but no whole word.
-            known_L = np.array(encoding.ids) != subwords.unknown
-            single += int((starts_L & np.append(starts_L[1:], True) & known_L).sum())
+            found, whole = count_words(encoding, subwords.unknown)
+            words, single = words + found, single + whole
     total, unknown = sum(pieces.values()), pieces[subwords.tokens[subwords.unknown]]
     between_spaces = sum(len(text.split()) for text in texts)
     shares = PiecesOfCorpus(

@@ -1,6 +1,6 @@
 """Documents for a query, by the cosine of vectors: nDCG@10, recall and MAP, as BEIR has them. Nothing is learned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +45,12 @@ class RetrievalTask(Task):
 
     def windows(self, tokenizer: Any, examples: Sequence[Query], settings: Finetune) -> Encoded:
         """The queries and, behind them, all documents; of long texts the beginning."""
-        return self._encoded(tokenizer, examples, settings.max_pieces)
-
-    def _encoded(self, tokenizer: Any, examples: Sequence[Query], most: int) -> Encoded:
         from bioptimus_jax.finetuning.texts.vectors import VectorWindow
-        from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
 
-        if not examples:
-            return Encoded((), {CUT: 0})
-        # The one for words may put a space before a text.
-        reader = for_texts(load_in_transformers(Path(tokenizer.name_or_path)))
-        texts = [*(query.words[0] for query in examples), *examples[0].documents.texts]
         made, cut = list[VectorWindow](), 0
-        for begin in range(0, len(texts), AT_ONCE):
-            found = reader(texts[begin : begin + AT_ONCE], truncation=True, max_length=most)
-            cut += sum(bool(encoding.overflowing) for encoding in found.encodings)
-            made += (
-                VectorWindow(begin + at, tuple(encoding.ids)) for at, encoding in enumerate(found.encodings)
-            )
+        for number, encoding in enumerate(_encodings(tokenizer, examples, settings.max_pieces)):
+            cut += bool(encoding.overflowing)
+            made.append(VectorWindow(number, tuple(encoding.ids)))
         return Encoded(made, {CUT: cut})
 
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
@@ -90,7 +78,7 @@ class RetrievalTask(Task):
     def look(self, dataset: Retrieval, tokenizers: Mapping[str, Any], max_pieces: int) -> Look:
         lines = [f'{dataset.name}: {note}' for note in dataset.notes]
         for model, tokenizer in tokenizers.items():
-            if cut := self._encoded(tokenizer, dataset.test, max_pieces).counts[CUT]:
+            if cut := sum(bool(e.overflowing) for e in _encodings(tokenizer, dataset.test, max_pieces)):
                 lines.append(
                     f'{dataset.name}: cut: {numbered(cut, "text")} of more than {max_pieces} pieces of {model}; '
                     'config.finetune.max_pieces says how many are read'
@@ -112,6 +100,17 @@ class RetrievalTask(Task):
 
 
 TASK = RetrievalTask()
+
+
+def _encodings(tokenizer: Any, examples: Sequence[Query], most: int) -> Iterator[Any]:
+    """The pieces of the queries, and behind them those of all documents; at most so many of a text."""
+    from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
+
+    # The one for words may put a space before a text.
+    reader = for_texts(load_in_transformers(Path(tokenizer.name_or_path)))
+    texts = [*(query.words[0] for query in examples), *(examples[0].documents.texts if examples else ())]
+    for begin in range(0, len(texts), AT_ONCE):
+        yield from reader(texts[begin : begin + AT_ONCE], truncation=True, max_length=most).encodings
 
 
 def by_words(dataset: Retrieval) -> list[tuple[str, ...]]:

@@ -177,7 +177,7 @@ def _sentences(
         current |= own
         if entry:
             groups[-1].append((line, entry))
-    if not number and not blank and len(groups[0]) > 1:
+    if not number and not blank and any(len(group) > 1 for group in groups):
         raise InputError(
             f'{place}: has a word in each row, but no column "sentence_id" and no blank line that says where '
             'sentences end'

@@ -32,6 +32,8 @@ def _is_one(value: Any) -> bool:
 
 def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
     given = value.get(_asked(where, value, context), value.get('completions'))
+    if given == [] and context.taken.get('results') == 'predictions':
+        given = [{'result': []}]  # the model has found nothing
     done = [one for one in given if isinstance(one, dict) and not one.get('was_cancelled')]
     if not done:
         context.repairs[NOT_ANNOTATED] += 1
@@ -49,7 +51,8 @@ def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
     """The key that is read. Raises InputError where some tasks have predictions and others none."""
     if not context.keys.predicted:
         return 'annotations'
-    asked = 'predictions' if value.get('predictions') else 'annotations'
+    found_none = 'predictions' in value and context.taken.get('results') == 'predictions'
+    asked = 'predictions' if value.get('predictions') or found_none else 'annotations'
     if (first := context.taken.setdefault('results', asked)) != asked:
         raise InputError(
             f'{where}: is read by its {asked}, but a task before it by its {first}; export tasks that all have '
