@@ -77,12 +77,14 @@ def delimiter_of(lines: Sequence[str]) -> tuple[str, bool]:
     commas = {len(row) for row in _rows(lines, ',')}
     for mark in ';\t':
         rows = _rows(lines, mark)
+        widths = {len(row) for row in rows}
         # In running text a blank follows the mark.
-        apart = all(not cell[:1].isspace() for row in rows for cell in row[1:])
+        apart = not any(cell[:1].isspace() for row in rows for cell in row[1:])
         if (
-            len({len(row) for row in rows}) == 1
-            and len(rows[0]) > 1
-            and apart
+            apart
+            and len(rows) > 1
+            and len(widths) == 1
+            and widths != {1}
             and (len(commas) > 1 or commas == {1})
         ):
             return mark, True
