@@ -5,8 +5,9 @@ is still bad where the last model needs as much or more: the text around the wor
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -90,10 +91,14 @@ class NewTokens:
                 found[token] = words + 1, nats + word.nats, self.of_frequency(word.text)
         return found
 
+    @functools.cached_property
+    def _words_of(self) -> Callable[[str], list[str]]:
+        known = self.speller.subwords
+        return known.kind.words(known.reader)
+
     def _count(self, word: str) -> int:
         # Words that occur once in the corpus, or never, are not stored.
-        known = self.speller.subwords
-        own = known.kind.words(known.reader)(word if known.kind.carries_space else word.strip())
+        own = self._words_of(word if self.speller.subwords.kind.carries_space else word.strip())
         return max(min((self.counts.get(one, 0) for one in own), default=0), 1)
 
     def _class(self, word: str) -> str:

@@ -143,10 +143,8 @@ def _folder_of_a_set(place: Path) -> Path:
 
 def _rows(split: str, rows: Any) -> Iterator[dict[str, Any]]:
     """The rows of a split as JSON can hold them. Raises ConfigError for what is none."""
-    if is_table(rows):
-        rows = (
-            rows.to_dicts() if hasattr(rows, 'to_dicts') else rows.to_dict('records')
-        )  # of polars, of pandas
+    if is_table(rows):  # of polars, or of pandas
+        rows = rows.to_dicts() if hasattr(rows, 'to_dicts') else rows.to_dict('records')
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise ConfigError(f'data: {split} is {type(rows).__name__}; give rows, each a dictionary')
     for number, row in enumerate(rows):

@@ -122,15 +122,15 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str) -> 
     from bioptimus_jax.sets.described import OF_SEVERAL  # late: imports pyarrow
 
     lines = list(_gold_lines(records))
-    answers = [record.get('answers') for record in records if 'tags' not in record]
-    if task != CLASSES or all(answer is not None and len(answer) == 1 for answer in answers):
+    answers = [record['answers'] for record in records if 'tags' not in record]
+    if task != CLASSES or all(len(given) == 1 for given in answers):
         (place / 'gold.tsv').write_text(''.join(lines), 'utf-8')
         return place / 'gold.tsv'
     texts = [record.get('words') or [record.get('text')] for record in records]
     if other := next((n for n, of_one in enumerate(texts) if len(of_one) != len(texts[0])), 0):
         raise InputError(f'gold: number {other} has another number of texts than the first')
     keys = [f'sentence{n}' for n in range(1, len(texts[0]) + 1)]
-    given = [list(map(str, answer or ())) for answer in answers]
+    given = [list(map(str, of_one)) for of_one in answers]
     folder = place / 'gold'
     folder.mkdir()
     rows = [

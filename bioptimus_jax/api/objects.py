@@ -227,7 +227,7 @@ def texts_of(given: Texts, name: str = 'texts') -> Iterator[str]:
 
 
 def is_table(given: object) -> bool:
-    """Whether it is a DataFrame, whose items are the names of its columns."""
+    """Whether this is a DataFrame: a loop over one gives the names of its columns."""
     return hasattr(given, 'columns') and hasattr(given, 'to_dict')
 
 

@@ -188,8 +188,7 @@ def _asked_for(settings: Finetune, asked: Begun, export: Manifest | None) -> int
     counts = ExportCounts.of(export)
     exported = counts.phases if counts else ()
     models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
-    of_sets = [settings_on(settings, name) for name in sets]
-    seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)
+    seeds = sum(len(own.seeds) for name in sets for own in settings_on(settings, name).tried)
     return models * seeds or None
 
 

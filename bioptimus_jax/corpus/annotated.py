@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
+from bioptimus_jax.corpus.dates import undated, without_dates
 from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
-from bioptimus_jax.corpus.rows import NO_DATES
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.sets.columns import read_columns
@@ -60,7 +59,7 @@ def pubtator(numbered: Lines, settings: Corpus) -> Iterator[Record]:
             yield Record('', reason='bad_record', note=note)
             continue
         text = '\n'.join(filter(None, map(squeezed, parts.values())))
-        reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'
+        reason = undated(text, settings)
         yield Record(name, '' if reason else text, reason=reason)
 
 
@@ -76,8 +75,7 @@ def sentences(path: Path, whole: Lines, asked: Columns, prefix: str, settings: C
     except InputError as error:
         raise BrokenFile(str(error)) from error
     yield Record('', reason='form', note=SAID)
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     texts = [(sentence.document, bare_text(sentence.words)) for sentence in found]
     if not any(document for document, _ in texts):
         yield from joined_documents((text for _, text in texts), prefix, settings)

@@ -9,10 +9,10 @@ from pathlib import Path
 from bioptimus_jax.corpus import notes
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
-from bioptimus_jax.corpus.dates import cut_off
+from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.lines import joined_documents, peeked
 from bioptimus_jax.corpus.records import Record, made_id, squeezed
-from bioptimus_jax.corpus.rows import NO_DATES, TEXT_NAMES
+from bioptimus_jax.corpus.rows import TEXT_NAMES
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
 from bioptimus_jax.progress.console import numbered
@@ -55,8 +55,7 @@ def _without_names(
     `even`: the mark between cells is one that texts have, too, so rows of other lengths are refused, unless a column is
     asked for.
     """
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     chosen, means = settings.tsv_column, _mean_words(len(sample[0][1]) if sample else 0, sample)
     if not chosen and means and means[0] <= MOST_OF_A_NAME and max(means) >= FEWEST_WORDS:
         chosen = means.index(max(means))
@@ -92,7 +91,7 @@ def delimiter_of(lines: Sequence[str]) -> tuple[str, bool]:
 
 
 def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
-    """The rows of some lines, without the last one, which may be cut off; none where they are no table."""
+    """The rows of some lines but the last, which may be cut off; none if the lines are not a table."""
     csv.field_size_limit(LONGEST_LINE)
     try:
         return [row for row in csv.reader((line + '\n' for line in lines), delimiter=mark) if row][:-1]
@@ -144,8 +143,7 @@ def _records(
     yield Record(
         '', reason='form', note=f'a table; its text is {said} ({why}), its ids {_id_name(names, id)}'
     )
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     for number, cells in rows:
         if len(cells) != len(names):
             note = f'line {number}: has {len(cells)} columns, the first line {len(names)}'

@@ -7,8 +7,10 @@ computed; files of scores add more.
 D documents of a file of scores.
 """
 
+import bisect
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 import re
@@ -147,19 +149,16 @@ class Terms:
 
     def density(self, text: str, words: int) -> float:
         """The share of the words of a text that stand in a term."""
-        lower, end = ' '.join(text.lower().split()), -1
-        covered, at, word, last = 0, 0, 0, -1
+        parts, end, covered = text.lower().split(), -1, set[int]()
+        lower, behind = ' '.join(parts), list(itertools.accumulate(len(part) + 1 for part in parts))
         found = self._automaton.find_matches_as_indexes(lower, overlapping=True)
         # The earliest first, and the longest of those that begin there.
         for _, start, stop in sorted(found, key=lambda one: (one[1], -one[2])):
             if start >= end and _is_whole(lower, start, stop):
-                first = word + lower.count(' ', at, start)
-                at, word = start, first
-                # Terms that stand in one word, as in IL-2/IL-4, cover it once.
-                first, last = max(first, last + 1), first + lower.count(' ', start, stop)
-                covered += last + 1 - first
+                # The numbers of its words: several terms in one, as in IL-2/IL-4, cover it once.
+                covered.update(range(bisect.bisect(behind, start), bisect.bisect(behind, stop - 1) + 1))
                 end = stop
-        return covered / max(words, 1)
+        return len(covered) / max(words, 1)
 
 
 def _is_whole(text: str, start: int, stop: int) -> bool:

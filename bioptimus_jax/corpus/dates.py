@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError
 
 Date = tuple[int, int, int]
@@ -55,6 +56,20 @@ def reason_of_dates(spans: Sequence[DateSpan | None], too_new: Date | None) -> s
     if not known:
         return 'undated'
     return 'vague_date' if min(first for first, _ in known) < too_new else 'too_new'
+
+
+def undated(text: str, settings: Corpus) -> str:
+    """Why a text is left out whose form has dates, but which says none: `no_text`, `undated`, or empty."""
+    return reason_of_dates((), cut_off(settings)) if text else 'no_text'
+
+
+def without_dates(settings: Corpus) -> Iterator[Record]:
+    """A record that says, where a cut-off is set, that a form has no dates that are read."""
+    if cut_off(settings):
+        note = (
+            'config.corpus.published_before says nothing of these records, which have no dates that are read'
+        )
+        yield Record('', reason='form', note=note)
 
 
 def span_of(year: str | None, month: str | None, season: str | None, day: str | None) -> DateSpan | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bioptimus_jax.corpus import bioc
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
+from bioptimus_jax.corpus.dates import undated
 from bioptimus_jax.corpus.lines import BYTE_ORDER_MARK, byte_lines, undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.corpus.rows import Numbered, from_rows, parsed
@@ -157,7 +157,7 @@ def _article(number: int, article: dict[str, Any], settings: Corpus) -> Record:
         lines.insert(0, title)
     text = '\n'.join(lines)
     id = str(article.get('paper_id') or '').strip() or made_id(text)
-    reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'  # the dates are in metadata.csv
+    reason = undated(text, settings)  # the dates are in metadata.csv
     return Record(id, '' if reason else text, 1, reason)
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off
+from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.records import BadRecord, Record, is_number, squeezed
-from bioptimus_jax.corpus.rows import NO_DATES
 from bioptimus_jax.errors import InputError
 
 # Columns that are read, and those that tell a table of notes from another.
@@ -42,8 +41,7 @@ def read(
             'empty where no error is known'
         )
     categories = {name.casefold() for name in settings.note_categories}
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     for number, cells in rows:
         try:
             if len(cells) != len(columns):

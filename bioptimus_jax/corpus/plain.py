@@ -9,10 +9,9 @@ from pathlib import Path
 
 from bioptimus_jax.corpus import annotated, tagged
 from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.dates import cut_off, reason_of_dates
+from bioptimus_jax.corpus.dates import undated, without_dates
 from bioptimus_jax.corpus.lines import Lines, joined_documents, lines, paragraphs, peeked
 from bioptimus_jax.corpus.records import Record, squeezed
-from bioptimus_jax.corpus.rows import NO_DATES
 from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.sets.standoff import PUBTATOR_TEXT
@@ -65,8 +64,7 @@ def _paragraphs(
 ) -> Iterator[Record]:
     """Documents of the texts between empty lines; says so where a line may have been meant as a document."""
     lengths = [len(line.strip()) for _, line in sample]
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     if len(lengths) >= FEWEST_LINES and min(lengths) and sum(lengths) > LONG_LINE * len(lengths):
         note = 'text without an empty line is one paragraph; if a line is a document, put empty lines between them'
         yield Record('', reason='form', note=note)
@@ -88,5 +86,5 @@ def _parts(numbered: Iterable[tuple[int, str]], prefix: str, settings: Corpus) -
     yield Record('', reason='form', note=note)
     text = '\n'.join(body) if 'paragraphs' in settings.article_parts else ''
     is_pmc = PMC_NAME.fullmatch(prefix)
-    reason = reason_of_dates((), cut_off(settings)) if text else 'no_text'
+    reason = undated(text, settings)
     yield Record(prefix if is_pmc else f'{prefix}-0', '' if reason else text, int(bool(is_pmc)), reason)

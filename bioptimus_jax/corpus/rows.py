@@ -7,7 +7,7 @@ from typing import Any
 
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
-from bioptimus_jax.corpus.dates import cut_off
+from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.lines import undecodable
 from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
 from bioptimus_jax.errors import InputError
@@ -21,7 +21,6 @@ TEXT_NAMES = (
 ).split()
 BESIDE_TITLE = 'text body body_text full_text fulltext content contents paragraph passage'.split()
 USUAL = Corpus().text_fields
-NO_DATES = 'config.corpus.published_before says nothing of these records, which have no dates that are read'
 
 
 def parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Numbered]:
@@ -45,8 +44,7 @@ def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus)
     Where another text than the fields that are asked for is read, a record says so first.
     """
     asked, beside = fields_asked(settings.content), ''
-    if cut_off(settings):
-        yield Record('', reason='form', note=NO_DATES)
+    yield from without_dates(settings)
     for number, row in rows:
         try:
             if isinstance(row, BadRecord):
@@ -54,7 +52,7 @@ def from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus)
             _require_fields(f'{path}:{number}', row, settings)
             texts = [name for name, value in row.items() if value is None or isinstance(value, str)]
             fields = text_fields_of(row, [beside] if beside in texts else texts, settings)
-            if not beside and fields[:1] == USUAL[:1] and fields != settings.text_fields:
+            if not beside and fields != settings.text_fields:
                 beside = fields[-1]  # of all records, whatever other keys some have
                 note = f'its text is {" and ".join(fields)}; config.corpus.text_fields names others'
                 yield Record('', reason='form', note=note)

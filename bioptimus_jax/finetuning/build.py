@@ -425,8 +425,7 @@ def _completed(console: Console, cells: Sequence[Cell], datasets: Sets) -> list[
 
 def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     """The settings of a set. Raises ConfigError for those that it cannot be learned with."""
-    of_set = corpora.settings_on(settings, dataset.name)
-    found = [of_set.named(name) for name in of_set.settings]
+    found = corpora.settings_on(settings, dataset.name).tried
     for named in found:
         task_for(dataset).check_settings(named, dataset.name)
     return found

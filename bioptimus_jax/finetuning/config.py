@@ -189,6 +189,11 @@ class Finetune:
         """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
 
+    @property
+    def tried(self) -> list['Finetune']:
+        """The keys under each of `settings`."""
+        return [self.named(setting) for setting in self.settings]
+
     def deciding(self) -> dict[str, Any]:
         """The values of the keys that decide the result of a fine-tuning."""
         return {k: v for k, v in dataclasses.asdict(self).items() if k not in NOT_OF_A_SETTING}

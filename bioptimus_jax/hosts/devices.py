@@ -67,7 +67,7 @@ DEVICES = {
 
 
 OTHERS = re.compile(r'(?i)\bH\d+ (?:PCIe|NVL)\b|\bMIG\b|\bLaptop\b|\bMax-Q\b|\bRTX \d+ D\b')
-"""Names of GPUs that are slower than the one they are called after; those of an A100 for PCIe have its peak."""
+"""GPUs that share a name with a faster one. An A100 for PCIe has the peak of the others."""
 
 
 def device_named(name: str) -> Device:
@@ -88,7 +88,7 @@ def device_named(name: str) -> Device:
 def device_of_kind(kind: str) -> Device | None:
     """The device that jax calls so (`device_kind`), None where it is not known (a CPU).
 
-    Of A100s, whose memory the name does not tell, it is the larger one. Cards that share a name alone, and parts of
+    The name of an A100 does not tell its memory: the larger one is taken. Slower cards of the same name, and parts of
     cards, are not known.
     """
     if OTHERS.search(kind):

@@ -100,10 +100,10 @@ def read_adapter(folder: Path) -> Adapter:
     for name, what in {**UNSUPPORTED, **bias}.items():
         if values.get(name):
             raise InputError(f'{file}: {name} is {values[name]!r}: {what} cannot be read; {merge}')
-    begun = values.get('init_lora_weights')
-    if isinstance(begun, str) and begun.lower().startswith(CHANGING):
+    way = values.get('init_lora_weights')
+    if isinstance(way, str) and way.lower().startswith(CHANGING):
         raise InputError(
-            f'{file}: init_lora_weights is {begun!r}: with it PEFT changes the weights of the model too, which is not '
+            f'{file}: init_lora_weights is {way!r}: with it PEFT changes the weights of the model too, which is not '
             f'done here; {merge}'
         )
     alpha = values.get('lora_alpha')

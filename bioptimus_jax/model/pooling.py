@@ -90,9 +90,8 @@ def pooling_in(folder: Path) -> str | None:
     said_of_prompts: Any = read_json(folder / PROMPTS)
     said_of_prompts = said_of_prompts if isinstance(said_of_prompts, dict) else {}
     prompt = said_of_prompts.get('default_prompt_name')
-    if (
-        prompt is not None and (said_of_prompts.get('prompts') or {}).get(prompt) != ''
-    ):  # which changes nothing
+    # An empty prompt changes nothing.
+    if prompt is not None and (said_of_prompts.get('prompts') or {}).get(prompt) != '':
         raise InputError(
             f'{folder / PROMPTS}: the prompt {prompt!r} comes before every text by default, which is not done here; '
             'put it before your texts, and set default_prompt_name to null'

@@ -76,7 +76,7 @@ def named(runs: Sequence[Measures]) -> dict[str, Measures]:
 def names_of(runs: Sequence[Measures]) -> list[str]:
     """The names of the folders of runs; where several are alike, with the folders around them that tell them apart.
 
-    Of an arm whose seeds are in two sweeps all runs are told apart so: they are not of one arm.
+    If two sweeps have the same seed of an arm, all runs of that name are told apart: they are two arms.
     """
     paths, depth = [Path(os.path.abspath(m.run.workdir)).parts[1:] for m in runs], [1] * len(runs)
     while True:

@@ -28,11 +28,11 @@ def unquoted(lines: Sequence[str]) -> list[list[str]] | None:
 
 def is_quoted(lines: Iterable[str]) -> bool:
     """Whether the first lines of a file are quoted; a cell may go on in the next line."""
-    rows, begun = list[str](), ''
+    rows, unfinished = list[str](), ''
     for line in lines:
-        row = f'{begun}\n{line}' if begun else line
-        begun = row if is_open(row.split('\t')) else ''
-        if not begun:
+        row = f'{unfinished}\n{line}' if unfinished else line
+        unfinished = row if is_open(row.split('\t')) else ''
+        if not unfinished:
             rows.append(row)
     return unquoted(rows) is not None
 

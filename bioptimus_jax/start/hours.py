@@ -142,12 +142,7 @@ class Costs:
         """Seconds of all fine-tunings, side by side on the cores of this machine."""
         settings, runtime, a = self.experiment.finetune, self.experiment.runtime, self.plan.architecture
         models = len(settings.models or self.experiment.phases)
-        made = [
-            (one, of.named(name))
-            for one in self.sets
-            for of in (settings_on(settings, one.name),)
-            for name in of.settings
-        ]
+        made = [(one, own) for one in self.sets for own in settings_on(settings, one.name).tried]
         cells = models * sum(len(own.seeds) for _, own in made)
         train, forward = training_flops_per_token(a, SENTENCE, 0), self._forward(SENTENCE, 0)
         flops = models * sum(

@@ -261,9 +261,8 @@ def _answers(where: str, entry: Mapping[str, Any], key: Any, context: Context) -
         return None
     names = context.names_of(str(key))
     given = value if isinstance(value, list) else [value]
-    if any(
-        isinstance(one, Mapping | list | None) or one != one for one in given
-    ):  # NaN: what pandas makes of nothing
+    # NaN, which equals nothing, is what pandas writes for a missing value.
+    if any(isinstance(one, Mapping | list | None) or one != one for one in given):
         return None
     said = [named(where, one, names) for one in given]
     return tuple(label for one in said if (label := one.strip()) or not isinstance(value, list))
