@@ -997,6 +997,7 @@ REFUSED = [
     (bx.ConfigError, 'has no mask token', lambda m, t: bx.Collator(object())),
     (bx.InputError, 'examples: is empty', lambda m, t: bx.mask([], t)),
     (bx.InputError, 'examples: number 1 has neither', lambda m, t: bx.mask(['a', {'label': 1}], t)),
+    (bx.InputError, 'examples: number 0 has neither', lambda m, t: bx.mask([None], t)),
     (
         bx.InputError,
         'gold: number 0 needs words with a tag',

@@ -189,6 +189,11 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
         (rows | {'test': []}, 'data: test has no row'),
         (rows | {'test': ['a']}, 'data: row 0 of test is str, not a dictionary'),
         (rows | {'test': 'a'}, 'data: test is str; give rows, each a dictionary'),
+        (rows | {'dev': rows['test']}, 'data: has two splits for devel; give one of them'),
+        (
+            rows | {'test': [*rows['test'][:2], {'tokens': ['a'], 'ner_tags': []}]},
+            'data: row 2 of test: 1 word, 0',
+        ),
         (folder / 'ner', 'ner is a folder of sets (drugs); give one of them'),
         (folder / 'ner' / 'drugs' / 'train.tsv', 'is a file; give the folder of the set, '),
         (folder / 'none', 'none: no such folder'),

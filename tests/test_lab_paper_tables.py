@@ -33,7 +33,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
-from bioptimus_jax.lab.questions import QUESTIONS
+from bioptimus_jax.lab.questions import QUESTIONS, comparable_groups
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, _of_objectives, phase_name, trained_models
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import gain, page
@@ -446,6 +446,22 @@ def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_
     assert row(made, 'ours-too')['bc5-chem, paper'] == NOT_RUN
     for name in ('differences over pre-trainings', 'these models, other test items'):
         assert {line[0].text for line in details[name].rows} == {'BioBERT', 'ours-too'}
+
+
+def test_rivals_of_one_name_with_other_weights_are_two_models(tmp_path):
+    def seeds_of(weights):
+        for number, digest in enumerate(weights):
+            folder = tmp_path / weights / f'r{number}'
+            keys = json.loads(json.dumps(result_keys(experiment([TOKENS]), ('finetune',))))
+            manifest = {'config': keys, 'content': 'n', 'inputs': {'model BioBERT:model.safetensors': digest}}
+            write_json(folder / 'finetune' / 'manifest.json', manifest)
+            cells = [fine_tuned(folder, 'BioBERT', 'd', 'standard', number, 100 + 10 * number)]
+            write_jsonl(folder / 'finetune' / 'results.jsonl', plain(cells))
+        models = trained_models(read_runs([tmp_path / weights]))
+        return [len(row.models) for group in comparable_groups(ASK['table6'], models) for row in group.rows]
+
+    assert seeds_of('aa') == [2]
+    assert seeds_of('ab') == [1, 1]
 
 
 def test_a_rival_is_paired_with_every_pretraining_of_the_other(tmp_path):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,11 +29,13 @@ from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.storage.files import write_jsonl
 
 if TYPE_CHECKING:
+    from bioptimus_jax.finetuning.config import Finetune
     from bioptimus_jax.records.finetune import Scores
 
 NAME, MODEL = 'data', 'model'
 """Names of a set and of a model that are given as objects."""
 SPLITS = {'train': 'train', 'devel': 'devel', 'dev': 'devel', 'validation': 'devel', 'test': 'test'}
+FILE_OF_ROWS = re.compile(rf'\S*{GIVEN}/sets/{NAME}/({"|".join({*SPLITS.values()})})\.jsonl(?::(\d+))?')
 Rows: TypeAlias = Iterable[Mapping[str, Any]]
 """Examples as dictionaries, with the keys of a set in JSON: `tokens` and `ner_tags`, `text` and `label` ..."""
 
@@ -91,6 +94,8 @@ def finetune(
         own |= {'finetune.keep': 'best', 'finetune.task': task, **_set_of(data, place, given)}
         own |= keys or {}
         asked = experiment(own).finetune
+        if (sets := place / GIVEN / 'sets').is_dir():
+            _check_rows(dataclasses.replace(asked, folder=str(sets)))
         if not any(name.startswith('runtime.') for name in keys or ()):
             # Cells stand side by side, and share the cores.
             own['runtime.torch_threads'] = max(len(cores()) // (len(asked.seeds) * len(asked.settings)), 1)
@@ -108,7 +113,11 @@ def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> di
         raise ConfigError(
             f"data: is {kind}; give the folder of a set, or {{'train': rows, 'devel': rows, 'test': rows}}"
         )
-    splits = {SPLITS.get(name, name): rows for name, rows in data.items()}
+    splits: dict[str, Rows] = {}
+    for name, rows in data.items():
+        if (split := SPLITS.get(name, name)) in splits:
+            raise ConfigError(f'data: has two splits for {split}; give one of them')
+        splits[split] = rows
     if lacking := sorted({*SPLITS.values()} - splits.keys()):
         raise ConfigError(
             f'data: has no {", ".join(lacking)}; give train, devel (or validation) and test: train_test_split() of '
@@ -125,6 +134,24 @@ def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> di
                 raise ConfigError(f'data: {split} has no row')
             write_jsonl(target / f'{split}.jsonl', rows)
     return {'finetune.folder': str(given / 'sets'), 'finetune.datasets': (NAME,)}
+
+
+def _check_rows(settings: 'Finetune') -> None:
+    """Read the set that was written for the given rows. Raises InputError, which names the row, and not its file."""
+    from bioptimus_jax.finetuning.task import task_for
+    from bioptimus_jax.sets.corpora import chosen_sets
+
+    try:
+        for one in chosen_sets(settings):
+            task_for(one).read(one)
+    except InputError as error:
+        error.args = (FILE_OF_ROWS.sub(_name_of_row, str(error)),)
+        raise
+
+
+def _name_of_row(found: re.Match[str]) -> str:
+    split, line = found.groups()
+    return f'data: row {int(line) - 1} of {split}' if line else f'data: {split}'
 
 
 def _folder_of_a_set(place: Path) -> Path:

@@ -213,7 +213,9 @@ class Collator:
 
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
         """One row an example: its pieces, `starts` where a word begins, and what else a model reads."""
-        given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
+        given: list[dict[str, Any]] = [
+            {**one} if isinstance(one, Mapping) else {'text': one} for one in examples
+        ]
         if not given:
             raise InputError('examples: is empty; a batch has at least one')
         found = []

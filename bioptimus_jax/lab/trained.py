@@ -396,6 +396,10 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     for key in ('of_set', 'halving', 'tuned_on'):
         if value := getattr(settings, key):
             found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
+    # The folder of a rival is not in its name: those of two folders are two models.
+    files = m.manifest_of('finetune').inputs
+    if of_model := [value for name, value in sorted(files.items()) if name.startswith(f'model {model}:')]:
+        found[f'weights of {m.label(model)}'] = digest(of_model)[:DIGITS]
     for r in m.finetuned:
         if r.model == model:
             if r.gold_in_file is not None:
