@@ -85,6 +85,13 @@ def layered(request):
     return noisy(SMALL[request.param])
 
 
+LOOPS = {
+    **{name: SMALL[name] for name in OWN_LAYERS},
+    'modernbert': dataclasses.replace(SMALL['modernbert'], layers=5),
+}
+"""Families with a layer of their own: in a loop ModernBERT has two kinds of layers twice, and one left over."""
+
+
 @pytest.mark.parametrize('name', SHAPES)
 def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
     """States of all layers. Columns that pad the vocabulary are the lowest, and do not count either."""
@@ -621,7 +628,7 @@ def test_a_layer_of_a_modernbert_sees_its_document_in_its_window_alone(width):
 
 
 def test_the_last_layer_in_slots_alone_is_that_of_the_whole_row(layered):
-    """And so are gradients, in a loop over layers too; for places of all rows, and for places of each row."""
+    """And so are gradients; for places of all rows, and for places of each row."""
     a, batch = layered.architecture, padded_batch(layered.architecture)
     slots_K = np.array([0, 30, 5, 71], np.int32)
     found = jax.jit(lambda p: a.encode(p, batch, slots=slots_K))(layered.params)
@@ -632,17 +639,15 @@ def test_the_last_layer_in_slots_alone_is_that_of_the_whole_row(layered):
     )
     weights_BxMxD = np.random.default_rng(1).normal(size=(*slots_BxM.shape, a.hidden)).astype(np.float32)
 
-    def loss(params, in_slots, compute):
-        states = a.encode(params, batch, compute=compute, slots=slots_BxM if in_slots else None)
+    def loss(params, in_slots):
+        states = a.encode(params, batch, slots=slots_BxM if in_slots else None)
         return ((states if in_slots else at_slots(states, slots_BxM)) * weights_BxMxD).sum()
 
-    wanted = jax.jit(jax.value_and_grad(functools.partial(loss, in_slots=False, compute=Compute())))
-    for compute in (Compute(), Compute(scan_layers=True, remat='full')):
-        made = jax.jit(jax.value_and_grad(functools.partial(loss, in_slots=True, compute=compute)))
-        for one, other in zip(
-            jax.tree.leaves(made(layered.params)), jax.tree.leaves(wanted(layered.params)), strict=True
-        ):
-            np.testing.assert_allclose(one, other, atol=2e-5 * max(1, np.abs(other).max()), rtol=0)
+    gradients = jax.value_and_grad(loss)
+    wanted = jax.tree.leaves(jax.jit(functools.partial(gradients, in_slots=False))(layered.params))
+    found = jax.tree.leaves(jax.jit(functools.partial(gradients, in_slots=True))(layered.params))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5 * max(1, np.abs(other).max()), rtol=0)
 
 
 def test_dropout_in_slots_drops_as_much_and_not_the_same(layered):
@@ -761,25 +766,34 @@ def test_bfloat16_stays_near_float32(layered):
     assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
 @jax.value_and_grad
-def squares(params, batch, architecture, compute):
-    """The sum of squares of the states, with dropout."""
-    states = architecture.encode(params, batch, compute=compute, dropout_key=jax.random.key(3))
-    return (states**2).sum()
+def squares(params, batch, architecture, compute, slots=None):
+    """The sum of squares of the states, or of those in slots, with dropout."""
+    dropped = dict(compute=compute, dropout_key=jax.random.key(3))
+    if slots is None:
+        return (architecture.encode(params, batch, **dropped) ** 2).sum()
+    return (architecture.encode(params, batch, slots=jnp.array(slots), **dropped) ** 2).sum()
 
 
+LOOP = Compute(scan_layers=True, remat='full')
+
+
+# What is recomputed is up to JAX, whatever the layer; a family has its own kinds of layers, which a loop puts in order.
 @pytest.mark.parametrize(
-    'compute',
-    [Compute(remat='dots'), Compute(remat='full'), Compute(scan_layers=True)],
-    ids=['dots', 'full', 'scan'],
+    ('name', 'compute', 'slots'),
+    [
+        *((name, LOOP, None) for name in LOOPS),
+        *(('bert', compute, None) for compute in (Compute(remat='dots'), Compute(scan_layers=True))),
+        ('modernbert', LOOP, (0, 30, 5, 71)),
+    ],
 )
-def test_remat_and_scanned_layers_change_nothing(layered, compute):
+def test_remat_and_scanned_layers_change_nothing(name, compute, slots):
     """States and the gradient of every tensor, with dropout, as of the plain stack."""
-    batch, (architecture, params) = packed_batch(layered.architecture), layered
-
+    architecture, params = noisy(LOOPS[name])
+    batch = padded_batch(architecture)
     params = {name: v for name, v in params.items() if name != HEAD}
-    expected, found = (squares(params, batch, architecture, one) for one in (Compute(), compute))
+    expected, found = (squares(params, batch, architecture, one, slots) for one in (Compute(), compute))
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected[1]))
     for (path, one), two in zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True):
         where = jax.tree_util.keystr(path)
@@ -875,6 +889,20 @@ def test_attention_by_hand():
     last = 1 / (1 + np.exp(4.0))  # position 3: scores 12 and 16
     assert float(got[0, 0, 0, 0]) == pytest.approx(first * 1 + (1 - first) * 10, rel=1e-5)
     assert float(got[0, 3, 0, 0]) == pytest.approx(last * 100 + (1 - last) * 1000, rel=1e-5)
+
+
+def test_shapes_cost_a_trace_for_each_kind_of_layer(monkeypatch):
+    deep, kinds = dataclasses.replace(SMALL['modernbert'], layers=12), []
+    module = deep.layer(Compute())
+
+    class Counted:
+        def init(self, key, hidden, batch, kind, *rest):
+            kinds.append(kind)
+            return module.init(key, hidden, batch, kind, *rest)
+
+    monkeypatch.setattr(ModernBert, 'layer', lambda self, compute: Counted())
+    assert sum(path.endswith('attn/Wo/kernel') for path in deep.shapes()) == 12
+    assert sorted(map(str, kinds)) == sorted(map(str, {*deep.kinds}))
 
 
 def test_initial_parameters_follow_berts_rule():

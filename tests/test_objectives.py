@@ -54,7 +54,6 @@ CASES = {
     },
     'causal': {'pretrain.objective': 'causal'},
     'distil': {'pretrain.objective': 'distil', 'objective.distil.teacher': '{folder}/teacher'},
-    'mlm': {},
     # An objective and corpora of its own for every phase.
     'mixture': {
         'corpora.notes.run': '{folder}/notes',
@@ -63,8 +62,13 @@ CASES = {
         'phase.0.4.corpora': 'notes=1',
     },
 }
-# They need rows or a family of their own, and keep the same in files of their own.
-ELSEWHERE = {'contrastive': 'test_contrastive.py', 'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
+# They keep the same in files of their own, most since they need rows or a family of their own.
+ELSEWHERE = {
+    'contrastive': 'test_contrastive.py',
+    'mlm': 'test_pretrain.py',
+    'nsp': 'test_pairs.py',
+    'rtd': 'test_rtd.py',
+}
 # Name -> the largest difference of a gradient over micro-batches and devices, as a share of the largest entry.
 ROUNDING = {'adversarial': 1e-4}
 COURSE = {

@@ -97,16 +97,15 @@ CASES = {
         tokenizers=('bytelevel', 'bytelevel'),
     ),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
-    'electra, narrow table': Case(
-        'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
-    ),
     'modernbert, as mmBERT': Case(
         'modernbert',
         {'global_every': 2, 'local_attention': 6},
         {'strategy': 'contextualized', 'map': 'linear'},
         tokenizers=('gemma', 'sentencepiece_bpe'),
     ),
-    'electra, discriminator': Case('electra', discriminator=True),
+    'electra, discriminator with a narrow table': Case(
+        'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}, discriminator=True
+    ),
     'eurobert, grouped, a longer context': Case(
         'eurobert',
         {
@@ -124,7 +123,7 @@ CASES = {
 
 
 # Each has what two others have.
-SLOW = ('xlm-roberta, its padding elsewhere', 'roberta, byte-level pairs, longer')
+SLOW = ('xlm-roberta, its padding elsewhere', 'roberta, byte-level pairs, longer', 'ultrabert, longer')
 
 
 @pytest.fixture(

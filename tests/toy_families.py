@@ -37,7 +37,7 @@ SMALL: dict[str, Architecture] = {
     'mpnet': MPNet(*SIZES),
     'deberta-v2': DebertaV2(*SIZES, buckets=6),
     'electra': Electra(*SIZES),
-    'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
+    'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
     'ultrabert': UltraBert(200, 32, 3, 4, 48, 40, sliding_window=3, prediction_head=24),
 }

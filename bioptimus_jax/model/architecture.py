@@ -472,7 +472,7 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
             beside = made['params']
         of_kind = {
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
-            for kind in architecture.kinds
+            for kind in dict.fromkeys(architecture.kinds)
         }
         layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
         beside |= closing.init(key, hidden_1x1xD)['params'] if closing else {}
