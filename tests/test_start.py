@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import runpy
+import shlex
 import shutil
 import sys
 
@@ -35,7 +36,7 @@ from bioptimus_jax.start.machine import machine
 from bioptimus_jax.start.recommend import SENTENCES, wide_rows
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.speeds import Speeds
-from bioptimus_jax.start.texts import CHARACTERS, look_into
+from bioptimus_jax.start.texts import CHARACTERS, local_texts, look_into
 from bioptimus_jax.storage.files import write_json
 from bioptimus_jax.tokenizer.subwords import load
 
@@ -241,6 +242,26 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     assert call(capsys, *asked(bare, tmp_path / 'own.jsonl'), *keys, '--replace') == (0, '')
     assert written(tmp_path).pretrain.head_steps > 0
     assert 'the source has no masked-LM head; these steps' in (tmp_path / 'mine.py').read_text()
+    # What is asked for is what the other lines follow from: words that are taken, steps of the batch, vocabulary.
+    said = ('--config.corpus.max_words=900', '--config.pretrain.batch_rows=32', '--config.vocab.kind=append')
+    more = ('--config.vocab.size=200', '--config.stages=corpus,vocab,contexts,surgery,rows,pretrain,export')
+    assert call(capsys, *asked(bare, texts_of(tmp_path)), *said, *more, '--replace') == (0, '')
+    made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
+    assert '  # append: as you asked' in text
+    assert made.surgery.strategy != 'copy'
+    assert made.phase['words'].duration < 34 * 10 * 900
+    [planned] = make_plan(made, Assumptions(words=900)).phases  # refuses a head that has most of the steps
+    assert f'  # {planned.steps:,} steps' in text
+    assert made.pretrain.head_steps == max(round(planned.steps / 10), 1)
+    assert 'config.stages = ' not in text
+    # A phase may be as long as somebody wants it; the command in the file names files with spaces as they were given.
+    (tmp_path / 'texts.jsonl').rename(tmp_path / 'the texts.jsonl')
+    in_epochs = ('--config.phase.words.duration=3', '--config.phase.words.duration_unit=epochs')
+    assert call(capsys, *asked(bare, "'the texts.jsonl'"), *in_epochs, '--replace') == (0, '')
+    assert written(tmp_path).phase['words'].duration == 3.0
+    [command] = [line for line in (tmp_path / 'mine.py').read_text().splitlines() if 'Written by' in line]
+    again = shlex.split(command.partition('`')[2].partition('`')[0])[1:]
+    assert local_texts(*(each[8:] for each in again if each.startswith('--texts='))) == ('the texts.jsonl',)
 
 
 @pytest.mark.parametrize(
@@ -294,6 +315,10 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
         (('--texts=hf://datasets/a/b/*.parquet',), 'looking into texts needs local files'),
         (('--device=a1000',), '--device=a1000: no such device; known: cpu, t4, l4'),
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
+        (
+            ('--vocabulary=keep', '--config.vocab.kind=append'),
+            '--vocabulary=keep: contradicts --config.vocab.kind=append; leave one of them out',
+        ),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),
         (

@@ -1,7 +1,7 @@
 """What of a run fits into hours on this machine: what is made smaller or left out, and what is left for training."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from bioptimus_jax.start.hours import Costs
@@ -50,6 +50,7 @@ class LeftOut:
 
     stage: str
     lost: str
+    key = 'stages'
 
     def apply(self, loaded: Any) -> bool:
         """Take the stage out of a ConfigDict; whether it was in."""
@@ -88,10 +89,10 @@ class Budget:
         return self.steps + self.beside > self.hours * 3600
 
 
-def budget(loaded: Any, hours: float, costs: Callable[[Any], Costs]) -> Budget:
-    """Make a ConfigDict fit the hours. `costs` gives what a ConfigDict takes."""
+def budget(loaded: Any, hours: float, costs: Callable[[Any], Costs], given: Collection[str] = ()) -> Budget:
+    """Make a ConfigDict fit the hours, but for keys that are `given`. `costs` gives what a ConfigDict takes."""
     whole = hours * 3600 * (1 - KEPT_FREE)
-    made = _made_lean(loaded, whole, costs)
+    made = _made_lean(loaded, whole, costs, given)
     left = [(one, saved) for one, saved in made if isinstance(one, LeftOut)]
     lines = [
         (one.line, f'{one.lost}; it would take {minutes(saved)} more')
@@ -107,11 +108,11 @@ def budget(loaded: Any, hours: float, costs: Callable[[Any], Costs]) -> Budget:
 
 
 def _made_lean(
-    loaded: Any, whole: float, costs: Callable[[Any], Costs]
+    loaded: Any, whole: float, costs: Callable[[Any], Costs], given: Collection[str]
 ) -> list[tuple[Leaner | LeftOut, float]]:
     """What was made leaner, and the seconds that it saves."""
     made: list[tuple[Leaner | LeftOut, float]] = []
-    for leaner in LEANER:
+    for leaner in (one for one in LEANER if one.key not in given):
         before = _beside(costs(loaded))
         if before <= (1 - LEAST_TRAINING) * whole:
             break

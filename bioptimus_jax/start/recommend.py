@@ -21,6 +21,7 @@ from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.pretrain.plan import (
     PIECES_PER_WORD_OF_SOURCE,
     Assumptions,
+    Plan,
     fill_of,
     make_plan,
     planned_architecture,
@@ -33,12 +34,24 @@ from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.machine import CPU, Machine, machine
 from bioptimus_jax.start.speeds import speeds_of
 from bioptimus_jax.start.texts import TextSample, look_into
-from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, Way, decide, plans, text_per_flop, ways
+from bioptimus_jax.start.ways import (
+    KEEP,
+    REPLACE,
+    SMALLEST,
+    VOCABULARIES,
+    Way,
+    decide,
+    plans,
+    text_per_flop,
+    ways,
+)
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
 PHASE = 'words'
 """The one that `recommended` has."""
+DURATION = (f'phase.{PHASE}.duration', f'phase.{PHASE}.duration_unit')
+"""Keys that say how long it is."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
 """Most passes over the corpus: as many as the paper makes."""
@@ -76,6 +89,10 @@ class UserWishes:
     vocabulary: str = ''
     keys: Sequence[tuple[str, str]] = ()
 
+    def says(self, *names: str) -> bool:
+        """Whether the user has given one of these keys a value."""
+        return not {name for name, _ in self.keys}.isdisjoint(names)
+
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
@@ -92,8 +109,7 @@ class Choice:
 def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
     folder = folder_of(asked.source)
-    if asked.vocabulary not in ('', *VOCABULARIES):
-        raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
+    asked = dataclasses.replace(asked, vocabulary=_wanted(asked))
     if asked.sets:
         sets_in(Path(asked.sets), ())
     shape, subwords = read_architecture(folder), load_subwords(folder)
@@ -104,9 +120,23 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
             'change the phases in the file afterwards'
         )
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
-    computed = _computed(asked, loaded, shape, subwords, texts, on)
+    taken = min(texts.words, loaded.corpus.max_words or texts.words)
+    computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, words=taken), on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, folder, shape, texts), *computed, *said]
+
+
+def _wanted(asked: UserWishes) -> str:
+    """What the user wants to be done with the vocabulary, by the flag or by the key; '' for nothing."""
+    if asked.vocabulary not in ('', *VOCABULARIES):
+        raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
+    kind = dict(asked.keys).get('vocab.kind', '')
+    by_key = next((name for name, one in VOCABULARIES.items() if one == kind), REPLACE if kind else '')
+    if asked.vocabulary and by_key not in ('', asked.vocabulary):
+        raise ConfigError(
+            f'--vocabulary={asked.vocabulary}: contradicts --config.vocab.kind={kind}; leave one of them out'
+        )
+    return asked.vocabulary or by_key
 
 
 def folder_of(source: str) -> Path:
@@ -163,10 +193,10 @@ def _computed(
     each, new = way.pieces_per_word, way.new
     yield line
     loaded.vocab.kind = VOCABULARIES[vocabulary]
-    if vocabulary == KEEP:
+    if vocabulary == KEEP and not asked.says('surgery.strategy'):
         loaded.surgery.strategy = 'copy'
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
-    if not asked.sets:
+    if not asked.sets and not asked.says('stages'):
         loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
         yield Choice(f'config.stages = {loaded.stages!r}', 'add sets (--sets) to score the gain')
     if asked.sets:
@@ -174,7 +204,7 @@ def _computed(
     limit = _within_hours(asked, loaded, shape, texts, new, machine)
     if limit:
         yield from (Choice(*line) for line in limit.lines)
-    yield from _length(asked, loaded, texts.words * each, machine, limit)
+    yield from _length(asked, loaded, texts.words, each, machine, limit)
 
 
 def wide_rows(
@@ -182,13 +212,15 @@ def wide_rows(
 ) -> Iterator[Choice]:
     """Rows of twice the length, half as many, where attention between documents costs nothing."""
     rows, apart = loaded.rows, any(shape.windows) or shape.biased_scores or loaded.model.attention_dropout
-    if not machine.device.packs or apart or 'rows.row_pieces' in dict(keys):
+    given = dict(keys)
+    if not machine.device.packs or apart or 'rows.row_pieces' in given:
         return
     if rows.row_pieces > rows.max_document_pieces:
         return
     before = fill_of(rows)
     rows.row_pieces *= 2
-    loaded.pretrain.batch_rows //= 2
+    if 'pretrain.batch_rows' not in given:
+        loaded.pretrain.batch_rows //= 2
     why = f'documents fill {fill_of(rows):.0%} of such rows, {before:.0%} of shorter ones; here attention skips others'
     yield Choice(f'config.rows.row_pieces = {rows.row_pieces}', why)
 
@@ -197,7 +229,7 @@ def _vocabulary(
     asked: UserWishes, loaded: Any, subwords: Subwords, texts: TextSample, machine: Machine
 ) -> tuple[str, Way, Choice]:
     """What is done with the source's vocabulary, what that does to texts, and the line that says so."""
-    size = max(len(subwords.tokens), SMALLEST)
+    size = loaded.vocab.size if asked.says('vocab.size') else max(len(subwords.tokens), SMALLEST)
     found = ways(subwords, texts.sample, size)
     text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
     chosen, why = decide(found, text, _pieces(asked, loaded, machine), asked.vocabulary)
@@ -243,8 +275,9 @@ def _within_hours(
         pieces = (
             asked.hours * 3600 * TRAINING * speeds.train / training_flops_per_token(shape, rows.row_pieces, 0)
         )
-        tried.phase[PHASE].update(duration=float(max(pieces, 1)), duration_unit='tokens')
-        tried.pretrain.update(batch_rows=_rows(pieces, tried, machine.count), micro_batches=1)
+        if not asked.says(*DURATION):
+            tried.phase[PHASE].update(duration=float(max(pieces, 1)), duration_unit='tokens')
+        tried.pretrain.update(batch_rows=_rows(asked, pieces, tried, machine.count), micro_batches=1)
         experiment = Experiment.from_config(tried, paths=False)
         return Costs(
             experiment,
@@ -255,7 +288,7 @@ def _within_hours(
             lengths,
         )
 
-    fits = budget(loaded, asked.hours, costs)
+    fits = budget(loaded, asked.hours, costs, {key for key, _ in asked.keys})
     fitted = costs(loaded)
     [phase] = fitted.plan.phases
     in_batch = FEWEST_ROWS * rows.row_pieces * fill_of(rows)
@@ -266,8 +299,10 @@ def _within_hours(
     return Limit(fits.lines, pieces, said, fitted.later())
 
 
-def _rows(pieces: float, loaded: Any, count: int) -> int:
-    """Rows of a batch: fewer where there would be too few steps, and so many for every device."""
+def _rows(asked: UserWishes, pieces: float, loaded: Any, count: int) -> int:
+    """Rows of a batch: those asked for; else fewer where there would be too few steps, and so many for every device."""
+    if asked.says('pretrain.batch_rows'):
+        return int(loaded.pretrain.batch_rows)
     rows, in_row = loaded.pretrain.batch_rows, loaded.rows.row_pieces * fill_of(loaded.rows)
     while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
         rows //= 2
@@ -275,52 +310,78 @@ def _rows(pieces: float, loaded: Any, count: int) -> int:
 
 
 def _length(
-    asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine, limit: Limit | None
+    asked: UserWishes, loaded: Any, words: float, each: float, machine: Machine, limit: Limit | None
 ) -> Iterator[Choice]:
-    """How long, in which batches, how fast."""
-    affordable = limit.pieces if limit else _pieces(asked, loaded, machine)
-    pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
-    passes = pieces / corpus_pieces
-    rate = limit.said if limit else f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
-    enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
-    yield Choice(
-        f"config.phase['{PHASE}'].update(duration={float(pieces):g}, duration_unit='tokens')",
-        f'{passes:.2g} passes: {enough}',
-    )
-    loaded.phase[PHASE].update(duration=float(pieces), duration_unit='tokens')
+    """How long, in which batches, how fast. `each`: pieces of a word."""
+    assumed = Assumptions(words=words, pieces_per_word=each)
+    if not asked.says(*DURATION):
+        yield _duration(asked, loaded, words * each, machine, limit)
+    phase = loaded.phase[PHASE]
+    in_tokens = phase.duration_unit == 'tokens'
+    pieces = phase.duration if in_tokens else _planned(loaded, assumed).pieces
     later = limit.later / 3600 if limit else FOR_LATER * asked.hours
     ends = max(asked.hours - later, LITTLE * asked.hours)
     why = f'training gives up steps to end by then; the later stages need {minutes(later * 3600)}'
     yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
-    if loaded.model.dropout and passes <= 1:
+    if loaded.model.dropout and pieces <= words * each and not asked.says('model.dropout'):
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
-    count, in_row = machine.count, loaded.rows.row_pieces * fill_of(loaded.rows)
-    rows = _rows(pieces, loaded, count)
+    yield _batch(asked, loaded, pieces, machine, assumed)
+    if lacks_head(Path(loaded.source.path)) and not asked.says('pretrain.head_steps'):
+        first = max(round(_planned(loaded, assumed).steps * OF_HEAD), 1)
+        why = 'the source has no masked-LM head; these steps train it alone'
+        yield Choice(f'config.pretrain.head_steps = {first}', why)
+    yield from _learning_rate(asked, loaded)
+
+
+def _duration(
+    asked: UserWishes, loaded: Any, corpus_pieces: float, machine: Machine, limit: Limit | None
+) -> Choice:
+    """How long the phase is: what the hours allow, and no more passes than the paper makes."""
+    affordable = limit.pieces if limit else _pieces(asked, loaded, machine)
+    pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
+    rate = limit.said if limit else f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
+    enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
+    loaded.phase[PHASE].update(duration=float(pieces), duration_unit='tokens')
+    return Choice(
+        f"config.phase['{PHASE}'].update(duration={float(pieces):g}, duration_unit='tokens')",
+        f'{pieces / corpus_pieces:.2g} passes: {enough}',
+    )
+
+
+def _planned(loaded: Any, assumed: Assumptions) -> Plan:
+    return make_plan(Experiment.from_config(loaded, paths=False), assumed)
+
+
+def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assumed: Assumptions) -> Choice:
+    """Rows of a batch, and the parts of it that fit the memory; which of them are not asked for is in the line."""
+    rows, wanted = _rows(asked, pieces, loaded, machine.count), loaded.pretrain.micro_batches
     loaded.pretrain.update(batch_rows=rows, micro_batches=1)
     experiment = Experiment.from_config(loaded, paths=False)
     planned, _ = planned_architecture(experiment)
-    parts = parts_that_fit(experiment, planned, machine.here, count)
+    parts = parts_that_fit(experiment, planned, machine.here, machine.count)
     if parts is None:
         raise ConfigError(
             f'--device: {machine.name} has no memory for one row of {loaded.rows.row_pieces} pieces of this source; '
             'take another device or a smaller source'
         )
-    steps = round(pieces / (rows * in_row))
-    memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * (parts > 1)
-    yield Choice(
-        f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})',
-        f'{numbered(steps, "step")}{memory}',
-    )
-    if lacks_head(Path(loaded.source.path)):
-        first = max(round(steps * OF_HEAD), 1)
-        why = 'the source has no masked-LM head; these steps train it alone'
-        yield Choice(f'config.pretrain.head_steps = {first}', why)
-    if 'pretrain.learning_rate' in dict(asked.keys):
+    fits = parts > 1 and not asked.says('pretrain.micro_batches')
+    own = {'batch_rows': rows, 'micro_batches': wanted if asked.says('pretrain.micro_batches') else parts}
+    loaded.pretrain.update(own)
+    listed = ', '.join(f'{key}={value}' for key, value in own.items() if not asked.says(f'pretrain.{key}'))
+    memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * fits
+    said = f'{numbered(_planned(loaded, assumed).steps, "step")}{memory}'
+    return Choice(f'config.pretrain.update({listed})' * bool(listed), said)
+
+
+def _learning_rate(asked: UserWishes, loaded: Any) -> Iterator[Choice]:
+    """The peak of the learning rate, where it is another than that of the config it builds on."""
+    if asked.says('pretrain.learning_rate'):
         return
-    if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:
+    hidden = planned_architecture(Experiment.from_config(loaded, paths=False))[0].hidden
+    if SMALL_HIDDEN < hidden < BASE_HIDDEN:
         yield Choice('config.pretrain.learning_rate = 5e-4', 'between those of small and of base models')
-    if planned.hidden > BASE_HIDDEN:
+    if hidden > BASE_HIDDEN:
         half = loaded.pretrain.learning_rate / 2
         yield Choice(f'config.pretrain.learning_rate = {half:g}', 'half of that of base models')
 

@@ -121,7 +121,8 @@ def _call(command: Command) -> None:
 
 def _command_of(asked: Any, file: str) -> str:
     """The command that gives the same without a question."""
-    given = dataclasses.asdict(asked) | {'texts': ' '.join(asked.texts), 'hours': f'{asked.hours:g}'}
+    texts = ' '.join(each if shlex.split(each) == [each] else shlex.quote(each) for each in asked.texts)
+    given = dataclasses.asdict(asked) | {'texts': texts, 'hours': f'{asked.hours:g}'}
     keys = [f'--config.{key}={value}' for key, value in given.pop('keys')]
     usual = {field.name: field.default for field in dataclasses.fields(asked)}
     flags = [f'--{name}={value}' for name, value in given.items() if value != usual[name]]
