@@ -225,6 +225,7 @@ BEFORE_THE_FIRST = [
     (['surgery.layers=7'], 2, r'config\.surgery\.layers: 7, but .* has 2 layers'),
     (['surgery.strategy=copy'], 2, 'copy keeps the source vocabulary'),
     (['vocab.kind=file', 'vocab.file={tmp}/nowhere'], 3, 'nowhere: no such file'),
+    (['vocab.file={tmp}/own.txt'], 2, r'own\.txt is not read where config\.vocab\.kind is train; set'),
     (['vocab.lowercase=false'], 2, r'config\.vocab\.lowercase: is False, but the source .* is lower case'),
     (['runtime.devices=99'], 2, r'config\.runtime\.devices: 99 asked for, 8 present'),
     (['runtime.fsdp=3'], 2, 'does not divide 8 devices'),

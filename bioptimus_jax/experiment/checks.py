@@ -47,6 +47,11 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
             f'config.rows.max_document_pieces: {e.rows.max_document_pieces} does not fit into '
             f'config.rows.row_pieces={e.rows.row_pieces}'
         )
+    if e.vocab.file and e.vocab.kind == 'train':
+        yield (
+            f'config.vocab.file: {e.vocab.file} is not read where config.vocab.kind is train; set '
+            'config.vocab.kind=file, or leave the file out'
+        )
     if e.model.hidden % e.model.heads:
         yield f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
     if e.pretrain.batch_rows % e.pretrain.micro_batches:
