@@ -98,6 +98,12 @@ def test_of_two_new_vocabularies_the_one_that_reads_more_text_for_the_same_work(
     assert decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 1e9)[0] == APPEND
     assert decide(measured, {KEEP: 1, APPEND: 1.1, REPLACE: 1.1}, 1e9)[0] == REPLACE
     assert decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 10)[0] == KEEP
+    # One that needs more pieces than the source's own does not hide the other, however small it is.
+    needing_more = {**measured, REPLACE: dataclasses.replace(measured[KEEP], new=20)}
+    chosen, why = decide(needing_more, {KEEP: 1, APPEND: 1.1, REPLACE: 1.2}, 1e9)
+    assert chosen == APPEND
+    assert why.startswith('a new one saves 8')
+    assert decide(needing_more, {KEEP: 1, APPEND: 1.1, REPLACE: 1.2}, 10)[1].startswith('a new one saves 8')
     for asked in (KEEP, APPEND, REPLACE):
         chosen, why = decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 10, asked)
         assert chosen == asked

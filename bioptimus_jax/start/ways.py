@@ -112,12 +112,16 @@ def decide(
 ) -> tuple[str, str]:
     """What to do where so many `pieces` are trained on, unless somebody has `asked` for something; and why.
 
-    Among the new vocabularies it is the one with which training reads more `text` for the same work.
+    Among the new vocabularies that are worth it, it is the one with which training reads more `text` for the same work.
     """
-    best = asked if asked in (APPEND, REPLACE) else max((REPLACE, APPEND), key=lambda name: text[name])
-    worth_it, why = worth(found[best], found[KEEP], pieces)
+    order = sorted((REPLACE, APPEND), key=lambda name: text[name], reverse=True)
+    worths = {name: worth(found[name], found[KEEP], pieces) for name in order}
+    # A small vocabulary reads more for the same work, and may save nothing: then it does not speak for all.
+    saves_most = max(worths, key=lambda name: found[name].saved(found[KEEP]))
+    best = next((name for name, (worth_it, _) in worths.items() if worth_it), saves_most)
     if asked:
-        return asked, f'as you asked; {why}'
+        return asked, f'as you asked; {worths.get(asked, worths[best])[1]}'
+    worth_it, why = worths[best]
     return best if worth_it else KEEP, why
 
 
