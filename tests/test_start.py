@@ -200,6 +200,15 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     assert beside[1] > beside[2] > 5 * beside[0]
     parts = costs.steps(), costs.evaluations(), costs.beside_steps()
     assert seconds['pretrain'] == pytest.approx(sum(parts))
+    # A text of a set has as many words as it has between spaces; so has a sentence.
+    for split, count in (('train', 3), ('dev', 2), ('test', 1)):
+        rows = ''.join(f'{n}\tone or two words\tyes\n{n}b\tnone\tno\n' for n in range(count))
+        (tmp_path / 'sets' / 'topics').mkdir(exist_ok=True)
+        (tmp_path / 'sets' / 'topics' / f'{split}.tsv').write_text(f'index\tsentence\tlabel\n{rows}')
+    alone = dataclasses.replace(
+        made, finetune=dataclasses.replace(made.finetune, task='classes', datasets=('topics',))
+    )
+    assert [(of.train, of.devel, of.test) for of in lengths_of_sets(alone, 2.0)] == [(30, 20, 10)]
 
 
 @pytest.mark.parametrize(

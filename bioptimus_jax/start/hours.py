@@ -73,7 +73,9 @@ def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetL
         for chosen in sets_in(Path(settings.folder), settings.datasets, task=settings.task):
             read = task_for(chosen).read(chosen)
             lengths = [
-                sum(len(example.words) for example in getattr(read, split)) * pieces_per_word
+                # What is a word of a sentence is a whole text in sets of texts.
+                sum(len(' '.join(example.words).split()) for example in getattr(read, split))
+                * pieces_per_word
                 for split in ('train', 'devel', 'test')
             ]
             found.append(SetLength(chosen.name, len(read.train), *lengths))
