@@ -15,6 +15,7 @@ from toy_sentencepiece import DEBERTA, GEMMA, save_like_deberta, save_like_gemma
 
 import bioptimus_jax as bx
 from bioptimus_jax.analysis.entities import measure
+from bioptimus_jax.api.words import frequent
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.rows.parts import document_parts
@@ -205,6 +206,10 @@ def test_words_become_one_piece_and_all_else_stays(known: Subwords) -> None:
         assert [made.tokens[i] for i in made.pieces(word)] == [word.replace(' ', '▁')]
     for text in ('the kinase inhibitor', 'naproxen (p53)'):
         assert made.encode([text])[0].ids == known.encode([text])[0].ids
+    # Of a text words are taken without the punctuation that stands at them, and counted so.
+    text = 'apoptosomes, (apoptosomes). apoptosomes; cholestyramine cholestyramine cholestyramine.'
+    counts = known.kind.count_words([text], known.lowercase, known.reader)
+    assert frequent(known, counts, 5, 3) == ['apoptosomes', 'cholestyramine']
 
 
 def test_words_are_counted_where_a_pre_tokenizer_leaves_a_text_in_one(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def add_words(
 
     The tokens that are there stay, with their numbers, rows and biases; words come behind them. `words`: those to add;
     a UserWarning names what is there already. Without them the `most` frequent words of the `texts` that the tokenizer
-    cuts, seen twice at least (`vocab.min_frequency`). A byte-level tokenizer has a word as one piece where a space is
-    before it, so not in "(aspirin)".
+    cuts, without punctuation around them, seen twice at least (`vocab.min_frequency`). A byte-level tokenizer has a
+    word as one piece where a space is before it, so not in "(aspirin)".
 
     Rows of the words are read in the `texts`, or predicted from characters where there are none; `model`, `strategy`,
     `keys` and `progress`: as of `replace_vocabulary`.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import shortened
+from bioptimus_jax.text.words import bare
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 
@@ -14,8 +15,8 @@ def frequent(known: Subwords, counts: Mapping[str, int], most: int, fewest: int)
     Raises InputError where there is none.
     """
     seen: Counter[str] = Counter()
-    for entry, count in counts.items():  # byte-level ones have a space before them, or none
-        seen[entry.strip()] += count
+    for entry, count in counts.items():  # those that carry their space may carry punctuation, too
+        seen[bare(entry.strip())] += count
     often = sorted(seen, key=lambda word: (-seen[word], word))
     named = [word for word in often if seen[word] >= fewest and any(map(str.isalpha, word))]
     cut = [word for word in named if not is_one_piece(known, word)]

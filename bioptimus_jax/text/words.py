@@ -16,6 +16,7 @@ UNSPACED = (
 Javanese): each letter is a word."""
 COMBINING_MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
 """Accents, vowel signs and points: they go with the letter before them."""
+APOSTROPHES = "'\u2019"
 UNSPACED_SCRIPT = re.compile(f'[{UNSPACED}]')
 LETTER = re.compile(f'(?![\\W_])[{UNSPACED}]')
 LETTER_WITH_MARKS = re.compile(f'{LETTER.pattern}[{COMBINING_MARKS}]*')
@@ -39,6 +40,20 @@ def spaced(text: str) -> str:
     if text.isascii() or not UNSPACED_SCRIPT.search(text):
         return text
     return LETTER_WITH_MARKS.sub(r' \g<0> ', text)
+
+
+def bare(word: str) -> str:
+    """What stands between spaces without the punctuation around it; an apostrophe that begins it is its own."""
+    first, last = 0, len(word)
+    while last > first and _is_punctuation(word[last - 1]):
+        last -= 1
+    while first < last and _is_punctuation(word[first]) and word[first] not in APOSTROPHES:
+        first += 1
+    return word[first:last]
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] == 'P'
 
 
 def _words_in(run: str) -> int:

@@ -17,6 +17,7 @@ import pyarrow.parquet
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Frequency, WordCount
 from bioptimus_jax.storage.files import atomic, write_json
+from bioptimus_jax.text.words import bare
 
 FILE = 'frequency.json'
 PER_MILLION = (100, 10, 1)
@@ -95,7 +96,8 @@ def _with_letters(counts: Mapping[str, int]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for word, count in counts.items():
         if any(map(str.isalpha, word)):
-            found[word.strip()] += count  # byte-level kinds count a word with the space before it apart
+            # Some kinds count a word with the space before it apart, or with the punctuation around it.
+            found[bare(word.strip())] += count
     return found
 
 
