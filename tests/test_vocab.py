@@ -323,6 +323,9 @@ def test_the_advice_for_a_doubled_line_keeps_every_id(tmp_path: Path) -> None:
     text = 'glioma kinase zebra'
     ours = subwords.load(tmp_path / 'vocab.txt')
     assert ours.tokenizer.encode(text).ids == theirs(text)['input_ids'] == [2, 7, 6, 8, 3]
+    # As an editor of Windows saves it.
+    (tmp_path / 'vocab.txt').write_bytes('\r\n'.join([*entries, '']).encode('utf-8-sig'))
+    assert subwords.load(tmp_path / 'vocab.txt').tokens == entries
 
 
 def test_bad_tokenizer_json(tmp_path: Path) -> None:
@@ -606,6 +609,11 @@ def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
     cross = json.loads((folder / 'frequency.json').read_text('utf-8'))['cross']
     here = {word for word in domain if any(map(str.isalpha, word))}
     assert cross['absent']['100 or more'] == len(here - everyday.keys())
+
+
+def test_a_sample_without_a_document_names_its_key(run: Run) -> None:
+    with pytest.raises(ConfigError, match=r'config\.vocab\.sample_words: 1 are so few that no document'):
+        build.build(change(run, sample_words=1), run.workdir / 'vocab')
 
 
 def test_a_missing_general_corpus_names_its_key(run: Run) -> None:

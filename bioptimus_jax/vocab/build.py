@@ -70,6 +70,11 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
         f'vocab: {numbered(sum(domain.values()), "word")} counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
+    if share < 1 and not domain:
+        raise ConfigError(
+            f'config.vocab.sample_words: {run.config.vocab.sample_words:,} are so few that no document is drawn; '
+            'raise it, or set it to 0, which counts all'
+        )
     if subwords is None:
         subwords = trained(run.config.vocab, domain, like, run.console.say)
     if source is not None and (lost := _lost(subwords, source)):

@@ -395,7 +395,7 @@ def _is_doubled(tokenizer: tokenizers.Tokenizer) -> bool:
 def _read_vocabulary(path: Path) -> list[str]:
     refuse_pointer(path)
     try:
-        entries = path.read_bytes().decode('utf-8').replace('\r\n', '\n').removesuffix('\n').split('\n')
+        entries = path.read_bytes().decode('utf-8-sig').replace('\r\n', '\n').removesuffix('\n').split('\n')
     except UnicodeDecodeError as error:
         raise InputError(f'{path}: is not UTF-8 ({error}); save it as UTF-8') from error
     if len(set(entries)) != len(entries):
