@@ -328,7 +328,7 @@ def _length(
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
     yield _batch(asked, loaded, pieces, machine, assumed)
     if lacks_head(Path(loaded.source.path)) and not asked.says('pretrain.head_steps'):
-        first = max(round(_planned(loaded, assumed).steps * OF_HEAD), 1)
+        first = max(round(_steps(asked, loaded, assumed) * OF_HEAD), 1)
         why = 'the source has no masked-LM head; these steps train it alone'
         yield Choice(f'config.pretrain.head_steps = {first}', why)
     yield from _learning_rate(asked, loaded)
@@ -353,6 +353,14 @@ def _planned(loaded: Any, assumed: Assumptions) -> Plan:
     return make_plan(Experiment.from_config(loaded, paths=False), assumed)
 
 
+def _steps(asked: UserWishes, loaded: Any, assumed: Assumptions) -> int:
+    """The optimiser steps, about: the run counts rows where this assumes how full they are."""
+    if asked.says(*DURATION):
+        return _planned(loaded, assumed).steps
+    in_row = loaded.rows.row_pieces * fill_of(loaded.rows)
+    return round(loaded.phase[PHASE].duration / (loaded.pretrain.batch_rows * in_row))
+
+
 def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assumed: Assumptions) -> Choice:
     """Rows of a batch, and the parts of it that fit the memory; which of them are not asked for is in the line."""
     rows, wanted = _rows(asked, pieces, loaded, machine.count), loaded.pretrain.micro_batches
@@ -370,7 +378,7 @@ def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assu
     loaded.pretrain.update(own)
     listed = ', '.join(f'{key}={value}' for key, value in own.items() if not asked.says(f'pretrain.{key}'))
     memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * fits
-    said = f'{numbered(_planned(loaded, assumed).steps, "step")}{memory}'
+    said = f'{numbered(_steps(asked, loaded, assumed), "step")}{memory}'
     return Choice(f'config.pretrain.update({listed})' * bool(listed), said)
 
 

@@ -4,7 +4,8 @@ A config of some 25 lines for your source, texts, machine and hours, each line w
 append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says
 what our measurements recommend. What is not given is asked for on a terminal. On a CPU the hours are those of
 all stages, whose speeds are measured here: what does not fit is left out, and named.
-Keys (--config.KEY=VALUE) are copied into the file, all but phases: it has one, words.
+Keys (--config.KEY=VALUE) are copied into the file, all but phases: it has one, words. The other lines follow
+from them.
 
 reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts
 writes: FILE (default mine.py)
