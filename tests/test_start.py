@@ -258,7 +258,7 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     assert call(capsys, *asked(bare, texts_of(tmp_path)), *said, *more, '--replace') == (0, '')
     made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
     assert '  # append: as you asked' in text
-    assert made.surgery.strategy != 'copy'
+    assert (made.vocab.kind, made.surgery.strategy != 'copy') == ('append', True)
     assert made.phase['words'].duration < 34 * 10 * 900
     [planned] = make_plan(made, Assumptions(words=900)).phases  # refuses a head that has most of the steps
     [steps] = re.findall(r'  # (\d+) steps', text)
@@ -268,8 +268,10 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     # A phase may be as long as somebody wants it; the command in the file names files with spaces as they were given.
     (tmp_path / 'texts.jsonl').rename(tmp_path / 'the texts.jsonl')
     in_epochs = ('--config.phase.words.duration=3', '--config.phase.words.duration_unit=epochs')
+    in_epochs += ('--config.vocab.kind=file', f'--config.vocab.file={bare}')
     assert call(capsys, *asked(bare, "'the texts.jsonl'"), *in_epochs, '--replace') == (0, '')
-    assert written(tmp_path).phase['words'].duration == 3.0
+    made = written(tmp_path)
+    assert (made.phase['words'].duration, made.vocab.kind, made.vocab.file) == (3.0, 'file', str(bare))
     [command] = [line for line in (tmp_path / 'mine.py').read_text().splitlines() if 'Written by' in line]
     again = shlex.split(command.partition('`')[2].partition('`')[0])[1:]
     assert local_texts(*(each[8:] for each in again if each.startswith('--texts='))) == ('the texts.jsonl',)

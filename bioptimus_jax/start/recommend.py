@@ -192,7 +192,8 @@ def _computed(
     vocabulary, way, line = _vocabulary(asked, loaded, subwords, texts, machine)
     each, new = way.pieces_per_word, way.new
     yield line
-    loaded.vocab.kind = VOCABULARIES[vocabulary]
+    if not asked.says('vocab.kind'):
+        loaded.vocab.kind = VOCABULARIES[vocabulary]
     if vocabulary == KEEP and not asked.says('surgery.strategy'):
         loaded.surgery.strategy = 'copy'
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
@@ -237,7 +238,8 @@ def _vocabulary(
     loaded.vocab.update(own)
     if chosen == KEEP:
         del own['size']
-    listed = ', '.join(f'{key}={value!r}' for key, value in {'kind': VOCABULARIES[chosen], **own}.items())
+    lines = {'kind': VOCABULARIES[chosen], **own}
+    listed = ', '.join(f'{k}={value!r}' for k, value in lines.items() if not asked.says(f'vocab.{k}'))
     line = Choice(f'config.vocab.update({listed})', f'{chosen}: {why}')
     return chosen, found[chosen], line
 
