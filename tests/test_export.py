@@ -634,6 +634,7 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
     bias = {'bert.pooler.dense.bias': np.ones(32, np.float32)}
     for name, weights, beside in (('a', params, pooler), ('b', others, {**pooler, **bias})):
         tensors.write_folder(tmp_path / name, ARCHITECTURE, weights, tokenizer_folder, beside)
+        (tmp_path / name / 'README.md').write_text('---\nlicense: mit\nlanguage: en\n---\n# A model\n')
     folders = [str(tmp_path / 'a'), str(tmp_path / 'b')]
     assert cli.main(['merge', *folders, '--weights=1,3', f'--to={tmp_path / "mean"}']) in (0, None)
     read = {n: safetensors.numpy.load_file(tmp_path / n / 'model.safetensors') for n in ('a', 'b', 'mean')}
@@ -644,6 +645,28 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
         np.testing.assert_allclose(value, by_hand, atol=1e-6, err_msg=name)
     about = json.loads((tmp_path / 'mean' / 'export.json').read_text())
     assert [made['weight'] for made in about['merged'].values()] == [1, 3]
+    said = (tmp_path / 'mean' / 'README.md').read_text()
+    data = ModelCard(said).data.to_dict()
+    assert (data['license'], data['language']) == ('mit', 'en')
+    assert not {'curriculum-learning', 'domain-adaptation'} & set(data['tags'])
+    sums = [sha256(tmp_path / name / 'model.safetensors')[:16] for name in 'ab']
+    for line in (
+        '# BERT, the mean of 2 models\n',
+        f'- `a`, weight 1, weights with SHA-256 `{sums[0]}…`\n- `b`, weight 3, weights with SHA-256 `{sums[1]}…`',
+        'The mean itself has not been scored',
+        'The licences of all 2 models hold for it (mit)',
+    ):
+        assert line in said, line
+    # None of it is a phase, was made from records of a run, or is scored there.
+    assert not any(word in said for word in ('phase', 'its run', 'Not on record', str(tmp_path)))
+    (tmp_path / 'b' / 'README.md').unlink()
+    thrice = [tmp_path / name for name in ('a', 'b', 'a')]
+    merge(thrice, (), tmp_path / 'thrice')  # a model that is named twice counts twice
+    about = json.loads((tmp_path / 'thrice' / 'export.json').read_text())
+    assert [made['weight'] for made in about['merged'].values()] == [2, 1]
+    said = (tmp_path / 'thrice' / 'README.md').read_text()
+    assert 'license' not in ModelCard(said).data.to_dict()
+    assert 'hold for it (mit, not on record)' in said
     # What its own checksums say may be pushed; a weight that was changed may not.
     assert set(parcel(tmp_path / 'mean').files) == {file.name for file in (tmp_path / 'mean').iterdir()}
     weights = tmp_path / 'mean' / 'model.safetensors'

@@ -5,7 +5,8 @@ Nothing appears under its final name unless transformers loads the folder back a
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,11 +175,13 @@ def export(
     history: card.History | None = None,
     files: Mapping[str, Any] = NOTHING,
     before: Mapping[str, Any] | None = None,
+    words: Callable[..., str] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
     `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card. `files`: what other
-    programs read beside the model, values of JSON by their paths. `before`: see `check_export`.
+    programs read beside the model, values of JSON by their paths. `before`: see `check_export`. `words`: gives the
+    card of what is no phase, from the architecture, what export.json says, and the folder.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
@@ -191,7 +194,9 @@ def export(
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / card.NAME) as file:
-            file.write(card.model_card(history, about.get('phase', ''), architecture, told, folder=hidden))
+            name = about.get('phase', '')
+            made = words or functools.partial(card.model_card, history, name)
+            file.write(made(architecture, told, folder=hidden))
         write_sums(hidden, files)
     return measured
 

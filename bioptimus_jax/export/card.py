@@ -176,8 +176,7 @@ def model_card(
     config = history.config if history else None
     # A source has given a model from scratch at most its tokenizer.
     source = _source(config.source) if config and config.surgery.initialisation.source else {}
-    pooled = folder is not None and has_sentence_vectors(folder)
-    purpose = OF_VECTORS if pooled else PURPOSES[architecture.purpose]
+    purpose = purpose_of(architecture, folder)
     from_scratch = config is not None and not source
     languages = (config and list(config.corpus.languages)) or source.get('language')
     data = ModelCardData(
@@ -190,7 +189,7 @@ def model_card(
         tags=[architecture.model_type, purpose.tag, *_tags(config, from_scratch)],
         base_model=source.get('base_model'),
         datasets=_datasets(history.corpus) if history else None,
-        widget=_widget(purpose, folder),
+        widget=widget_of(purpose, folder),
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
     )
@@ -200,13 +199,19 @@ def model_card(
         f'{with_article(architecture.title)} {purpose.title}, {"trained from scratch" if from_scratch else "adapted"} '
         f'with [the method of BIOptimus]({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
         f'## Use\n\n```python\n{purpose.code}```\n',
-        f'## Model\n\n{_bullets(_model(architecture, about))}',
-        f'## How it was made\n\n{_bullets(_made(history, source, architecture))}',
+        f'## Model\n\n{bullets(facts_of_model(architecture, about))}',
+        f'## How it was made\n\n{bullets(_made(history, source, architecture))}',
         _curriculum(history, name),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(config, source, config is None or bool(languages), scores, purpose))}',
+        f'## Limits\n\n{bullets(_limits(config, source, config is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
+
+
+def purpose_of(architecture: Architecture, folder: Path | None) -> Purpose:
+    """What a model is for, in `folder` if it is known."""
+    pooled = folder is not None and has_sentence_vectors(folder)
+    return OF_VECTORS if pooled else PURPOSES[architecture.purpose]
 
 
 def card_on_hub(text: str, name: str, revision: str = '') -> str:
@@ -268,7 +273,7 @@ def card_facts(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _widget(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | None:
+def widget_of(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | None:
     """What the hub shows beside the model to try it, where it can be tried in a browser."""
     mask = (read_json(folder / SETTINGS) or {}).get('mask_token') if folder else None
     mask = mask.get('content') if isinstance(mask, dict) else mask
@@ -292,7 +297,8 @@ def _datasets(corpus: Manifest) -> list[str] | None:
     return list(dict.fromkeys(found)) or None
 
 
-def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
+def facts_of_model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
+    """Size, what the gate measured, and what is beside the weights, a line each."""
     a = architecture
     lines = [
         f'{numbered(a.layers, "layer")} x {a.hidden}, {numbered(a.heads, "head")}, {a.vocab_size:,} tokens, '
@@ -452,5 +458,6 @@ def _limits(
     return lines
 
 
-def _bullets(lines: Sequence[str]) -> str:
+def bullets(lines: Sequence[str]) -> str:
+    """Lines of Markdown's lists."""
     return ''.join(f'- {line}\n' for line in lines)

@@ -3,12 +3,15 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export.build import export
+from bioptimus_jax.export.card import card_facts
+from bioptimus_jax.export.mean_card import mean_card
 from bioptimus_jax.model.folder import deciding_files
 from bioptimus_jax.model.pooling import files_for_sentence_transformers, pooling_in
 from bioptimus_jax.model.tensors import load_folder
@@ -50,15 +53,20 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         total = jax.tree.map(lambda sums, leaf, part=part: sums + part * leaf, total, params)
     mean = jax.tree.map(lambda leaf: leaf.astype(np.float32), total)
     untouched = _of_all([untouched_in(folder, architecture)[0] for folder in folders], shares)
-    made_of = {
-        str(folder): {'weight': share, 'sha256': {p.name: sha256(p) for p in deciding_files(folder)}}
-        for folder, share in zip(folders, shares, strict=True)
-    }
+    made_of = {str(folder): _of_one(folder) for folder in folders}
+    for folder, share in zip(folders, shares, strict=True):  # one that is named twice counts twice
+        made_of[str(folder)]['weight'] += share
     pooled = [pooling_in(folder) for folder in folders]
     same = pooled[0] if len({*pooled}) == 1 else None
     files = files_for_sentence_transformers(same, architecture.hidden) if same else {}
     about = {'phase': to.name, 'merged': made_of}
-    return export(to, architecture, mean, first, (), about, untouched, files=files)
+    return export(to, architecture, mean, first, (), about, untouched, files=files, words=mean_card)
+
+
+def _of_one(folder: Path) -> dict[str, Any]:
+    """What is recorded of one of the models: its weight, counted from 0, checksums, and what its card says of it."""
+    sums = {path.name: sha256(path) for path in deciding_files(folder)}
+    return {'weight': 0.0, 'sha256': sums, 'card': card_facts(folder)}
 
 
 def _of_all(several: Sequence[Mapping[str, np.ndarray]], shares: Sequence[float]) -> dict[str, np.ndarray]:

@@ -1,0 +1,86 @@
+"""The model card of a mean of models, README.md: which they are, what each counts, and whose licences hold for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import ModelCardData
+
+from bioptimus_jax.export.card import bullets, facts_of_model, purpose_of, widget_of, with_article
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.progress.console import numbered
+
+TAGS = ('merge', 'bioptimus-jax')
+CARD = """---
+{data}
+---
+
+# {title}, the mean of {number}
+
+{a_title} {purpose}, whose weights are the weighted mean of those of {number}, by `bioptimus merge` of bioptimus-jax.
+
+## Use
+
+```python
+{code}```
+
+## Model
+
+{model}
+## How it was made
+
+{made}- What they were trained on, and how, is told by their own cards
+
+## Limits
+
+{limits}"""
+
+
+def mean_card(architecture: Architecture, about: Mapping[str, Any], folder: Path) -> str:
+    """The card of the model in `folder`, front matter and text; `about`: what export.json says, `merged` among it."""
+    models: Mapping[str, Mapping[str, Any]] = about['merged']
+    purpose, number = purpose_of(architecture, folder), numbered(len(models), 'model')
+    licences = list(
+        dict.fromkeys(str(one['card'].get('license', 'not on record')) for one in models.values())
+    )
+    data = ModelCardData(
+        language=_shared(models, 'language'),
+        license=_shared(models, 'license'),
+        library_name=purpose.library,
+        pipeline_tag=purpose.pipeline,
+        tags=[architecture.model_type, purpose.tag, *TAGS],
+        base_model=[one['card']['base_model'] for one in models.values() if 'base_model' in one['card']]
+        or None,
+        widget=widget_of(purpose, folder),
+        ignore_metadata_errors=False,
+    )
+    limits = [
+        f'It {purpose.does}',
+        'It has learned whatever biases the texts have; they were not measured',
+        'The mean itself has not been scored: the scores of the models are not its own',
+        f'The licences of all {number} hold for it ({", ".join(licences)}); know them before you publish this folder',
+    ]
+    return CARD.format(
+        data=data.to_yaml(),
+        title=architecture.title,
+        a_title=with_article(architecture.title),
+        number=number,
+        purpose=purpose.title,
+        code=purpose.code,
+        model=bullets(facts_of_model(architecture, about)),
+        made=bullets([_told(name, one) for name, one in models.items()]),
+        limits=bullets(limits),
+    )
+
+
+def _shared(models: Mapping[str, Mapping[str, Any]], key: str) -> Any:
+    """What the cards of all models say alike; None where they do not."""
+    said = [one['card'].get(key) for one in models.values()]
+    return said[0] if all(value == said[0] for value in said) else None
+
+
+def _told(name: str, one: Mapping[str, Any]) -> str:
+    """A model by its name on the hub or that of its folder, without the path, its weight and its checksum."""
+    sums = [value for file, value in one['sha256'].items() if file.endswith(('.safetensors', '.bin'))]
+    called = one['card'].get('base_model', Path(name).resolve().name)
+    return f'`{called}`, weight {one["weight"]:g}, weights with SHA-256 `{sums[0][:16]}…`'
