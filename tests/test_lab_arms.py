@@ -21,8 +21,10 @@ from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
+from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import named, names_of
 from bioptimus_jax.report.resolved import read_runs
+from bioptimus_jax.storage.files import write_json
 
 
 @pytest.fixture
@@ -240,6 +242,11 @@ def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):
     sweep['b']['0'] = geometry_of(tmp_path / 'other', 0.25, 'other words')
     assert of_words()[3][2] == '-0.150'  # only the seed with the same words
     assert len(of_words('')) == 6
+    few = geometry_of(tmp_path / 'few', 0.5)
+    records = [{'model': x, 'rows': {}, 'words': {'skipped': 'too few words'}} for x in ('100', '300')]
+    write_json(tmp_path / 'few' / 'analyze' / 'geometry.json', records)
+    tables = {t.title: t for t in arms.all_tables(arms.alone([read_measures(few.run)]))}
+    assert tables[geometry.TITLE].absent == 'too few words.'
 
 
 CONFIG = """

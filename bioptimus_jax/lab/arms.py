@@ -71,7 +71,12 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
     frozen = followed(arms)
     return [
         scores(arms),
-        of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
+        of_words(
+            geometry.TITLE,
+            last,
+            {f'{a} less {b}': [(a, b)] for a, b in pairs},
+            absent=next((geometry.reason(m) for m in _runs(arms) if m.geometry), geometry.ABSENT),
+        ),
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
         *([held_out(arms, control), new_tokens(arms, control)] if control else ()),
@@ -145,7 +150,11 @@ def ends(arms: Arms, control: str) -> Table:
 
 
 def of_words(
-    title: str, measured: Geometry, differences: Mapping[str, Sequence[tuple[str, str]]], head: str = 'arm'
+    title: str,
+    measured: Geometry,
+    differences: Mapping[str, Sequence[tuple[str, str]]],
+    head: str = 'arm',
+    absent: str = geometry.ABSENT,
 ) -> Table:
     """Geometry of rare and frequent words: of every arm, and differences, each the mean over pairs of arms, by seed."""
 
@@ -171,7 +180,7 @@ def of_words(
         'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed, over the same words.'
         ' Less anisotropy: cosine and top component fall, IsoScore rises.'
     )
-    return Table.of(title, columns, product(geometry.KINDS, rows), note=note, absent=geometry.ABSENT)
+    return Table.of(title, columns, product(geometry.KINDS, rows), note=note, absent=absent)
 
 
 def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:

@@ -63,7 +63,7 @@ def of_words(m: Measures) -> Table:
         " the word's own class, a half by chance. Centroid distance: in units of the spread within classes, about 2"
         ' over the root of the number of words by chance. Brackets: 95 % intervals over words, not over runs.'
     )
-    return Table.of(TITLE, columns, records, note=note, absent=_reason(m))
+    return Table.of(TITLE, columns, records, note=note, absent=reason(m))
 
 
 def changes(m: Measures) -> Table:
@@ -85,7 +85,7 @@ def changes(m: Measures) -> Table:
         ' 95 % intervals of the difference over words. They do not show whether another seed changes in the same way.'
         ' A phase is also more steps: what a masking setting did is the difference of arms with equal steps.'
     )
-    return Table.of('What each phase changed', columns, records, note=note, absent=_reason(m))
+    return Table.of('What each phase changed', columns, records, note=note, absent=reason(m))
 
 
 def anisotropy(m: Measures) -> Figure:
@@ -111,7 +111,7 @@ def anisotropy(m: Measures) -> Figure:
         finish=finish,
         caption='The same words in every model; upright lines are 95 % intervals over words, not over runs.'
         ' Dotted: neighbours by chance.',
-        absent=_reason(m),
+        absent=reason(m),
         share_y=False,
     )
 
@@ -121,7 +121,7 @@ def words_in_the_plane(m: Measures) -> Figure:
     title = 'Rare and frequent words in the plane'
     drawn = m.points.models if m.points else ()
     if not (m.points and drawn):
-        return Figure('words_in_the_plane', title, absent=_reason(m))
+        return Figure('words_in_the_plane', title, absent=reason(m))
     high = m.points.high
 
     def draw(panels: list[Any]) -> None:
@@ -180,7 +180,8 @@ def of_last_phase(m: Measures) -> ShapeOfWords | None:
     return by_model(m).get(m.phases[-1]) if m.phases else None
 
 
-def _reason(m: Measures) -> str:
+def reason(m: Measures) -> str:
+    """Why there is nothing of the words of a run."""
     if not m.geometry:
         return ABSENT
     reasons = [r.words.skipped for r in m.geometry if r.words.skipped]
