@@ -233,7 +233,12 @@ def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
             '\tyes\t0.7500\t',
             'no 0.25',
         ),
-        (Answer(given, said=(), labels=(('a', 0.25),)), '  none\n', '', 'a 0.25'),
+        (
+            Answer(given, said=(), labels=(('a', 0.25),)),
+            '  none\n',
+            '\na<b\t0\t17\t\t\tx',
+            'a 0.25',
+        ),
         (Answer(given, said=(2.5,)), '  2.5\n', '\t2.5\t\tx', '<p class="said">2.5'),
         (
             Answer(given, (AnswerSpan(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),

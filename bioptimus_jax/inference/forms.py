@@ -146,8 +146,11 @@ def _tsv(answer: Answer, types: Types) -> str:
         for one in answer.found
         for kind, probability in one.others or ((one.kind, one.probability),)
     ]
-    for said in answer.said:
-        of_label = (said, f'{sure[said]:.4f}') if isinstance(said, str) else (f'{said:.6g}', '')
+    # A text that no label holds for has a row, too, with an empty answer.
+    for said in answer.said or ('',) * bool(answer.labels):
+        of_label = (
+            (said, f'{sure[said]:.4f}' if said else '') if isinstance(said, str) else (f'{said:.6g}', '')
+        )
         rows.append((name, 0, len(text), *of_label, text))
     return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
 
