@@ -349,6 +349,7 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
         '| 0.1 | mlm | tokens | 15% | 80-10-10 | 100 | 7.000 |',
         'Objective mlm: masked language modelling.',
         'before any fine-tuning',
+        'The language of the corpus is not on record',  # that of the source is another matter
     ):
         assert told in text, told
     assert '| 0.2 |' not in text  # it came later

@@ -203,7 +203,7 @@ def model_card(
         f'## How it was made\n\n{bullets(_made(history, source, architecture))}',
         _curriculum(history, name),
         _scores_text(scores),
-        f'## Limits\n\n{bullets(_limits(config, source, config is None or bool(languages), scores, purpose))}',
+        f'## Limits\n\n{bullets(_limits(config, source, scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
 
@@ -438,7 +438,6 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 def _limits(
     config: HasTraining | None,
     source: Mapping[str, Any],
-    has_language: bool,
     scores: Sequence[EvalResult],
     purpose: Purpose,
 ) -> list[str]:
@@ -453,7 +452,8 @@ def _limits(
         lines.append('No phase has trained it to fill in masked words, but to go on with a text')
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
-    if not has_language:
+    # The source's language is not that of the texts.
+    if config and not config.corpus.languages:
         lines.append('The language of the corpus is not on record')
     return lines
 
