@@ -179,6 +179,13 @@ def test_only_what_is_named_moves(trained):
     assert moments < sum(np.size(v) for v in before.values()) / 3
     gate = trained.manifest('export').counts['gate']
     assert gate.keys() == {'0.1', '0.1-base', '0.1-adapter'}
+    proper, base = (
+        (trained.workdir / 'export' / name / 'README.md').read_text() for name in ('0.1', '0.1-base')
+    )
+    assert 'exported beside' not in proper
+    # The losses that follow are not its own.
+    assert 'after phase 0.1-base\n' in base
+    assert 'beside `0.1`, another model, whose training and held-out losses are those below' in base
     assert 0 < gate['0.1']['merge'] < 1e-5
     assert gate['0.1-adapter']['weights'] < 1e-6
     assert 'trained but an adapter of rank 4' in training_loss(read_measures(trained)).caption

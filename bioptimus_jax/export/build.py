@@ -123,7 +123,7 @@ def _exported(
                 about,
                 untouched if part.whole else {},
                 threads=threads,
-                history=history,
+                words=functools.partial(card.model_card, history, phase, suffix=suffix),
                 files={} if suffix else objective.beside(),
                 before=part.before,
             )
@@ -172,16 +172,15 @@ def export(
     untouched: Mapping[str, np.ndarray] = NOTHING,
     *,
     threads: int = 1,
-    history: card.History | None = None,
     files: Mapping[str, Any] = NOTHING,
     before: Mapping[str, Any] | None = None,
     words: Callable[..., str] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
-    `untouched`: tensors of the source beside the parameters. `history`: of the run, for the card. `files`: what other
-    programs read beside the model, values of JSON by their paths. `before`: see `check_export`. `words`: gives the
-    card of what is no phase, from the architecture, what export.json says, and the folder.
+    `untouched`: tensors of the source beside the parameters. `files`: what other programs read beside the model, values
+    of JSON by their paths. `before`: see `check_export`. `words`: gives the card, from the architecture, what
+    export.json says, and the folder; else it is that of a model of no run.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
@@ -194,8 +193,7 @@ def export(
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / card.NAME) as file:
-            name = about.get('phase', '')
-            made = words or functools.partial(card.model_card, history, name)
+            made = words or functools.partial(card.model_card, None, about.get('phase', ''))
             file.write(made(architecture, told, folder=hidden))
         write_sums(hidden, files)
     return measured

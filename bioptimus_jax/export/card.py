@@ -47,6 +47,9 @@ ON_HUB = """\
 from huggingface_hub import snapshot_download
 
 folder = snapshot_download({given})  # the files of this page"""
+BESIDE = (
+    ' It was exported beside `{name}`, another model, whose training and held-out losses are those below.'
+)
 EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -167,11 +170,12 @@ def model_card(
     about: Mapping[str, Any],
     scores: Sequence[EvalResult] = (),
     folder: Path | None = None,
+    suffix: str = '',
 ) -> str:
     """The card of phase or snapshot `name`, front matter and text.
 
-    `about`: what export.json says. `history` None: a folder that belongs to no run. `folder`:
-    of the model, for an example that its tokenizer can read.
+    `about`: what export.json says. `history` None: a folder that belongs to no run. `folder`: of the model, for an
+    example that its tokenizer can read. `suffix`: of a model that is exported beside that of the phase.
     """
     config = history.config if history else None
     # A source has given a model from scratch at most its tokenizer.
@@ -195,9 +199,10 @@ def model_card(
     )
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
-        f'# {architecture.title} after phase {name}\n',
+        f'# {architecture.title} after phase {name}{suffix}\n',
         f'{with_article(architecture.title)} {purpose.title}, {"trained from scratch" if from_scratch else "adapted"} '
-        f'with [the method of BIOptimus]({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
+        f'with [the method of BIOptimus]({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.'
+        f'{BESIDE.format(name=name) * bool(suffix)}\n',
         f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{bullets(facts_of_model(architecture, about))}',
         f'## How it was made\n\n{bullets(_made(history, source, architecture))}',
