@@ -251,6 +251,8 @@ def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
         for form in FORMS:
             write([answer], form, tmp_path / form)
             shown[form] = (tmp_path / form).read_text()
+            write([answer], form, tmp_path / f'{form}.gz')  # what a name says that is compressed is
+            assert gzip.decompress((tmp_path / f'{form}.gz').read_bytes()).decode() == shown[form]
             write([answer], form, None)
             assert capsys.readouterr().out == shown[form]
         assert text in shown['text']

@@ -1,13 +1,16 @@
 """Answers for people and programs: coloured text, TSV, JSON lines, HTML, BRAT."""
 
+import contextlib
 import dataclasses
+import gzip
 import html
+import io
 import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.finetuning.entities.files import LINE_BREAKS, brat_line
@@ -69,8 +72,17 @@ def write(answers: Iterable[Answer], form: str, to: Path | None) -> None:
             answers, FORMS[form], Types(coloured()), lambda text: print(safe(text), end='', flush=True)
         )
     else:
-        with atomic(to) as file:
+        with _opened(to) as file:
             _write_all(answers, FORMS[form], Types(False), file.write)
+
+
+@contextlib.contextmanager
+def _opened(to: Path) -> Iterator[IO[str]]:
+    """A file for text, compressed where it is called .gz, which is there under its name only when it is complete."""
+    with atomic(to, 'wb') as raw:
+        packed = gzip.GzipFile('', 'wb', fileobj=raw, mtime=0) if to.suffix == '.gz' else raw
+        with io.TextIOWrapper(packed, 'utf-8', newline='\n') as file:
+            yield file
 
 
 def _write_all(answers: Iterable[Answer], form: Form, types: Types, put: Callable[[str], Any]) -> None:

@@ -14,8 +14,9 @@ INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perh
         every other form of a set, without its answers; each also as .gz; a folder of such files, with the folders
         in it; - for standard input
 
-writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,
-        which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)
+writes: to the terminal, or with --to into a file, compressed where it is called .gz; text (entities in colour),
+        tsv, json (a line for each text, which `bioptimus score` reads), html (a page), brat (a folder of .txt and
+        .ann files)
 
 examples:
   bioptimus predict runs/finetune --text='Torsade de pointes induced by metoclopramide.'
