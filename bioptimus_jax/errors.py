@@ -76,7 +76,8 @@ def of_the_system(error: BaseException, place: str = 'the output folder') -> str
     By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own.
     `place`: what is named where the error names no file.
     """
-    where = getattr(error, 'filename', None) or place
+    # Of a renaming the second name is meant: the first is that of a hidden file.
+    where = getattr(error, 'filename2', None) or getattr(error, 'filename', None) or place
     number = error.errno if isinstance(error, OSError) else None
     if number in FULL_DISK or any(os.strerror(n) in str(error) for n in FULL_DISK):
         return f'{where}: no space left; {REMEDIES[errno.ENOSPC]}'

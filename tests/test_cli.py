@@ -19,13 +19,14 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.cli.command import all_verbs, keys_of, positive_whole
 from bioptimus_jax.cli.verbs import report
 from bioptimus_jax.config.fields import meant, walk, walk_entries
-from bioptimus_jax.errors import USAGE, ConfigError
+from bioptimus_jax.errors import USAGE, ConfigError, of_the_system
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts.devices import device_named
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.progress.console import numbered
+from bioptimus_jax.storage.files import atomic
 
 CONFIG = """
 from bioptimus_jax.experiment.config import defaults
@@ -410,6 +411,12 @@ def test_a_full_disk_is_one_line(error, plain, tmp_path, capsys, monkeypatch):
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/run')
     assert code == 3
     assert 'no space left' in error
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_not_the_hidden_file_beside_it(tmp_path):
+    with pytest.raises(IsADirectoryError) as caught, atomic(tmp_path):
+        pass
+    assert of_the_system(caught.value).startswith(f'{tmp_path}: Is a directory; a file is needed there')
 
 
 def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):
