@@ -430,6 +430,11 @@ def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
     assert 'mlm: masked language modelling\nphases: 0.1 (tokens, 15%, 80-10-10), ' in out
     assert f'row {row.number}: {row.documents} documents, {row.pieces} pieces, the first 5 shown' in out
     assert all(f'  {name}' in out for name in ('pieces', *run.config.phases))
+    assert cli.main([*arguments, '--rows=500']) == 0
+    asked = capsys.readouterr()
+    size = run.config.pretrain.batch_rows
+    assert asked.out.count('\nrow ') == size
+    assert f'the first step has {size} rows, and no others are shown' in asked.err
     code, message = call(capsys, 'show', f'--config={prepared / "tiny.py"}', f'--workdir={tmp_path / "none"}')
     assert (code, 'no such run folder' in message) == (3, True)
     assert not (tmp_path / 'none').exists()

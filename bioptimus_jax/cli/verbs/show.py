@@ -17,7 +17,7 @@ from typing import Any
 
 from bioptimus_jax.cli.command import BEFORE, Command, Verb, config_flag, count, described, needed
 from bioptimus_jax.errors import InputError, printable
-from bioptimus_jax.progress.console import coloured, numbered
+from bioptimus_jax.progress.console import coloured, complain, numbered
 from bioptimus_jax.run.session import require_local
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
@@ -46,7 +46,8 @@ def _call(command: Command) -> None:
     print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
     run = Run(options.workdir, experiment, quiet=True)
     rows = mixture.open_rows(experiment, run.folder('rows'), run.manifest('vocab'))
-    for row in first_rows(experiment, rows, run.folder('vocab'), options.rows, options.pieces):
+    of_step = list(first_rows(experiment, rows, run.folder('vocab'), options.rows, options.pieces))
+    for row in of_step:
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         held = f'{numbered(row.documents, "document")}, {numbered(row.pieces, "piece")}'
         print(f'\nrow {row.number}: {held}{shown}')
@@ -54,6 +55,8 @@ def _call(command: Command) -> None:
         width = max(map(len, named))
         for name, pieces in named.items():
             print(f'  {name:<{width}}  {_line(pieces, in_colours)}')
+    if len(of_step) < options.rows:
+        complain(f'show: the first step has {numbered(len(of_step), "row")}, and no others are shown')
 
 
 def _line(pieces: Iterable[Any], in_colours: bool) -> str:
@@ -78,7 +81,7 @@ VERB = Verb(
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
-        count('--rows', 'number of rows (default: %(default)s)', 10),
+        count('--rows', 'number of rows, at most those of a step (default: %(default)s)', 10),
         count('--pieces', 'most pieces of a row (default: %(default)s)', 60),
     ),
     _call,
