@@ -1,6 +1,7 @@
 """Adapters: what is trained, what stays, and that merged, in parts, and read by PEFT they are one model."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import warnings
@@ -14,6 +15,7 @@ from toy_families import EVERY, SMALL, noisy, packed_batch
 from toy_objectives import Steps
 from toy_pretraining import assert_same_bits, experiment, killed_copy
 
+from bioptimus_jax.cli import push
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.export import adapters
@@ -193,6 +195,34 @@ def test_only_what_is_named_moves(trained):
     assert (
         'adapter of rank 4, alpha 8, on attention, feed_forward; rows of tokens that are trained: new' in card
     )
+
+
+def test_an_adapter_goes_to_the_hub_with_the_id_of_its_base(trained):
+    folder, place = trained.workdir / 'export' / '0.1-adapter', push.Place('me/added', tag='v1')
+    made = push.parcel(folder)
+    for sent, base, message in (
+        (
+            made,
+            '',
+            r'^--base: is missing; .*0\.1-adapter is an adapter, and .* is a folder here: push that one, too',
+        ),
+        (made, 'me/base@v1', r'^--base=me/base@v1: give the id of a model of the hub, OWNER/NAME$'),
+        (
+            push.parcel(folder.with_name('0.1')),
+            'me/base',
+            r'^--base=me/base: is for an adapter, and .* is none',
+        ),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            sent.for_place(place, base)
+    there = made.for_place(place, 'me/base').files
+    assert json.loads(there['adapter_config.json'])['base_model_name_or_path'] == 'me/base'
+    card = there['README.md'].decode()
+    assert "BertForMaskedLM.from_pretrained('me/base'), 'me/added', revision='v1')" in card
+    assert ('base_model: me/base' in card, '0.1-' in card) == (True, False)
+    sums = dict(line.split('  ')[::-1] for line in there['sha256sums'].decode().splitlines())
+    contents = {name: one if isinstance(one, bytes) else one.read_bytes() for name, one in there.items()}
+    assert sums == {n: hashlib.sha256(c).hexdigest() for n, c in contents.items() if n != 'sha256sums'}
 
 
 def test_a_killed_run_goes_on_bit_by_bit(trained):

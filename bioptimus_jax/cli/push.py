@@ -5,6 +5,7 @@ edited.
 """
 
 import dataclasses
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -12,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export.adapters import for_hub
 from bioptimus_jax.export.card import card_on_hub
+from bioptimus_jax.export.sums import SUMS, as_lines, read_sums
 from bioptimus_jax.hosts.remote.hub import parsed_url, plain_errors
-from bioptimus_jax.hosts.remote.models import MAIN
+from bioptimus_jax.hosts.remote.models import ADAPTER, ID, MAIN
 from bioptimus_jax.inference.model import model_in
 from bioptimus_jax.inference.onnx.session import ABOUT as OF_ONNX
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_manifest
 from bioptimus_jax.storage.files import read_json, sha256
 
-CARD, CARDS, SUMS = 'README.md', 'cards', 'sha256sums'
+CARD, CARDS = 'README.md', 'cards'
 DEPTH = 5  # of a fine-tuned model below its stage
 SECRET = re.compile(
     rb'\bhf_[A-Za-z0-9]{30,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|-----BEGIN [A-Z ]*PRIVATE KEY-----'
@@ -71,13 +74,26 @@ class Parcel:
     files: Mapping[str, Path | bytes]
     licence: str
 
-    def for_place(self, place: 'Place') -> 'Parcel':
-        """The same with a card that gets the files from where they will be."""
-        card = self.files.get(CARD)
-        if not isinstance(card, Path):
-            return self
-        text = card_on_hub(card.read_text('utf-8'), place.name, place.revision)
-        return dataclasses.replace(self, files={**self.files, CARD: text.encode()})
+    def for_place(self, place: 'Place', base: str = '') -> 'Parcel':
+        """The same with a card that gets the files from where they will be; of an adapter, for the model `base` there.
+
+        Raises ConfigError for an adapter without a base, and for a base of something else.
+        """
+        card, adapter = self.files.get(CARD), self.files.get(ADAPTER)
+        changed: dict[str, str] = {}
+        if adapter or base:
+            check_base(self.folder, bool(adapter), base)
+        if isinstance(adapter, Path):
+            changed = for_hub(adapter.parent, base, place.name, place.revision)
+        elif isinstance(card, Path):
+            changed = {CARD: card_on_hub(card.read_text('utf-8'), place.name, place.revision)}
+        files = {name: text.encode() for name, text in changed.items()}
+        if isinstance(sums := self.files.get(SUMS), Path):
+            known = read_sums(sums.parent) | {
+                name: hashlib.sha256(text).hexdigest() for name, text in files.items()
+            }
+            files[SUMS] = as_lines(known).encode()
+        return dataclasses.replace(self, files={**self.files, **files})
 
     def lines(self, to: str, private: bool) -> list[str]:
         """What would be sent, in words."""
@@ -89,6 +105,19 @@ class Parcel:
             *(f'  {name:{width}}  {size:>15,} bytes' for name, size in sizes.items()),
             f'push: {len(sizes)} files, {sum(sizes.values()):,} bytes; licence on the card: {self.licence or "none"}',
         ]
+
+
+def check_base(folder: Path, is_adapter: bool, base: str) -> None:
+    """Raise ConfigError where an adapter is not given the model of the hub that it is for, or something else is."""
+    if not is_adapter:
+        raise ConfigError(f'--base={base}: is for an adapter, and {folder} is none; leave it out')
+    if not base:
+        raise ConfigError(
+            f'--base: is missing; {folder} is an adapter, and the model that it is for is a folder here: push that '
+            'one, too, and say where it is, as --base=OWNER/NAME'
+        )
+    if '@' in base or not ID.fullmatch(base):
+        raise ConfigError(f'--base={base}: give the id of a model of the hub, OWNER/NAME')
 
 
 def parcel(what: Path) -> Parcel:
@@ -125,8 +154,7 @@ def _listed(what: Path) -> tuple[str, dict[str, str]]:
             }
     about = any(read_json(what / name) for name in (ABOUT, OF_ONNX))
     if (what / SUMS).is_file() and about:  # merged, of another form, or copied
-        rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())
-        return 'export', {name: value for value, _, name in rows} | {SUMS: sha256(what / SUMS)}
+        return 'export', read_sums(what) | {SUMS: sha256(what / SUMS)}
     return '', {}
 
 

@@ -1,6 +1,7 @@
 """An adapter alone, in the form of PEFT, beside the merged model and the model that it is for."""
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from bioptimus_jax.export.sums import write_sums
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.lora import Lora
-from bioptimus_jax.model.peft import Pair, read_adapter, write_adapter
+from bioptimus_jax.model.peft import ADAPTER, OF_BASE, Pair, read_adapter, write_adapter
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.run.manifests import versions
-from bioptimus_jax.storage.files import atomic, whole_folder, write_json
+from bioptimus_jax.storage.files import atomic, read_json, whole_folder, write_json
 
 BASE, ALONE = '-base', '-adapter'
 """Ends of the names of folders. The merged model has another: with these files beside it transformers would put the
@@ -30,8 +31,8 @@ tags: [lora]
 
 # An adapter for {base}
 
-LoRA of rank {rank}, alpha {alpha:g}. The model that it is for is in the folder {base} beside this one: the source with
-the rows of tokens that were trained, and without the adapter. The folder {phase} has both, merged.
+LoRA of rank {rank}, alpha {alpha:g}. The model that it is for, {base}, is the source with the rows of tokens that were
+trained, and without the adapter.
 
 ```python
 from peft import PeftModel
@@ -80,3 +81,12 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
             file.write(USE.format(rank=adapter.lora.rank, alpha=adapter.lora.alpha, **names))
         write_sums(hidden)
     return measured
+
+
+def for_hub(folder: Path, base: str, name: str, revision: str = '') -> dict[str, str]:
+    """The files of an exported adapter that are others on the hub, where it is `name`, for the model `base`."""
+    config = read_json(folder / ADAPTER) or {}
+    there = repr(name) + (f', revision={revision!r}' if revision else '')
+    card = (folder / NAME).read_text('utf-8').replace(repr(folder.resolve().name), there)
+    changed = json.dumps({**config, OF_BASE: base}, indent=1, ensure_ascii=False)
+    return {ADAPTER: f'{changed}\n', NAME: card.replace(config[OF_BASE], base)}

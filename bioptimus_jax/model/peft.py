@@ -35,6 +35,7 @@ UNSUPPORTED = {
     'target_parameters': 'parameters without a module (target_parameters)',
 }
 """Keys of adapter_config.json that make another model of it, and what each stands for."""
+OF_BASE = 'base_model_name_or_path'
 CHANGING = ('pissa', 'olora', 'corda', 'loftq', 'lora_ga')
 """Beginnings of `init_lora_weights` with which PEFT takes a part of the model's own weights away when it loads."""
 
@@ -216,7 +217,7 @@ def write_adapter(folder: Path, pairs: Mapping[str, Pair], lora: Lora, base: str
         {
             'peft_type': 'LORA',
             'task_type': None,
-            'base_model_name_or_path': base,
+            OF_BASE: base,
             'r': lora.rank,
             'lora_alpha': lora.alpha,
             'lora_dropout': 0.0,

@@ -14,6 +14,7 @@ writes: to the hub alone; other files of the repository stay
 examples:
   bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private
   bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME@dev --tag=v1 --yes
+  bioptimus push runs/mine/export/0.4-adapter --to=hf://OWNER/NAME-adapter --base=OWNER/NAME
   bioptimus push runs/mine/report --to=hf://spaces/OWNER/NAME --yes
 """
 
@@ -29,7 +30,7 @@ def _call(command: Command) -> None:
     options = command.options
     made = parcel(Path(options.what))
     place = destination(options.to, options.tag, made.kind)
-    made = made.for_place(place)
+    made = made.for_place(place, options.base)
     print(printable('\n'.join(made.lines(options.to, options.private))), flush=True)
     done = (
         send(made, place, options.private)
@@ -50,6 +51,7 @@ VERB = Verb(
             'URL',
         ),
         flag('--tag', 'a tag for the commit, by which it can be read for ever', '', metavar='NAME'),
+        flag('--base', 'of an adapter: the model of the hub that it is for', '', metavar='OWNER/NAME'),
         switch('--private', 'make the repository private'),
         switch('--yes', 'send it'),
     ),
