@@ -105,7 +105,6 @@ def write_card(
         library_name='bioptimus-jax' if head else 'transformers',
         pipeline_tag=pipeline or None,
         tags=['bioptimus-jax'],
-        datasets=[name],
         widget=[{'text': usage.example}] if pipeline and usage and not head else None,
         eval_results=[scored(task, name, 100 * score_of(record, 'test'), 1)],
         **known,
@@ -158,7 +157,6 @@ def write_card_together(
         library_name='bioptimus-jax',
         pipeline_tag=PIPELINES.get(task.hf_class),
         tags=['bioptimus-jax'],
-        datasets=[first.dataset],
         eval_results=[score],
         **known,
     )
