@@ -210,6 +210,10 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
         made, finetune=dataclasses.replace(made.finetune, task='classes', datasets=('topics',))
     )
     assert [(of.train, of.devel, of.test) for of in lengths_of_sets(alone, 2.0)] == [(30, 20, 10)]
+    # What is longer is cut.
+    for most in (500, 120):
+        cut = dataclasses.replace(alone, finetune=dataclasses.replace(alone.finetune, max_pieces=most))
+        assert [of.train for of in lengths_of_sets(cut, 100.0)] == [3 * (min(400, most) + 100)]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ class Task(abc.ABC):
     """What an example is called, in the singular; where a set has no documents it is what is resampled."""
     metrics: Mapping[str, Metric]
     """Metrics by their keys in records; DEFAULT is one of them."""
+    cuts: bool = False
+    """Whether an example is read at once, and what is longer than config.finetune.max_pieces is cut off."""
     learns: bool = True
     """Whether anything is trained; else a model is scored as it is."""
     files: tuple[str, ...] = ('predictions.jsonl',)

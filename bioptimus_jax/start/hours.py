@@ -4,6 +4,7 @@ The constants were taken on an idle machine with two cores (LOG.md), and are mul
 """
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,17 +72,24 @@ def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetL
         return []
     try:
         for chosen in sets_in(Path(settings.folder), settings.datasets, task=settings.task):
-            read = task_for(chosen).read(chosen)
+            task = task_for(chosen)
+            read, most = task.read(chosen), settings_on(settings, chosen.name).max_pieces
             lengths = [
-                # What is a word of a sentence is a whole text in sets of texts.
-                sum(len(' '.join(example.words).split()) for example in getattr(read, split))
-                * pieces_per_word
-                for split in ('train', 'devel', 'test')
+                sum(
+                    _pieces(example.words, pieces_per_word, most if task.cuts else math.inf)
+                    for example in examples
+                )
+                for examples in (read.train, read.devel, read.test)
             ]
             found.append(SetLength(chosen.name, len(read.train), *lengths))
     except (ConfigError, InputError):  # stage `finetune` says what is wrong
         return []
     return found
+
+
+def _pieces(words: Sequence[str], pieces_per_word: float, most: float) -> float:
+    """Pieces of an example that are read, about. What is a word of a sentence is a whole text in sets of texts."""
+    return min(len(' '.join(words).split()) * pieces_per_word, most)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,6 +28,7 @@ class RetrievalTask(Task):
     hub = 'sentence-similarity'
     hf_class = 'AutoModel'
     unit = 'query'
+    cuts = True
     learns = False
     metrics = METRICS
     reported = BASELINES

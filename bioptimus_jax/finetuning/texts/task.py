@@ -44,6 +44,7 @@ class TextTask(Task):
 
     hf_class = 'AutoModelForSequenceClassification'
     unit = 'text'
+    cuts = True
     heads = tuple(PREDICTORS)
     reported = BASELINES
     own_measures: ClassVar[tuple[str, ...]] = ()
