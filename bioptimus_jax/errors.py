@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+from pathlib import Path
 
 CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')  # torch, of a pickle
 ESCAPED = re.compile(r'[^\n\t -~]')
@@ -76,8 +77,9 @@ def of_the_system(error: BaseException, place: str = 'the output folder') -> str
     By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own.
     `place`: what is named where the error names no file.
     """
-    # Of a renaming the second name is meant: the first is that of a hidden file.
-    where = getattr(error, 'filename2', None) or getattr(error, 'filename', None) or place
+    # A renaming has two names, of which one is that of a hidden file of ours.
+    names = [name for key in ('filename', 'filename2') if (name := getattr(error, key, None))]
+    where = next((name for name in names if not Path(str(name)).name.startswith('.')), (*names, place)[0])
     number = error.errno if isinstance(error, OSError) else None
     if number in FULL_DISK or any(os.strerror(n) in str(error) for n in FULL_DISK):
         return f'{where}: no space left; {REMEDIES[errno.ENOSPC]}'

@@ -1,5 +1,6 @@
 """The program: help, exit codes, and one clear line for everything that is wrong."""
 
+import errno
 import gzip
 import itertools
 import json
@@ -417,6 +418,10 @@ def test_a_folder_in_the_place_of_a_file_is_named_and_not_the_hidden_file_beside
     with pytest.raises(IsADirectoryError) as caught, atomic(tmp_path):
         pass
     assert of_the_system(caught.value).startswith(f'{tmp_path}: Is a directory; a file is needed there')
+    moved = PermissionError(
+        errno.EACCES, 'Permission denied', '/runs/a/pretrain', None, '/runs/a/.pretrain.removed'
+    )
+    assert of_the_system(moved).startswith('/runs/a/pretrain: Permission denied')
 
 
 def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):

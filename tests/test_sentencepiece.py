@@ -21,6 +21,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.rows.parts import document_parts
 from bioptimus_jax.rows.words import WORD_RULES, starts_of
 from bioptimus_jax.storage.files import read_json, write_json
+from bioptimus_jax.text.words import bare
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds import bytelevel, unigram, wordpiece
@@ -206,6 +207,15 @@ def test_words_become_one_piece_and_all_else_stays(known: Subwords) -> None:
         assert [made.tokens[i] for i in made.pieces(word)] == [word.replace(' ', '▁')]
     for text in ('the kinase inhibitor', 'naproxen (p53)'):
         assert made.encode([text])[0].ids == known.encode([text])[0].ids
+    whole = ['Fe(II)', '(R)-warfarin', '[3H]thymidine', '(R)-(S)', "5'-UTR", 'C++', 'NAD(P)H']
+    assert [bare(word) for word in whole] == whole
+    assert list(map(bare, ['(poly(A)).', '(P', '((x)', '(aspirin,', '...'])) == [
+        'poly(A)',
+        'P',
+        'x',
+        'aspirin',
+        '',
+    ]
     # Of a text words are taken without the punctuation that stands at them, and counted so.
     text = 'apoptosomes, (apoptosomes). apoptosomes; cholestyramine cholestyramine cholestyramine.'
     counts = known.kind.count_words([text], known.lowercase, known.reader)

@@ -270,15 +270,28 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     assert made.pretrain.head_steps == max(round(int(steps) / 10), 1)
     assert 'config.stages = ' not in text
     # A phase may be as long as somebody wants it; the command in the file names files with spaces as they were given.
-    (tmp_path / 'texts.jsonl').rename(tmp_path / 'the texts.jsonl')
+    (tmp_path / 'texts.jsonl').rename(tmp_path / "somebody's texts.jsonl")
     in_epochs = ('--config.phase.words.duration=3', '--config.phase.words.duration_unit=epochs')
     in_epochs += ('--config.vocab.kind=file', f'--config.vocab.file={bare}')
-    assert call(capsys, *asked(bare, "'the texts.jsonl'"), *in_epochs, '--replace') == (0, '')
+    named = '"somebody\'s texts.jsonl"'
+    assert call(capsys, *asked(bare, named), *in_epochs, '--replace') == (0, '')
     made = written(tmp_path)
+    # It is measured as it is, and not as one that is trained.
+    assert '# replace: as you asked; a new one saves 0% of the pieces' in (tmp_path / 'mine.py').read_text()
     assert (made.phase['words'].duration, made.vocab.kind, made.vocab.file) == (3.0, 'file', str(bare))
     [command] = [line for line in (tmp_path / 'mine.py').read_text().splitlines() if 'Written by' in line]
     again = shlex.split(command.partition('`')[2].partition('`')[0])[1:]
-    assert local_texts(*(each[8:] for each in again if each.startswith('--texts='))) == ('the texts.jsonl',)
+    assert local_texts(*(each[8:] for each in again if each.startswith('--texts='))) == (
+        "somebody's texts.jsonl",
+    )
+    # Steps are as many whatever the batch: it is not made smaller for more of them. A copy needs the old vocabulary.
+    in_steps = ('--config.phase.words.duration=40', '--config.phase.words.duration_unit=steps')
+    in_parts = ('--config.pretrain.micro_batches=3', '--config.surgery.strategy=copy')
+    for keys, rows in ((in_steps, 16), (in_parts, 9)):
+        assert call(capsys, *asked(bare, named), *keys, '--replace') == (0, '')
+        made = written(tmp_path)
+        assert made.pretrain.batch_rows == rows
+    assert (made.vocab.kind, made.surgery.strategy) == ('source', 'copy')
 
 
 @pytest.mark.parametrize(
@@ -335,6 +348,22 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
         (
             ('--vocabulary=keep', '--config.vocab.kind=append'),
             '--vocabulary=keep: contradicts --config.vocab.kind=append; leave one of them out',
+        ),
+        (
+            ('--config.phase.words.duration=3',),
+            '--config.phase.words.duration: give --config.phase.words.duration_unit, too; else nobody knows',
+        ),
+        (
+            ('--config.phase.words.duration_unit=words',),
+            'give --config.phase.words.duration, too; else nobody',
+        ),
+        (
+            ('--device=a100-80', '--devices=8', '--config.pretrain.batch_rows=12'),
+            '12 rows are not a multiple of the 8 devices that share them',
+        ),
+        (
+            ('--config.pretrain.batch_rows=12', '--config.pretrain.micro_batches=5'),
+            'config.pretrain.micro_batches: does not divide batch_rows=12',
         ),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),

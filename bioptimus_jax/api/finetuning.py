@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 NAME, MODEL = 'data', 'model'
 """Names of a set and of a model that are given as objects."""
 SPLITS = {'train': 'train', 'devel': 'devel', 'dev': 'devel', 'validation': 'devel', 'test': 'test'}
-FILE_OF_ROWS = re.compile(rf'\S*{GIVEN}/sets/{NAME}/({"|".join({*SPLITS.values()})})\.jsonl(?::(\d+))?')
 Rows: TypeAlias = Iterable[Mapping[str, Any]]
 """Examples as dictionaries, with the keys of a set in JSON: `tokens` and `ner_tags`, `text` and `label` ..."""
 
@@ -145,7 +144,9 @@ def _check_rows(settings: 'Finetune') -> None:
         for one in chosen_sets(settings):
             task_for(one).read(one)
     except InputError as error:
-        error.args = (FILE_OF_ROWS.sub(_name_of_row, str(error)),)
+        splits = '|'.join(sorted({*SPLITS.values()}))
+        of_split = rf'{re.escape(settings.folder)}/{NAME}/({splits})\.jsonl(?::(\d+))?'
+        error.args = (re.sub(of_split, _name_of_row, str(error)).replace(f'{settings.folder}/{NAME}', NAME),)
         raise
 
 

@@ -7,7 +7,7 @@ take the memory of the accelerator that the batch is for, and does not survive a
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class Collator:
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
         """One row an example: its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [
-            {**one} if isinstance(one, Mapping) else {'text': one} for one in examples
+            {**cast(Mapping, one)} if hasattr(one, 'keys') else {'text': one} for one in examples
         ]
         if not given:
             raise InputError('examples: is empty; a batch has at least one')

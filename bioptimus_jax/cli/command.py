@@ -218,7 +218,7 @@ def several(name: str, what: str, metavar: str) -> Flag:
     return flag(name, what, [], action='append', metavar=metavar)
 
 
-def count(name: str, what: str, default: int) -> Flag:
+def count(name: str, what: str, default: int | None) -> Flag:
     """A flag with a whole number, which must be above 0 where it is given."""
     return flag(name, what, default, type=positive_whole, metavar='N')
 

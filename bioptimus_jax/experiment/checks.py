@@ -24,6 +24,15 @@ def unset_variables(e: HasAnalysis, beginning: str) -> Iterator[str]:
             yield f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
 
 
+def unread_files(e: HasAnalysis) -> Iterator[str]:
+    """Paths that are given, and that nothing reads; a message each."""
+    if e.vocab.file and e.vocab.kind != 'file':
+        yield (
+            f'config.vocab.file: {e.vocab.file} is not read where config.vocab.kind is {e.vocab.kind}; set '
+            'config.vocab.kind=file, or --config.vocab.file= to leave the file out'
+        )
+
+
 def inconsistencies(e: HasAnalysis) -> Iterator[str]:
     """What is wrong with keys that have to go together, a message each.
 
@@ -46,11 +55,6 @@ def inconsistencies(e: HasAnalysis) -> Iterator[str]:
         yield (
             f'config.rows.max_document_pieces: {e.rows.max_document_pieces} does not fit into '
             f'config.rows.row_pieces={e.rows.row_pieces}'
-        )
-    if e.vocab.file and e.vocab.kind == 'train':
-        yield (
-            f'config.vocab.file: {e.vocab.file} is not read where config.vocab.kind is train; set '
-            'config.vocab.kind=file, or leave the file out'
         )
     if e.model.hidden % e.model.heads:
         yield f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'

@@ -25,7 +25,7 @@ from bioptimus_jax.config.fields import (
 )
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.experiment.checks import inconsistencies, unset_variables
+from bioptimus_jax.experiment.checks import inconsistencies, unread_files, unset_variables
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.model.config import Model, Source
@@ -122,8 +122,9 @@ class Experiment:
         experiment = record_from(cls, config)
         # An initialisation's settings are light to look up, those of objectives are not: see `resolved`.
         experiment = dataclasses.replace(experiment, surgery=experiment.surgery.resolved)
+        unset = unset_variables(experiment, '' if paths else 'runtime.')
         for wrong in itertools.chain(
-            unset_variables(experiment, '' if paths else 'runtime.'), inconsistencies(experiment)
+            unset, unread_files(experiment) if paths else (), inconsistencies(experiment)
         ):
             raise ConfigError(wrong)
         return experiment

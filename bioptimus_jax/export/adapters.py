@@ -11,10 +11,11 @@ import numpy as np
 from bioptimus_jax.export.card import NAME
 from bioptimus_jax.export.gate import GateError
 from bioptimus_jax.export.sums import write_sums
+from bioptimus_jax.hosts.remote.models import ADAPTER
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.lora import Lora
-from bioptimus_jax.model.peft import ADAPTER, OF_BASE, Pair, read_adapter, write_adapter
+from bioptimus_jax.model.peft import OF_BASE, Pair, read_adapter, write_adapter
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.run.manifests import versions
 from bioptimus_jax.storage.files import atomic, read_json, whole_folder, write_json

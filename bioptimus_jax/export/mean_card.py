@@ -40,8 +40,8 @@ def mean_card(architecture: Architecture, about: Mapping[str, Any], folder: Path
     """The card of the model in `folder`, front matter and text; `about`: what export.json says, `merged` among it."""
     models: Mapping[str, Mapping[str, Any]] = about['merged']
     purpose, number = purpose_of(architecture, folder), numbered(len(models), 'model')
-    licences = list(
-        dict.fromkeys(str(one['card'].get('license', 'not on record')) for one in models.values())
+    licences = dict.fromkeys(
+        licence for one in models.values() for licence in _listed(one['card'].get('license', 'not on record'))
     )
     data = ModelCardData(
         language=_shared(models, 'language'),
@@ -76,7 +76,12 @@ def mean_card(architecture: Architecture, about: Mapping[str, Any], folder: Path
 def _shared(models: Mapping[str, Mapping[str, Any]], key: str) -> Any:
     """What the cards of all models say alike; None where they do not."""
     said = [one['card'].get(key) for one in models.values()]
-    return said[0] if all(value == said[0] for value in said) else None
+    return said[0] if all(_listed(value) == _listed(said[0]) for value in said) else None
+
+
+def _listed(said: Any) -> list[Any]:
+    """What a card says as a list, as it may also say one thing."""
+    return list(said) if isinstance(said, list | tuple) else [said]
 
 
 def _told(name: str, one: Mapping[str, Any]) -> str:

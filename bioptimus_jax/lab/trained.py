@@ -397,9 +397,12 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
         if value := getattr(settings, key):
             found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
     # The folder of a rival is not in its name: those of two folders are two models.
+    named = tuple(f'model {model}:{beginning}' for beginning in ('model', 'pytorch_model'))
     files = m.manifest_of('finetune').inputs
-    if of_model := [value for name, value in sorted(files.items()) if name.startswith(f'model {model}:')]:
-        found[f'weights of {m.label(model)}'] = digest(of_model)[:DIGITS]
+    if weights := [
+        value for name, value in sorted(files.items()) if name.startswith(named) and model != SOURCE
+    ]:
+        found[f'weights of {m.label(model)}'] = digest(weights)[:DIGITS]
     for r in m.finetuned:
         if r.model == model:
             if r.gold_in_file is not None:

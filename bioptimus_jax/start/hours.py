@@ -21,6 +21,7 @@ from bioptimus_jax.report.layout import Column, Table, fixed
 from bioptimus_jax.sets.corpora import sets_in, settings_on
 from bioptimus_jax.start.machine import Machine
 from bioptimus_jax.start.speeds import Speeds, speeds_of
+from bioptimus_jax.text.words import count_words
 
 CONSTANT = {
     'start': 6.0,
@@ -89,7 +90,7 @@ def lengths_of_sets(experiment: Experiment, pieces_per_word: float) -> list[SetL
 
 def _pieces(words: Sequence[str], pieces_per_word: float, most: float) -> float:
     """Pieces of an example that are read, about. What is a word of a sentence is a whole text in sets of texts."""
-    return min(len(' '.join(words).split()) * pieces_per_word, most)
+    return min(count_words(' '.join(words)) * pieces_per_word, most)
 
 
 @dataclasses.dataclass(frozen=True)

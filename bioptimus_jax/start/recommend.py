@@ -4,6 +4,7 @@ Evidence is named in configs/recommended.py.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source
 from bioptimus_jax.model.folder import config_values, has_sentence_vectors, source_folder
 from bioptimus_jax.model.tensors import lacks_head, read_architecture
-from bioptimus_jax.pretrain.memory import parts_that_fit
+from bioptimus_jax.pretrain.memory import parts_that_fit, rows_of_a_device
 from bioptimus_jax.pretrain.plan import (
     PIECES_PER_WORD_OF_SOURCE,
     Assumptions,
@@ -47,9 +48,14 @@ from bioptimus_jax.start.ways import (
 )
 from bioptimus_jax.tokenizer.subwords import Subwords, kind_name
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
+from bioptimus_jax.vocab.build import tokenizers_of
 
 PHASE = 'words'
 """The one that `recommended` has."""
+COPY = 'copy'
+"""What surgery does where the vocabulary is kept."""
+FILE = 'file'
+"""The kind of a vocabulary that is taken as it is."""
 DURATION = (f'phase.{PHASE}.duration', f'phase.{PHASE}.duration_unit')
 """Keys that say how long it is."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
@@ -119,6 +125,14 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
             f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
             'change the phases in the file afterwards'
         )
+    says_how_long = [key for key in DURATION if asked.says(key)]
+    if len(says_how_long) == 1:
+        [lacking] = {*DURATION} - {*says_how_long}
+        raise ConfigError(
+            f'--config.{says_how_long[0]}: give --config.{lacking}, too; else nobody knows how long it is'
+        )
+    if not asked.says('pretrain.batch_rows'):
+        loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows, loaded.pretrain.micro_batches)
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
     taken = min(texts.words, loaded.corpus.max_words or texts.words)
     computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, words=taken), on)
@@ -130,11 +144,15 @@ def _wanted(asked: UserWishes) -> str:
     """What the user wants to be done with the vocabulary, by the flag or by the key; '' for nothing."""
     if asked.vocabulary not in ('', *VOCABULARIES):
         raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
-    kind = dict(asked.keys).get('vocab.kind', '')
-    by_key = next((name for name, one in VOCABULARIES.items() if one == kind), REPLACE if kind else '')
+    keys = dict(asked.keys)
+    key = 'vocab.kind' if 'vocab.kind' in keys else 'surgery.strategy'
+    given = keys.get(key, '')
+    by_key = next((name for name, one in VOCABULARIES.items() if one == given), REPLACE if given else '')
+    if key == 'surgery.strategy':  # only one of them says something of the vocabulary
+        by_key = KEEP if given == COPY else ''
     if asked.vocabulary and by_key not in ('', asked.vocabulary):
         raise ConfigError(
-            f'--vocabulary={asked.vocabulary}: contradicts --config.vocab.kind={kind}; leave one of them out'
+            f'--vocabulary={asked.vocabulary}: contradicts --config.{key}={given}; leave one of them out'
         )
     return asked.vocabulary or by_key
 
@@ -183,7 +201,7 @@ def _computed(
     machine: Machine,
 ) -> Iterator[Choice]:
     """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
-    if shape.positions < loaded.rows.max_document_pieces:
+    if shape.positions < loaded.rows.max_document_pieces and not asked.says('rows.max_document_pieces'):
         loaded.rows.max_document_pieces = shape.positions
         yield Choice(
             f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
@@ -195,8 +213,8 @@ def _computed(
     if not asked.says('vocab.kind'):
         loaded.vocab.kind = VOCABULARIES[vocabulary]
     if vocabulary == KEEP and not asked.says('surgery.strategy'):
-        loaded.surgery.strategy = 'copy'
-        yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
+        loaded.surgery.strategy = COPY
+        yield Choice(f'config.surgery.strategy = {COPY!r}', 'every row stays')
     if not asked.sets and not asked.says('stages'):
         loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
         yield Choice(f'config.stages = {loaded.stages!r}', 'add sets (--sets) to score the gain')
@@ -221,7 +239,7 @@ def wide_rows(
     before = fill_of(rows)
     rows.row_pieces *= 2
     if 'pretrain.batch_rows' not in given:
-        loaded.pretrain.batch_rows //= 2
+        loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows / 2, loaded.pretrain.micro_batches)
     why = f'documents fill {fill_of(rows):.0%} of such rows, {before:.0%} of shorter ones; here attention skips others'
     yield Choice(f'config.rows.row_pieces = {rows.row_pieces}', why)
 
@@ -231,12 +249,14 @@ def _vocabulary(
 ) -> tuple[str, Way, Choice]:
     """What is done with the source's vocabulary, what that does to texts, and the line that says so."""
     size = loaded.vocab.size if asked.says('vocab.size') else max(len(subwords.tokens), SMALLEST)
-    found = ways(subwords, texts.sample, size)
-    text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
+    experiment = Experiment.from_config(loaded, paths=False)
+    given = tokenizers_of(experiment, Path(loaded.source.path))[1] if loaded.vocab.kind == FILE else None
+    found = ways(subwords, texts.sample, size, given)
+    text = text_per_flop(found, plans(experiment, found))
     chosen, why = decide(found, text, _pieces(asked, loaded, machine), asked.vocabulary)
     own = {'tokenizer': kind_name(subwords.kind), 'lowercase': subwords.lowercase, 'size': size}
-    loaded.vocab.update(own)
-    if chosen == KEEP:
+    loaded.vocab.update({key: value for key, value in own.items() if not asked.says(f'vocab.{key}')})
+    if chosen == KEEP or given:
         del own['size']
     lines = {'kind': VOCABULARIES[chosen], **own}
     listed = ', '.join(f'{k}={value!r}' for k, value in lines.items() if not asked.says(f'vocab.{k}'))
@@ -306,9 +326,17 @@ def _rows(asked: UserWishes, pieces: float, loaded: Any, count: int) -> int:
     if asked.says('pretrain.batch_rows'):
         return int(loaded.pretrain.batch_rows)
     rows, in_row = loaded.pretrain.batch_rows, loaded.rows.row_pieces * fill_of(loaded.rows)
-    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
-        rows //= 2
-    return -(-rows // count) * count
+    in_steps = asked.says(*DURATION) and loaded.phase[PHASE].duration_unit == 'steps'
+    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS and not in_steps:
+        rows = max(rows // 2, FEWEST_ROWS)
+    return _whole(
+        rows, count * (loaded.pretrain.micro_batches if asked.says('pretrain.micro_batches') else 1)
+    )
+
+
+def _whole(number: float, parts: int) -> int:
+    """The least multiple of the parts that is no smaller."""
+    return math.ceil(number / parts) * parts
 
 
 def _length(
@@ -324,7 +352,8 @@ def _length(
     later = limit.later / 3600 if limit else FOR_LATER * asked.hours
     ends = max(asked.hours - later, LITTLE * asked.hours)
     why = f'training gives up steps to end by then; the later stages need {minutes(later * 3600)}'
-    yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
+    if not asked.says('runtime.train_hours'):
+        yield Choice(f'config.runtime.train_hours = {ends:.3g}', why)
     if loaded.model.dropout and pieces <= words * each and not asked.says('model.dropout'):
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
@@ -366,8 +395,11 @@ def _steps(asked: UserWishes, loaded: Any, assumed: Assumptions) -> int:
 def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assumed: Assumptions) -> Choice:
     """Rows of a batch, and the parts of it that fit the memory; which of them are not asked for is in the line."""
     rows, wanted = _rows(asked, pieces, loaded, machine.count), loaded.pretrain.micro_batches
-    loaded.pretrain.update(batch_rows=rows, micro_batches=1)
+    loaded.pretrain.update(
+        batch_rows=rows, micro_batches=wanted if asked.says('pretrain.micro_batches') else 1
+    )
     experiment = Experiment.from_config(loaded, paths=False)
+    rows_of_a_device(experiment, machine.count)  # raises where what is asked for does not come out even
     planned, _ = planned_architecture(experiment)
     parts = parts_that_fit(experiment, planned, machine.here, machine.count)
     if parts is None:

@@ -65,10 +65,11 @@ class Way:
         return percentile_interval(1 - divided(*totals_Rx1x2[:, 0].T))
 
 
-def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
+def ways(source: Subwords, texts: Sequence[str], size: int, given: Subwords | None = None) -> dict[str, Way]:
     """The source's vocabulary, and new ones of that `size` trained on every other text, measured on the other half.
 
-    What they save there is less than vocabularies trained on the whole corpus would. Raises ConfigError, InputError.
+    What they save there is less than vocabularies trained on the whole corpus would. One that is `given` stands in the
+    place of the one that replaces the source's. Raises ConfigError, InputError.
     """
     counts = source.kind.count_words(texts[::2], source.lowercase, source.reader)
     unseen = texts[1::2] or texts
@@ -76,6 +77,7 @@ def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
     for name in (APPEND, REPLACE):
         settings = Vocab(kind=VOCABULARIES[name], tokenizer=tokenizer, size=size, lowercase=source.lowercase)
         made[name] = trained(settings, counts, source, say=lambda _: None)
+    made[REPLACE] = given or made[REPLACE]
     return {name: _measured(subwords, source, unseen) for name, subwords in made.items()}
 
 

@@ -4,8 +4,10 @@ Scripts that put no blanks between words have no words to count without a dictio
 same unit wherever words are counted, joined, compared or tagged.
 """
 
+import itertools
 import re
 import unicodedata
+from collections.abc import Mapping
 
 UNSPACED = (
     '\u3005\u3007\u3040-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff'
@@ -17,6 +19,9 @@ Javanese): each letter is a word."""
 COMBINING_MARKS = ''.join(chr(c) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c))[0] == 'M')
 """Accents, vowel signs and points: they go with the letter before them."""
 APOSTROPHES = "'\u2019"
+OPENING = {'(': ')', '[': ']', '{': '}'}
+CLOSING = {closes: opens for opens, closes in OPENING.items()}
+OF_NAMES = '#\u2032\u2033'
 UNSPACED_SCRIPT = re.compile(f'[{UNSPACED}]')
 LETTER = re.compile(f'(?![\\W_])[{UNSPACED}]')
 LETTER_WITH_MARKS = re.compile(f'{LETTER.pattern}[{COMBINING_MARKS}]*')
@@ -43,17 +48,31 @@ def spaced(text: str) -> str:
 
 
 def bare(word: str) -> str:
-    """What stands between spaces without the punctuation around it; an apostrophe that begins it is its own."""
-    first, last = 0, len(word)
-    while last > first and _is_punctuation(word[last - 1]):
-        last -= 1
-    while first < last and _is_punctuation(word[first]) and word[first] not in APOSTROPHES:
-        first += 1
-    return word[first:last]
+    """What stands between spaces without the punctuation around it.
+
+    An apostrophe that begins it is its own, and so is a bracket whose partner is within: `Fe(II)`, `(R)-warfarin`.
+    """
+    while word and _is_around(word[-1], word[:-1], CLOSING):
+        word = word[:-1]
+    while word and _is_around(word[0], word[1:], OPENING) and word[0] not in APOSTROPHES:
+        word = word[1:]
+    return bare(word[1:-1]) if _is_bracketed(word) else word
 
 
-def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character)[0] == 'P'
+def _is_bracketed(word: str) -> bool:
+    """Whether the first character is a bracket that the last one closes."""
+    if not word or OPENING.get(word[0]) != word[-1]:
+        return False
+    depths = itertools.accumulate((char == word[0]) - (char == word[-1]) for char in word[:-1])
+    return min(depths) > 0
+
+
+def _is_around(character: str, rest: str, partners: Mapping[str, str]) -> bool:
+    """Whether punctuation at one end is not the partner of what the `rest` leaves open; names end in # or a prime."""
+    partner = partners.get(character)
+    if partner and rest.count(partner) > rest.count(character):
+        return False
+    return unicodedata.category(character)[0] == 'P' and character not in OF_NAMES
 
 
 def _words_in(run: str) -> int:

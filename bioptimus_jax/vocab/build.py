@@ -70,7 +70,7 @@ def build(run: Run[HasVocab], folder: Path) -> dict[str, Any]:
         f'vocab: {numbered(sum(domain.values()), "word")} counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
-    if share < 1 and not domain:
+    if subwords is None and share < 1 and not domain:
         raise ConfigError(
             f'config.vocab.sample_words: {run.config.vocab.sample_words:,} are so few that no document is drawn; '
             'raise it, or set it to 0, which counts all'

@@ -18,6 +18,7 @@ examples:
 
 import argparse
 import dataclasses
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -40,6 +41,8 @@ from bioptimus_jax.hosts.devices import DEVICES, device_named
 from bioptimus_jax.hosts.remote.models import model_folder
 from bioptimus_jax.storage.files import atomic
 
+SPLIT = re.compile(r"""[\s'"\\]""")
+"""What would end or change the name of a file in --texts."""
 SOURCE = 'model (Hugging Face folder, or hub id as bert-base-uncased or OWNER/NAME@REVISION)'
 
 
@@ -122,7 +125,7 @@ def _call(command: Command) -> None:
 
 def _command_of(asked: Any, file: str) -> str:
     """The command that gives the same without a question."""
-    texts = ' '.join(each if shlex.split(each) == [each] else shlex.quote(each) for each in asked.texts)
+    texts = ' '.join(shlex.quote(each) if SPLIT.search(each) else each for each in asked.texts)
     given = dataclasses.asdict(asked) | {'texts': texts, 'hours': f'{asked.hours:g}'}
     keys = [f'--config.{key}={value}' for key, value in given.pop('keys')]
     usual = {field.name: field.default for field in dataclasses.fields(asked)}

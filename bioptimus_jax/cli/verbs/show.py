@@ -20,6 +20,7 @@ from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.progress.console import coloured, complain, numbered
 from bioptimus_jax.run.session import require_local
 
+ROWS = 10
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
 """Brackets around a piece where there are no colours; the mask token itself shows that something is hidden."""
@@ -46,7 +47,7 @@ def _call(command: Command) -> None:
     print('phases:', ', '.join(f'{name} ({words_of_phase(experiment, name)})' for name in experiment.phases))
     run = Run(options.workdir, experiment, quiet=True)
     rows = mixture.open_rows(experiment, run.folder('rows'), run.manifest('vocab'))
-    of_step = list(first_rows(experiment, rows, run.folder('vocab'), options.rows, options.pieces))
+    of_step = list(first_rows(experiment, rows, run.folder('vocab'), options.rows or ROWS, options.pieces))
     for row in of_step:
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         held = f'{numbered(row.documents, "document")}, {numbered(row.pieces, "piece")}'
@@ -55,7 +56,7 @@ def _call(command: Command) -> None:
         width = max(map(len, named))
         for name, pieces in named.items():
             print(f'  {name:<{width}}  {_line(pieces, in_colours)}')
-    if len(of_step) < options.rows:
+    if len(of_step) < (options.rows or 0):
         complain(f'show: the first step has {numbered(len(of_step), "row")}, and no others are shown')
 
 
@@ -81,7 +82,7 @@ VERB = Verb(
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),
-        count('--rows', 'number of rows, at most those of a step (default: %(default)s)', 10),
+        count('--rows', f'number of rows, at most those of a step (default: {ROWS})', None),
         count('--pieces', 'most pieces of a row (default: %(default)s)', 60),
     ),
     _call,
