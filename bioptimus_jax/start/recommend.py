@@ -120,17 +120,7 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
         sets_in(Path(asked.sets), ())
     shape, subwords = read_architecture(folder), load_subwords(folder)
     base, loaded = based_on(folder, shape, asked.texts, asked.keys)
-    if tuple(loaded.phases) != (PHASE,):
-        raise ConfigError(
-            f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
-            'change the phases in the file afterwards'
-        )
-    says_how_long = [key for key in DURATION if asked.says(key)]
-    if len(says_how_long) == 1:
-        [lacking] = {*DURATION} - {*says_how_long}
-        raise ConfigError(
-            f'--config.{says_how_long[0]}: give --config.{lacking}, too; else nobody knows how long it is'
-        )
+    _check_keys(asked, tuple(loaded.phases))
     if not asked.says('pretrain.batch_rows'):
         loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows, loaded.pretrain.micro_batches)
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
@@ -138,6 +128,21 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, words=taken), on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, folder, shape, texts), *computed, *said]
+
+
+def _check_keys(asked: UserWishes, phases: tuple[str, ...]) -> None:
+    """Raise ConfigError for other phases than the one that is written, and for half of what says how long it is."""
+    if phases != (PHASE,):
+        raise ConfigError(
+            f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
+            'change the phases in the file afterwards'
+        )
+    said = [key for key in DURATION if asked.says(key)]
+    if len(said) == 1:
+        [lacking] = {*DURATION} - {*said}
+        raise ConfigError(
+            f'--config.{said[0]}: give --config.{lacking}, too; else nobody knows how long it is'
+        )
 
 
 def _wanted(asked: UserWishes) -> str:
