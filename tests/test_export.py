@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import json
 import re
 import sys
@@ -548,7 +549,7 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     assert said['license'] == 'mit'
     assert said['language'] == ['en', 'de']
     assert said['base_model'] == 'org/bert'
-    assert said['datasets'] == ['drugs']
+    assert 'datasets' not in said  # the name of a folder is no data set of the hub
     assert said['pipeline_tag'] == 'token-classification'
     assert said['widget'] == [{'text': EXAMPLE}]
     [result] = card.data.eval_results
@@ -576,7 +577,7 @@ def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenize
         tokenizer_folder,
         TEXTS,
         {'phase': '0.1'},
-        history=history_of(run),
+        words=functools.partial(card.model_card, history_of(run), '0.1'),
     )
     text = (tmp_path / '0.1' / 'README.md').read_text()
     assert ModelCard(text).data.widget == [{'text': 'Treatment with [MASK] was effective.'}]

@@ -118,7 +118,6 @@ def test_without_further_keys_a_small_set_is_learned(places, monkeypatch, capsys
     assert [kept['values'][key] for key in (*kept['by_rule'], 'max_pieces')] == [30, 8, 0.002, 64]
     assert 'WARNING: after epoch' not in out
     card = (run / 'finetune/model/drugs/standard/seed-0/model/README.md').read_text()
-    assert '\ndatasets:' not in card  # the name of a folder is no data set of the hub
     assert 'epochs 30, batch_sentences 8, learning_rate 0.002' in card
 
 

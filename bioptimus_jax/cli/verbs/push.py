@@ -51,7 +51,7 @@ VERB = Verb(
             'URL',
         ),
         flag('--tag', 'a tag for the commit, by which it can be read for ever', '', metavar='NAME'),
-        flag('--base', 'of an adapter: the model of the hub that it is for', '', metavar='OWNER/NAME'),
+        flag('--base', 'the model of the hub that an adapter is for', '', metavar='OWNER/NAME'),
         switch('--private', 'make the repository private'),
         switch('--yes', 'send it'),
     ),
