@@ -92,7 +92,21 @@ LOOPS = {
 """Families with a layer of their own: in a loop ModernBERT has two kinds of layers twice, and one left over."""
 
 
-@pytest.mark.parametrize('name', SHAPES)
+# Slow: each has what two others have.
+LIKE_OTHERS = (
+    *('roberta, padded with the last token', 'distilbert, one layer, uneven, untied', 'camembert'),
+    *('deberta-v2, more buckets than positions', 'modernbert, windows beyond the text'),
+    *(
+        'modernbert, a longer context',
+        'eurobert, a longer context by linear',
+        'eurobert, a longer context by yarn',
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    'name', [pytest.param(name, marks=[pytest.mark.slow] * (name in LIKE_OTHERS)) for name in SHAPES]
+)
 def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
     """States of all layers. Columns that pad the vocabulary are the lowest, and do not count either."""
     import torch

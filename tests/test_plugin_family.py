@@ -123,7 +123,10 @@ CASES = {
 
 
 # Each has what two others have.
-SLOW = ('xlm-roberta, its padding elsewhere', 'roberta, byte-level pairs, longer', 'ultrabert, longer')
+SLOW = (
+    *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer'),
+    *('roberta, WordPiece instead', 'ultrabert, longer'),
+)
 
 
 @pytest.fixture(
