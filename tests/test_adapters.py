@@ -187,7 +187,7 @@ def test_only_what_is_named_moves(trained):
     assert 'exported beside' not in proper
     # The losses that follow are not its own.
     assert 'after phase 0.1-base\n' in base
-    assert 'beside `0.1`, another model, whose training and held-out losses are those below' in base
+    assert 'beside the model `0.1`. The training and held-out losses below are those of that model' in base
     assert 0 < gate['0.1']['merge'] < 1e-5
     assert gate['0.1-adapter']['weights'] < 1e-6
     assert 'trained but an adapter of rank 4' in training_loss(read_measures(trained)).caption

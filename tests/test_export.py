@@ -549,7 +549,7 @@ def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
     assert said['license'] == 'mit'
     assert said['language'] == ['en', 'de']
     assert said['base_model'] == 'org/bert'
-    assert 'datasets' not in said  # the name of a folder is no data set of the hub
+    assert 'datasets' not in said  # the name of a local folder is not the id of a data set on the hub
     assert said['pipeline_tag'] == 'token-classification'
     assert said['widget'] == [{'text': EXAMPLE}]
     [result] = card.data.eval_results
@@ -577,7 +577,7 @@ def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenize
         tokenizer_folder,
         TEXTS,
         {'phase': '0.1'},
-        words=functools.partial(card.model_card, history_of(run), '0.1'),
+        card_of=functools.partial(card.model_card, history_of(run), '0.1'),
     )
     text = (tmp_path / '0.1' / 'README.md').read_text()
     assert ModelCard(text).data.widget == [{'text': 'Treatment with [MASK] was effective.'}]
@@ -659,7 +659,7 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
         'The licences of all 2 models hold for it (mit)',
     ):
         assert line in said, line
-    # None of it is a phase, was made from records of a run, or is scored there.
+    # A mean is not a phase, and no run has records or scores of it.
     assert not any(word in said for word in ('phase', 'its run', 'Not on record', str(tmp_path)))
     (tmp_path / 'b' / 'README.md').unlink()
     thrice = [tmp_path / name for name in ('a', 'b', 'a')]

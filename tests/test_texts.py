@@ -863,7 +863,7 @@ def check_kept_models(folder):
                 assert sum(of_text.values()) == pytest.approx(1)
         card = ModelCard.load(place / 'README.md')
         assert card.data.pipeline_tag == 'text-classification'
-        assert card.data.datasets is None  # the name of a folder is no data set of the hub
+        assert card.data.datasets is None  # a local name is not the id of a data set on the hub
         assert len(card.data.widget) == len(card.data.eval_results) == 1
         record = FineTuning.read(read_sealed(cell / 'scores.json'), 'scores.json')
         metric = task_of(record).metric

@@ -103,7 +103,7 @@ def predict(
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers', which are texts ('1' for 1), and
     'probabilities' by label; for [MASK] 'masks'. Raises InputError for a folder without a model and a text that cannot
-    be read, ConfigError for an object that is no model with its tokenizer.
+    be read, ConfigError for an object that is not a model with its tokenizer.
     """
     show, given = shown(progress), list(_given(texts))  # before anything is loaded
     return Predictor(model, tokenizer=tokenizer, max_pieces=max_pieces)._answers(given, show)

@@ -125,8 +125,8 @@ def _positions_of(folder: Path) -> int:
 def _habits(source: Path, new: Mapping[str, Any], positions: int, grown: int) -> dict[str, Any]:
     """What the new tokenizer does beside cutting texts: as `new`, or as that of the source where that says nothing.
 
-    A text may be as long as both and the number of positions allow. A model whose positions have `grown` reads longer
-    texts than its source, unless `new` asks for less than the source does.
+    A text may be as long as both tokenizers and the number of positions allow. A model that has `grown` more positions
+    reads longer texts than its source, unless `new` asks for less than the source does.
     """
     several = [habits_of(source), new]
     first, second = (min(each.get('model_max_length', positions), positions) for each in several)

@@ -1,11 +1,10 @@
 """Words that a tokenizer cuts: those that texts have often, and the tokenizer with some of them as one piece each."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.progress.console import shortened
-from bioptimus_jax.text.words import bare
+from bioptimus_jax.text.words import bare_counts
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 
@@ -14,11 +13,9 @@ def frequent(known: Subwords, counts: Mapping[str, int], most: int, fewest: int)
 
     Raises InputError where there is none.
     """
-    seen: Counter[str] = Counter()
-    for entry, count in counts.items():  # those that carry their space may carry punctuation, too
-        seen[bare(entry.strip())] += count
+    seen = bare_counts(counts)
     often = sorted(seen, key=lambda word: (-seen[word], word))
-    named = [word for word in often if seen[word] >= fewest and any(map(str.isalpha, word))]
+    named = [word for word in often if seen[word] >= fewest]
     cut = [word for word in named if not is_one_piece(known, word)]
     # Few of them cannot be one piece: those that begin or end as an added token does.
     while wanted := cut[:most]:

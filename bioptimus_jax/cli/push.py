@@ -82,7 +82,7 @@ class Parcel:
         card, adapter = self.files.get(CARD), self.files.get(ADAPTER)
         changed: dict[str, str] = {}
         if adapter or base:
-            check_base(self.folder, bool(adapter), base)
+            _check_base(self.folder, bool(adapter), base)
         if isinstance(adapter, Path):
             changed = for_hub(adapter.parent, base, place.name, place.revision)
         elif isinstance(card, Path):
@@ -107,7 +107,7 @@ class Parcel:
         ]
 
 
-def check_base(folder: Path, is_adapter: bool, base: str) -> None:
+def _check_base(folder: Path, is_adapter: bool, base: str) -> None:
     """Raise ConfigError where an adapter is not given the model of the hub that it is for, or something else is."""
     if not is_adapter:
         raise ConfigError(f'--base={base}: is for an adapter, and {folder} is none; leave it out')

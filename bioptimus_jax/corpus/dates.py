@@ -59,7 +59,7 @@ def reason_of_dates(spans: Sequence[DateSpan | None], too_new: Date | None) -> s
 
 
 def undated(text: str, settings: Corpus) -> str:
-    """Why a text is left out whose form has dates, but which says none: `no_text`, `undated`, or empty."""
+    """The reason to leave out a text whose date is not known: `no_text`, `undated`, or empty to keep it."""
     return reason_of_dates((), cut_off(settings)) if text else 'no_text'
 
 

@@ -1,7 +1,6 @@
 """An adapter alone, in the form of PEFT, beside the merged model and the model that it is for."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from bioptimus_jax.model.lora import Lora
 from bioptimus_jax.model.peft import OF_BASE, Pair, read_adapter, write_adapter
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.run.manifests import versions
-from bioptimus_jax.storage.files import atomic, read_json, whole_folder, write_json
+from bioptimus_jax.storage.files import atomic, json_text, read_json, whole_folder, write_json
 
 BASE, ALONE = '-base', '-adapter'
 """Ends of the names of folders. The merged model has another: with these files beside it transformers would put the
@@ -86,8 +85,7 @@ def export(folder: Path, adapter: Adapter, about: Mapping[str, Any], base: str) 
 
 def for_hub(folder: Path, base: str, name: str, revision: str = '') -> dict[str, str]:
     """The files of an exported adapter that are others on the hub, where it is `name`, for the model `base`."""
-    config = read_json(folder / ADAPTER) or {}
+    config: dict[str, Any] = read_json(folder / ADAPTER) or {}
     there = repr(name) + (f', revision={revision!r}' if revision else '')
     card = (folder / NAME).read_text('utf-8').replace(repr(folder.resolve().name), there)
-    changed = json.dumps({**config, OF_BASE: base}, indent=1, ensure_ascii=False)
-    return {ADAPTER: f'{changed}\n', NAME: card.replace(config[OF_BASE], base)}
+    return {ADAPTER: json_text({**config, OF_BASE: base}), NAME: card.replace(config[OF_BASE], base)}

@@ -123,7 +123,7 @@ def _exported(
                 about,
                 untouched if part.whole else {},
                 threads=threads,
-                words=functools.partial(card.model_card, history, phase, suffix=suffix),
+                card_of=functools.partial(card.model_card, history, phase, suffix=suffix),
                 files={} if suffix else objective.beside(),
                 before=part.before,
             )
@@ -174,13 +174,13 @@ def export(
     threads: int = 1,
     files: Mapping[str, Any] = NOTHING,
     before: Mapping[str, Any] | None = None,
-    words: Callable[..., str] | None = None,
+    card_of: Callable[..., str] | None = None,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
 
     `untouched`: tensors of the source beside the parameters. `files`: what other programs read beside the model, values
-    of JSON by their paths. `before`: see `check_export`. `words`: gives the card, from the architecture, what
-    export.json says, and the folder; else it is that of a model of no run.
+    of JSON by their paths. `before`: see `check_export`. `card_of`: gives the card, from the architecture, what
+    export.json says, and the folder; without it the card is that of a model of no run.
     """
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, params, tokenizer_folder, untouched)
@@ -193,7 +193,7 @@ def export(
         told = {**about, 'gate': measured, **({'untouched': sorted(untouched)} if untouched else {})}
         write_json(hidden / ABOUT, {**told, 'versions': versions()})
         with atomic(hidden / card.NAME) as file:
-            made = words or functools.partial(card.model_card, None, about.get('phase', ''))
+            made = card_of or functools.partial(card.model_card, None, about.get('phase', ''))
             file.write(made(architecture, told, folder=hidden))
         write_sums(hidden, files)
     return measured

@@ -47,9 +47,7 @@ ON_HUB = """\
 from huggingface_hub import snapshot_download
 
 folder = snapshot_download({given})  # the files of this page"""
-BESIDE = (
-    ' It was exported beside `{name}`, another model, whose training and held-out losses are those below.'
-)
+BESIDE = ' It was exported beside the model `{name}`. The training and held-out losses below are those of that model.'
 EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer

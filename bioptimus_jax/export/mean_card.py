@@ -1,4 +1,4 @@
-"""The model card of a mean of models, README.md: which they are, what each counts, and whose licences hold for it."""
+"""README.md of a mean of models: which models it is made of, how much each counts, and which licences apply."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ CARD = """---
 
 # {title}, the mean of {number}
 
-{a_title} {purpose}, whose weights are the weighted mean of those of {number}, by `bioptimus merge` of bioptimus-jax.
+{a_title} {purpose}. Its weights are the weighted mean of those of {number}, made by `bioptimus merge` of bioptimus-jax.
 
 ## Use
 

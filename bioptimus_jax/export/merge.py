@@ -60,7 +60,7 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
     same = pooled[0] if len({*pooled}) == 1 else None
     files = files_for_sentence_transformers(same, architecture.hidden) if same else {}
     about = {'phase': to.name, 'merged': made_of}
-    return export(to, architecture, mean, first, (), about, untouched, files=files, words=mean_card)
+    return export(to, architecture, mean, first, (), about, untouched, files=files, card_of=mean_card)
 
 
 def _of_one(folder: Path) -> dict[str, Any]:

@@ -341,11 +341,15 @@ def _path_of_rates(m: Measures) -> str:
 
 
 def _source_weights(m: Measures) -> dict[str, str]:
-    inputs = m.manifest_of('surgery').inputs
-    weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
-    if not weights or not m.run.config.surgery.initialisation.source:
-        return {}
-    return {'source': (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]}
+    weights = _weights_among(m.manifest_of('surgery').inputs)
+    return {'source': weights} if weights and m.run.config.surgery.initialisation.source else {}
+
+
+def _weights_among(inputs: Mapping[str, str], beginning: str = '') -> str:
+    """Digits of the weights among inputs whose names begin so; '' where there are none."""
+    named = [(name, value) for name, value in inputs.items() if name.startswith(beginning)]
+    weights = [value for name, value in named if ':model' in name or ':pytorch_model' in name]
+    return (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS] if weights else ''
 
 
 def _rounded(words: float) -> str:
@@ -397,12 +401,9 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
         if value := getattr(settings, key):
             found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
     # The folder of a rival is not in its name: those of two folders are two models.
-    named = tuple(f'model {model}:{beginning}' for beginning in ('model', 'pytorch_model'))
-    files = m.manifest_of('finetune').inputs
-    if weights := [
-        value for name, value in sorted(files.items()) if name.startswith(named) and model != SOURCE
-    ]:
-        found[f'weights of {m.label(model)}'] = digest(weights)[:DIGITS]
+    weights = _weights_among(m.manifest_of('finetune').inputs, f'model {model}:')
+    if weights and model != SOURCE:
+        found[f'weights of {m.label(model)}'] = weights
     for r in m.finetuned:
         if r.model == model:
             if r.gold_in_file is not None:

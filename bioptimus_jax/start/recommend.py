@@ -5,7 +5,7 @@ Evidence is named in configs/recommended.py.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,8 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     shape, subwords = read_architecture(folder), load_subwords(folder)
     base, loaded = based_on(folder, shape, asked.texts, asked.keys)
     _check_keys(asked, tuple(loaded.phases))
+    if not asked.says('pretrain.micro_batches'):
+        loaded.pretrain.micro_batches = 1  # until it is known how many fit
     if not asked.says('pretrain.batch_rows'):
         loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows, loaded.pretrain.micro_batches)
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
@@ -149,17 +151,23 @@ def _wanted(asked: UserWishes) -> str:
     """What the user wants to be done with the vocabulary, by the flag or by the key; '' for nothing."""
     if asked.vocabulary not in ('', *VOCABULARIES):
         raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
-    keys = dict(asked.keys)
-    key = 'vocab.kind' if 'vocab.kind' in keys else 'surgery.strategy'
-    given = keys.get(key, '')
-    by_key = next((name for name, one in VOCABULARIES.items() if one == given), REPLACE if given else '')
-    if key == 'surgery.strategy':  # only one of them says something of the vocabulary
-        by_key = KEEP if given == COPY else ''
+    by_key, said = _wanted_by_key(dict(asked.keys))
     if asked.vocabulary and by_key not in ('', asked.vocabulary):
         raise ConfigError(
-            f'--vocabulary={asked.vocabulary}: contradicts --config.{key}={given}; leave one of them out'
+            f'--vocabulary={asked.vocabulary}: contradicts --config.{said}; leave one of them out'
         )
     return asked.vocabulary or by_key
+
+
+def _wanted_by_key(keys: Mapping[str, str]) -> tuple[str, str]:
+    """What a key says about the vocabulary, and that key with its value; '' twice where none does."""
+    if kind := keys.get('vocab.kind'):
+        return next(
+            (name for name, one in VOCABULARIES.items() if one == kind), REPLACE
+        ), f'vocab.kind={kind}'
+    if keys.get('surgery.strategy') == COPY:
+        return KEEP, f'surgery.strategy={COPY}'
+    return '', ''
 
 
 def folder_of(source: str) -> Path:
@@ -334,13 +342,11 @@ def _rows(asked: UserWishes, pieces: float, loaded: Any, count: int) -> int:
     in_steps = asked.says(*DURATION) and loaded.phase[PHASE].duration_unit == 'steps'
     while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS and not in_steps:
         rows = max(rows // 2, FEWEST_ROWS)
-    return _whole(
-        rows, count * (loaded.pretrain.micro_batches if asked.says('pretrain.micro_batches') else 1)
-    )
+    return _whole(rows, count * loaded.pretrain.micro_batches)
 
 
 def _whole(number: float, parts: int) -> int:
-    """The least multiple of the parts that is no smaller."""
+    """The smallest multiple of `parts` that is at least `number`."""
     return math.ceil(number / parts) * parts
 
 
@@ -399,10 +405,8 @@ def _steps(asked: UserWishes, loaded: Any, assumed: Assumptions) -> int:
 
 def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assumed: Assumptions) -> Choice:
     """Rows of a batch, and the parts of it that fit the memory; which of them are not asked for is in the line."""
-    rows, wanted = _rows(asked, pieces, loaded, machine.count), loaded.pretrain.micro_batches
-    loaded.pretrain.update(
-        batch_rows=rows, micro_batches=wanted if asked.says('pretrain.micro_batches') else 1
-    )
+    settings = loaded.pretrain
+    settings.batch_rows = _rows(asked, pieces, loaded, machine.count)
     experiment = Experiment.from_config(loaded, paths=False)
     rows_of_a_device(experiment, machine.count)  # raises where what is asked for does not come out even
     planned, _ = planned_architecture(experiment)
@@ -412,11 +416,12 @@ def _batch(asked: UserWishes, loaded: Any, pieces: float, machine: Machine, assu
             f'--device: {machine.name} has no memory for one row of {loaded.rows.row_pieces} pieces of this source; '
             'take another device or a smaller source'
         )
-    fits = parts > 1 and not asked.says('pretrain.micro_batches')
-    own = {'batch_rows': rows, 'micro_batches': wanted if asked.says('pretrain.micro_batches') else parts}
-    loaded.pretrain.update(own)
-    listed = ', '.join(f'{key}={value}' for key, value in own.items() if not asked.says(f'pretrain.{key}'))
-    memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * fits
+    memory = ''
+    if not asked.says('pretrain.micro_batches'):
+        settings.micro_batches = parts
+        memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * (parts > 1)
+    chosen = [key for key in ('batch_rows', 'micro_batches') if not asked.says(f'pretrain.{key}')]
+    listed = ', '.join(f'{key}={settings[key]}' for key in chosen)
     said = f'{numbered(_steps(asked, loaded, assumed), "step")}{memory}'
     return Choice(f'config.pretrain.update({listed})' * bool(listed), said)
 

@@ -68,8 +68,8 @@ class Way:
 def ways(source: Subwords, texts: Sequence[str], size: int, given: Subwords | None = None) -> dict[str, Way]:
     """The source's vocabulary, and new ones of that `size` trained on every other text, measured on the other half.
 
-    What they save there is less than vocabularies trained on the whole corpus would. One that is `given` stands in the
-    place of the one that replaces the source's. Raises ConfigError, InputError.
+    They save less there than vocabularies trained on the whole corpus would. `given`: a vocabulary that is measured in
+    place of a new one that replaces the source's. Raises ConfigError, InputError.
     """
     counts = source.kind.count_words(texts[::2], source.lowercase, source.reader)
     unseen = texts[1::2] or texts

@@ -191,8 +191,12 @@ def bytes_below(folder: Path) -> int:
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON value, which appears complete or not at all."""
     with atomic(path) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write('\n')
+        file.write(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as `write_json` writes it."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + '\n'
 
 
 def read_json(path: Path, remedy: str = REMEDY) -> Any | None:

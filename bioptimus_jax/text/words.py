@@ -7,6 +7,7 @@ same unit wherever words are counted, joined, compared or tagged.
 import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 
 UNSPACED = (
@@ -50,13 +51,25 @@ def spaced(text: str) -> str:
 def bare(word: str) -> str:
     """What stands between spaces without the punctuation around it.
 
-    An apostrophe that begins it is its own, and so is a bracket whose partner is within: `Fe(II)`, `(R)-warfarin`.
+    An apostrophe at the beginning stays, and so does a bracket whose partner is inside: `Fe(II)`, `(R)-warfarin`.
     """
     while word and _is_around(word[-1], word[:-1], CLOSING):
         word = word[:-1]
     while word and _is_around(word[0], word[1:], OPENING) and word[0] not in APOSTROPHES:
         word = word[1:]
     return bare(word[1:-1]) if _is_bracketed(word) else word
+
+
+def bare_counts(counts: Mapping[str, int]) -> Counter[str]:
+    """Counts of `bare` words that have a letter.
+
+    Some tokenizers count a word with the space before it apart, or with the punctuation around it.
+    """
+    found: Counter[str] = Counter()
+    for word, count in counts.items():
+        if any(map(str.isalpha, word)):
+            found[bare(word.strip())] += count
+    return found
 
 
 def _is_bracketed(word: str) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Frequency, WordCount
 from bioptimus_jax.storage.files import atomic, write_json
-from bioptimus_jax.text.words import bare
+from bioptimus_jax.text.words import bare_counts
 
 FILE = 'frequency.json'
 PER_MILLION = (100, 10, 1)
@@ -62,7 +62,7 @@ def read(folder: Path) -> tuple[list[str], np.ndarray]:
 
 def classify(domain: Mapping[str, int], general: Mapping[str, int], share: float = 1.0) -> Frequency:
     """Both corpora by class, from a share of their documents; without general words `domain` alone."""
-    domain, general = _with_letters(domain), _with_letters(general)
+    domain, general = bare_counts(domain), bare_counts(general)
     alone = Frequency(share_counted=share, per_million=tuple(PER_MILLION), domain=_by_class(domain))
     if not general:
         return alone
@@ -90,15 +90,6 @@ def class_of(count: int, total: int) -> str:
         (name for name, low in zip(CLASSES, PER_MILLION, strict=False) if count * 1_000_000 >= low * total),
         CLASSES[-1],
     )
-
-
-def _with_letters(counts: Mapping[str, int]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for word, count in counts.items():
-        if any(map(str.isalpha, word)):
-            # Some kinds count a word with the space before it apart, or with the punctuation around it.
-            found[bare(word.strip())] += count
-    return found
 
 
 def _by_class(counts: Mapping[str, int]) -> CorpusWords:
