@@ -7,6 +7,7 @@
 #   - A line is lost as a whole: an abstract is mostly one line. Even a sentence alone loses its pair: "Groups were 1)
 #     aspirin and 2) low-molecular-weight heparin (LMWH)."
 #   - A closing bracket that comes first does it also where there are as many opening ones.
+#   - Of 16,093 abstracts with a bracket in a file of PubMed's daily updates of 2021, 303 are passed over for this reason.
 # One would expect each bracket to be looked at by itself, as the published algorithm does: a bracket without a partner says
 # nothing of the others. What is written of it is one line of the log at level DEBUG, and the package sets the level to
 # INFO. Other abstracts have their pairs, so a look at the results does not show it, and what is lost is not lost by chance:
