@@ -37,6 +37,10 @@ os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
     atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
+# torch makes this folder when it is imported, and would make it where a test counts what is left behind.
+os.environ.setdefault(
+    'TORCHINDUCTOR_CACHE_DIR', os.path.join(os.environ['JAX_COMPILATION_CACHE_DIR'], 'torch')
+)
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
 
 # No network: here, and in every Python that tests start (a hook cannot be taken away again).

@@ -530,6 +530,12 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
         ('tagger', ['--text=a', '--as=brat'], 2, '--as=brat needs --to'),
         ('one', ['--text=a', '--as=brat', '--to=x'], 2, 'holds entities alone'),
         ('one', ['--text=a', '--max_pieces=41'], 2, '--max_pieces: 41, but '),
+        (
+            'one',
+            ['--text=a', '--max_pieces=2'],
+            2,
+            '--max_pieces: 2 is too short for a window; give 16 or more',
+        ),
         ('masked', ['--text=a'], 3, '--text 1: has no [MASK] to be filled in'),
         (
             'masked',

@@ -254,14 +254,14 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     kept = {n: t for n, t in load_file(bare / 'model.safetensors').items() if not n.startswith('cls.')}
     save_file(kept, bare / 'model.safetensors')
     assert call(capsys, *asked(bare, tmp_path / 'own.jsonl'), *keys, '--replace') == (0, '')
-    assert written(tmp_path).pretrain.head_steps > 0
-    assert 'the source has no masked-LM head; these steps' in (tmp_path / 'mine.py').read_text()
+    make_plan(written(tmp_path), Assumptions(words=3))  # one step, which a head cannot share
     # What is asked for is what the other lines follow from: words that are taken, steps of the batch, vocabulary.
     said = ('--config.corpus.max_words=900', '--config.pretrain.batch_rows=32', '--config.vocab.kind=append')
     more = ('--config.vocab.size=200', '--config.stages=corpus,vocab,contexts,surgery,rows,pretrain,export')
     assert call(capsys, *asked(bare, texts_of(tmp_path)), *said, *more, '--replace') == (0, '')
     made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
     assert '  # append: as you asked' in text
+    assert 'the source has no masked-LM head; these steps' in text
     assert (made.vocab.kind, made.surgery.strategy != 'copy') == ('append', True)
     assert made.phase['words'].duration < 34 * 10 * 900
     [planned] = make_plan(made, Assumptions(words=900)).phases  # refuses a head that has most of the steps

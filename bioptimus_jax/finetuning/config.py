@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, WIDEST_ROW
+from bioptimus_jax.config.bounds import LARGEST_SEED, MOST_LAYERS, SHORTEST_WINDOW, WIDEST_ROW
 from bioptimus_jax.config.fields import NOT_EMPTY, common_key, key, meant, named
 from bioptimus_jax.config.plugins import LazyText, Plugins, meanings
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
@@ -158,7 +158,7 @@ class Finetune:
         'train on devel too, once setting and epochs are chosen (Tinn et al., BIOSSES); then the last epoch is scored',
     )
     max_pieces: int = common_key(
-        128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW
+        128, 'window; longer sentences get several, overlapping', low=SHORTEST_WINDOW, high=WIDEST_ROW
     )
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bioptimus_jax.config.bounds import SHORTEST_WINDOW
 from bioptimus_jax.config.plugins import Plugins
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning.config import Finetune
@@ -71,7 +72,11 @@ class LoadedModel:
         return tuple(str(named[at]) for at in range(len(named)))
 
     def pieces(self, wanted: int, usual: int) -> int:
-        """How long a window is. Raises ConfigError for one that is longer than the model can number."""
+        """How long a window is. Raises ConfigError for one that is too short, or longer than the model."""
+        if 0 < wanted < SHORTEST_WINDOW:
+            raise ConfigError(
+                f'--max_pieces: {wanted} is too short for a window; give {SHORTEST_WINDOW} or more'
+            )
         if wanted > self.limit:
             raise ConfigError(
                 f'--max_pieces: {wanted}, but {self.folder} has {self.limit} positions; give {self.limit} or less'

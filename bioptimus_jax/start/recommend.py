@@ -370,9 +370,10 @@ def _length(
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
     yield _batch(asked, loaded, pieces, machine, assumed)
     if lacks_head(Path(loaded.source.path)) and not asked.says('pretrain.head_steps'):
-        first = max(round(_steps(asked, loaded, assumed) * OF_HEAD), 1)
-        why = 'the source has no masked-LM head; these steps train it alone'
-        yield Choice(f'config.pretrain.head_steps = {first}', why)
+        steps = _steps(asked, loaded, assumed)
+        if first := min(max(round(steps * OF_HEAD), 1), steps // 2):  # a run of one step has none to give
+            why = 'the source has no masked-LM head; these steps train it alone'
+            yield Choice(f'config.pretrain.head_steps = {first}', why)
     yield from _learning_rate(asked, loaded)
 
 
