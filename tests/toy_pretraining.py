@@ -39,7 +39,7 @@ def get_config(argument=''):
     for name in c.phases:
         c.phase[name].update(duration=6.0, duration_unit='steps')
     c.evaluation.update(rows=8, per_phase=1)
-    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=1000)
     return c
 """
 
@@ -142,7 +142,7 @@ def of_letters(folder, pieces, phases, **changes):
     for name in phases:
         c.phase[name].update(duration=6.0, duration_unit='steps')
     c.evaluation.per_phase = 1
-    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=1000)
     return changed(c, changes)
 
 
