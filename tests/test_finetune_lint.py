@@ -123,6 +123,16 @@ def test_a_clean_set_has_no_notes(tmp_path):
     assert text[4:] == ['  test: has no mention at all']
 
 
+def test_mentions_that_took_a_sign_of_the_sentence_along_are_said(tmp_path):
+    """As in the CoNLL of Label Studio; a sign that is a word of its own is not meant."""
+    texts = {'train': ['a fever./B-X', 'a b/B-X ;/I-X c/B-X'], 'devel': ['b/B-X'], 'test': ['c/B-X']}
+    record = lint.lint_dataset(read_dataset(write_set(tmp_path / 'set', texts)))
+    assert record.splits['devel'].mentions_with_sign is None
+    assert lint.notes(record)[0].startswith(
+        'train: 1 of 3 mentions end in a sign of the sentence, as "fever."; `predict` cuts it off'
+    )
+
+
 def test_padding_and_truncation_of_a_tokenizer_do_not_count(tmp_path):
     tokenizer = make(VOCABULARY, lowercase=True).tokenizer
     dataset = read_dataset(write_set(tmp_path / 'drugs'))
