@@ -1,6 +1,7 @@
 """Adapters: what is trained, what stays, and that merged, in parts, and read by PEFT they are one model."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shutil
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from toy_families import EVERY, SMALL, noisy, packed_batch
+from toy_families import EVERY, SMALL, Model, last_states, noisy, packed_batch
 from toy_objectives import Steps
 from toy_pretraining import assert_same_bits, experiment, killed_copy
 
@@ -97,20 +98,20 @@ def test_every_family_computes_with_an_adapter_as_with_what_it_is_merged_into(fa
     trained, frozen = with_numbers(LORA, architecture, params, made)
     model = adapter.whole(LORA, trained, frozen)
 
-    def loss(trained):
-        model = adapter.whole(LORA, trained, frozen)
-        return jnp.square(architecture.encode(model, batch)).sum()
+    @jax.jit
+    @functools.partial(jax.grad, has_aux=True)
+    def computed(trained):
+        states = architecture.encode(adapter.whole(LORA, trained, frozen), batch)
+        return jnp.square(states).sum(), states
 
-    def states(params):
-        return architecture.encode(params, batch)
-
-    merged = adapter.without_adapter(model, merged=True)
-    assert np.abs(states(model) - states(merged)).max() < 3e-6
-    assert np.abs(states(model) - states(params)).max() > 0.01
+    gradients, states = computed(trained)
+    merged = last_states(Model(architecture, adapter.without_adapter(model, merged=True)), batch)
+    assert np.abs(states - merged).max() < 3e-6
+    assert np.abs(states - last_states(Model(architecture, params), batch)).max() > 0.01
     # Every matrix of every layer has one, attention's and the others.
     kernels = {p for p in architecture.shapes() if p.startswith('encoder/layer/') and p.endswith('/kernel')}
     assert adapter.pairs_of(model).keys() == kernels
-    gradients = flatten(jax.grad(loss)(trained))
+    gradients = flatten(gradients)
     assert all(np.abs(gradients[p]).max() > 0 for p in gradients if p.startswith('encoder/'))
     of_attention = adapter.targets_of(dataclasses.replace(LORA, lora_targets=('attention',)), list(kernels))
     assert len(of_attention) == architecture.layers * (2 if family == 'modernbert' else 4)
@@ -129,7 +130,8 @@ def test_layers_have_one_by_their_numbers_in_a_scan_too():
     }
     model, batch = adapter.whole(settings, trained, frozen), packed_batch(architecture)
     scanned = dataclasses.replace(PLAIN_COMPUTE, scan_layers=True)
-    plain, in_loop = architecture.encode(model, batch), architecture.encode(model, batch, compute=scanned)
+    encode = jax.jit(architecture.encode, static_argnames='compute')
+    plain, in_loop = encode(model, batch), encode(model, batch, compute=scanned)
     np.testing.assert_allclose(in_loop, plain, atol=1e-5)
     with pytest.raises(
         ConfigError, match=r'lora_targets: no matrix .* called .Wqkv.; known: attention, feed_forw'
@@ -273,7 +275,7 @@ def test_peft_reads_it_as_the_merged_model(trained, tmp_path, family):
         'positions': np.arange(12)[None].repeat(2, 0),
     }
     batch = {name: jnp.asarray(value, jnp.int32) for name, value in batch.items()}
-    ours = architecture.logits(merged, architecture.encode(merged, batch))
+    ours = jax.jit(lambda p: architecture.logits(p, architecture.encode(p, batch)))(merged)
     for theirs in logits_of_peft(base, folder, tokens):
         np.testing.assert_allclose(theirs, ours, atol=1e-5)
     write_merged(base, read_adapter(folder), tmp_path / 'merged')

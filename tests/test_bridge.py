@@ -153,9 +153,9 @@ def test_states_of_every_family_are_those_of_transformers(folder, drugs, kind):
 HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 
 
-@pytest.mark.parametrize('kind', ['bert', 'modernbert'])
-def test_every_head_of_entities_is_trained_alike(folder, drugs, kind):
-    for head in HEADS:
+@pytest.mark.parametrize(('kind', 'heads'), [('bert', HEADS), ('modernbert', ('linear', 'bilstm_span'))])
+def test_every_head_of_entities_is_trained_alike(folder, drugs, kind, heads):
+    for head in heads:
         chosen = settings(dropout=0.0, head=head, layer_decay=0.9, weight_decay=0.1)
         labels = ENTITIES.labels(drugs, chosen)
         bridged, plain = check_alike(ENTITIES, folder(kind), drugs.train[:8], labels, chosen)
@@ -259,14 +259,13 @@ def test_few_programs_serve_all_batches(folder, drugs, monkeypatch):
     assert [bridge.places_for(n, 40) for n in (1, 32, 33, 40)] == [32, 32, 40, 40]
 
 
-def test_a_stage_is_the_same_after_a_stop_and_its_models_are_plain_ones(
-    folder, drugs, tmp_path, monkeypatch, capsys
-):
+def test_a_stage_is_the_same_after_a_stop_and_its_models_are_plain_ones(drugs, tmp_path, monkeypatch, capsys):
     """A run with dropout, an adapter and an epoch that is chosen: what is kept gives PyTorch the same answers."""
     (tmp_path / 'sets').mkdir()
     save_set(tmp_path / 'sets' / 'drugs', (64, 16, 16))
+    tiny = save_encoder(tmp_path / 'bert', layers=1)
     few = {'epochs': 3, 'learning_rate': 0.03, 'lora_rank': 4, 'keep': 'all', 'encoder': 'jax'}
-    chosen = settings(folder=str(tmp_path / 'sets'), models=(f'bert={folder("bert")}',), **few)
+    chosen = settings(folder=str(tmp_path / 'sets'), models=(f'bert={tiny}',), **few)
     e = Experiment.from_config(defaults())
     e = dataclasses.replace(e, finetune=chosen, runtime=dataclasses.replace(e.runtime, workers=2))
     several = dataclasses.replace(e, finetune=dataclasses.replace(chosen, seeds=(0, 4)))
