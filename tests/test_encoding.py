@@ -145,8 +145,8 @@ def test_slots_of_the_last_layer_are_what_the_whole_layer_has_there():
         'positions': np.tile(np.arange(3, dtype=np.int32), (3, 4)),
     }
     slots = np.array([0, 35, 13, 13, 7], np.int32)
-    whole = np.asarray(made.architecture.encode(made.parameters, batch)).reshape(-1, 8)
-    alone = made.architecture.encode(made.parameters, batch, slots=slots)
+    whole = np.asarray(_encode(made.architecture, made.parameters, batch)).reshape(-1, 8)
+    alone = _encode(made.architecture, made.parameters, batch, slots=slots)
     np.testing.assert_allclose(alone, whole[slots], atol=1e-6)
     with pytest.raises(ValueError, match='slots'):
         made.architecture.encode(made.parameters, batch, slots=slots, all_layers=True)

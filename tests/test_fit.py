@@ -77,7 +77,8 @@ def plainly(source, rows_NxD, taught, layer):
     return np.array(found)
 
 
-@pytest.mark.parametrize('layer', [1, 2, 3])
+# Slow: a layer between the first and the last one, which the gradient below is measured at.
+@pytest.mark.parametrize('layer', [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_disagreements_are_those_of_a_plain_loop(layer):
     source = make_source(OLD, layers=3)
     taught = taught_by(source)

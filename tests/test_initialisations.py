@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_families import all_states
 from toy_source import OLD, SPECIAL, TABLE, WORD, built, contexts_of, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 
@@ -128,7 +129,7 @@ def test_layers_are_those_of_the_model():
         'segments': jnp.ones(window.shape, jnp.int32),
         'positions': jnp.arange(window.shape[1])[None, :],
     }
-    states = made_.architecture.encode(made_.parameters, batch, all_layers=True)
+    states = all_states(made_.architecture, made_.parameters, batch)
     for layer in (0, 1):
         expected = np.asarray(states[layer])[0, 1:-1].mean(axis=0)
         np.testing.assert_allclose(both[0, 16 * layer : 16 * (layer + 1)], expected, atol=1e-5)

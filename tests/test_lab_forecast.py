@@ -13,12 +13,12 @@ from toy_pretraining import copy_of, equal_programs, experiment, prepare, pretra
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.lab.forecast import check as check_module
 from bioptimus_jax.lab.forecast import curves as curves_module
 from bioptimus_jax.lab.forecast import final, tables
 from bioptimus_jax.lab.forecast.check import (
     FORECAST,
     GROUP,
-    GROUPS,
     OF_SHORTS,
     ORDER,
     ORDER_OF_SHORTS,
@@ -39,6 +39,13 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import write_jsonl
 
 STEPS = 400
+GROUPS = 20
+"""Groups of runs that a check holds out where a fifth of the program's will do."""
+
+
+@pytest.fixture
+def few_groups(monkeypatch):
+    monkeypatch.setattr(check_module, 'GROUPS', GROUPS)
 
 
 def rates(peak, steps=STEPS):
@@ -144,7 +151,7 @@ def test_ends_are_told_where_the_order_at_that_step_is_the_wrong_one():
     assert found[0.1, ORDER].error is None
 
 
-def test_short_runs_tell_the_end_where_first_steps_do_not():
+def test_short_runs_tell_the_end_where_first_steps_do_not(few_groups):
     runs, whole = family(), []
     for gain in (1.0, 2.0, 3.0):
         for peak in (0.0005, 0.001, 0.002, 0.004):
@@ -179,7 +186,7 @@ def test_forecasts_of_arms_that_ended_since_are_judged_as_one_group():
     assert judged.lost == pytest.approx(5.0 - 4.1)
 
 
-def test_runs_that_are_level_at_a_step_tell_no_order():
+def test_runs_that_are_level_at_a_step_tell_no_order(few_groups):
     """Kendall's formula would divide 0 by 0 there."""
     level = []
     for run in family():
@@ -191,7 +198,7 @@ def test_runs_that_are_level_at_a_step_tell_no_order():
 
 def test_intervals_hold_what_they_promise():
     rng, inside = np.random.default_rng(1), []
-    for _ in range(60):
+    for _ in range(30):
         runs = [
             Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.settings)
             for r in family(rng.uniform(0.0005, 0.004, 4), rng.uniform(1, 3, 3))
@@ -206,7 +213,7 @@ def test_intervals_hold_what_they_promise():
     assert 0.88 <= np.mean(inside) <= 1
 
 
-def test_seeds_of_an_arm_are_held_out_together():
+def test_seeds_of_an_arm_are_held_out_together(few_groups):
     """Ends that nothing tells, the same for both seeds: whoever knows one of them knows the other."""
     rng, runs = np.random.default_rng(2), []
     for n, end in enumerate(rng.normal(0, 0.3, 9)):
@@ -258,7 +265,7 @@ def test_a_setting_between_those_of_finished_runs_is_told_from_them():
 def test_a_new_arm_has_a_wider_interval_than_another_seed_of_a_known_one():
     """Arms end apart by 0.3, their seeds by 0.01; a regression that knows a seed knows its arm."""
     rng, inside, widths = np.random.default_rng(3), [], []
-    for _ in range(40):
+    for _ in range(20):
         runs = [
             ending(f'a{n}.seed-{seed}', {f'unit {n}': 1.0}, arm + rng.normal(0, 0.01))
             for n, arm in enumerate(rng.normal(0, 0.3, 10))
