@@ -100,13 +100,20 @@ def edit_json(path, **changes):
     write_json(path, {**values, **changes})
 
 
-@pytest.mark.parametrize('texts', [TEXTS, []])
-def test_gate_passes_and_measures(tmp_path, model, tokenizer_folder, texts):
+def test_gate_passes_and_measures(tmp_path, model, tokenizer_folder):
     tensors.write_folder(tmp_path, *model, tokenizer_folder)
-    measured = gate.check_export(tmp_path, *model, tokenizer_folder, texts)
+    measured = gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
     assert measured['hidden'] < 1e-4
     assert measured['logits'] < 1e-4
-    assert measured['texts'] == (2 if texts else 3)
+    assert measured['texts'] == 2
+    assert measured['pieces'] > 20
+
+
+def test_gate_has_texts_of_its_own_where_there_are_none(tmp_path, params, tokenizer_folder):
+    written(tmp_path, params, tokenizer_folder)
+    measured = check(tmp_path, params, tokenizer_folder, [])
+    assert max(measured['hidden'], measured['logits']) < 1e-4
+    assert measured['texts'] == 3
     assert measured['pieces'] > 20
 
 

@@ -379,10 +379,10 @@ def family_words(source: str) -> list[str]:
     known = re.compile(
         r'\w*BertFor\w+|BertModel|\bbert\.|(?<!tie_)word_embeddings|position_embeddings|cls[/.]predictions|families\.\w+'
     )
-    found = []
+    found, names = [], {*FAMILIES}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            found += known.findall(node.value) + [node.value] * (node.value in FAMILIES)
+            found += known.findall(node.value) + [node.value] * (node.value in names)
         elif isinstance(node, ast.ImportFrom):
             found += known.findall(f'{node.module}.')
     return found

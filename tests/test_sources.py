@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tokenizers
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
@@ -281,6 +281,7 @@ def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
 
 
 @given(st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=6)), max_size=8).map(''.join))
+@settings(max_examples=40)
 def test_any_text_has_the_pieces_that_transformers_gives_it(made, tokenizers_of, text):
     for first, kind, theirs, ours in tokenizers_of():
         expected = theirs(text, verbose=False)['input_ids']
