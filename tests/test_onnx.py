@@ -51,9 +51,9 @@ SMALL = {
 }
 
 
-UNLIKE = {'deberta-v2', 'modernbert'}
-"""Families with layers of their own; BERT itself is in most tests below, UltraBERT has windows and turned positions as
-ModernBERT has, and a DeBERTa adds more to its scores than an MPNet."""
+UNLIKE = {'roberta', 'deberta-v2', 'modernbert'}
+"""Families with layers or positions of their own; BERT itself is in most tests below, UltraBERT has windows and turned
+positions as ModernBERT has, and a DeBERTa adds more to its scores than an MPNet."""
 
 
 @pytest.mark.parametrize(
