@@ -147,15 +147,15 @@ MEASURED = (  # folders with probe.json and difficulty.json, laid out like run f
 
 def flagship() -> Iterator[Table]:
     """A real model before and after."""
-    [run] = read_runs([FLAGSHIP])
+    [run] = on_record([FLAGSHIP])
     of_blurb = papers.table(papers.TABLES['pubmedbert-6'], {'': run})
     yield from (blurb.less_source(run), entities.scores(run), blurb.blurb(run), of_blurb, phases.phases(run))
 
 
 def practice() -> Iterator[Table]:
     """What a practitioner may do with the same hours."""
-    [flagship_run] = read_runs([FLAGSHIP])
-    runs = {name.partition(arms.SEED)[0]: run for name, run in named(read_runs([PRACTICE])).items()}
+    [flagship_run] = on_record([FLAGSHIP])
+    runs = {name.partition(arms.SEED)[0]: run for name, run in named(on_record([PRACTICE])).items()}
     others = [
         Way(name, runs[arm], runs[arm].source if arm == 'fine-tuned' else 'words', setting)
         for (arm, setting), name in WAYS.items()
@@ -170,7 +170,7 @@ def practice() -> Iterator[Table]:
 
 def source() -> Iterator[Table]:
     """Which source to begin with."""
-    families = arms.scores(arms.grouped(named(read_runs([FAMILIES]))))
+    families = arms.scores(arms.grouped(named(on_record([FAMILIES]))))
     yield dataclasses.replace(families, title='Three families adapted alike')
     yield from last(*WIDE)
 
@@ -180,13 +180,13 @@ def initialisation() -> Iterator[Table]:
     for number, (files, of_which) in enumerate(OF_TABLE2):
         yield from of_paper('table2', files, of_which)
         if not number:
-            yield comparison.effort(trained_models(read_runs(files)), LOSSES)
+            yield comparison.effort(trained_models(on_record(files)), LOSSES)
     for file, title, control in FIRST_STEPS:
-        compared = arms.grouped(named(read_runs([file])))
+        compared = arms.grouped(named(on_record([file])))
         found = [arms.scores(compared), arms.against(compared, control), arms.held_out(compared, control)]
         yield from under(f'First steps ({title})', found)
     yield from last(*FITTED)
-    compared = arms.grouped(named(read_runs([REFIT])))
+    compared = arms.grouped(named(on_record([REFIT])))
     told = (make(compared, REFIT_CONTROL) for make in (arms.ends, arms.held_out, arms.new_tokens))
     yield from under('Fitted rows', told)
     for folder, of_source in MEASURED:
@@ -198,7 +198,7 @@ def initialisation() -> Iterator[Table]:
 def vocabulary() -> Iterator[Table]:
     """The source's vocabulary beside a new one, with more and more words."""
     for file, title in LONGER.items():
-        compared = arms.grouped(named(read_runs([file])))
+        compared = arms.grouped(named(on_record([file])))
         differences = (f(compared, LONGER_CONTROL) for f in (arms.ends, last_models.less_control))
         told = arms.scores(compared), last_models.last_models(compared), *differences
         yield from under(title, told)
@@ -222,20 +222,20 @@ def curriculum() -> Iterator[Table]:
 def objectives() -> Iterator[Table]:
     """Objectives beside masked language modelling."""
     for file, control, title in OBJECTIVES:
-        compared = arms.grouped(named(read_runs([file])))
+        compared = arms.grouped(named(on_record([file])))
         yield from under(title, (arms.scores(compared), arms.ends(compared, control)))
         for arm, seeds in compared.items():
             recorded = f'{title}: what the objective of {arm} records, first seed'
             first = training.objective(next(iter(seeds.values())))
             yield dataclasses.replace(first, title=recorded)
-    [electra] = read_runs([ELECTRA])
+    [electra] = on_record([ELECTRA])
     yield dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run')
 
 
 def content() -> Iterator[Table]:
     """As many words of other texts."""
     file, control, title = CONTENT
-    compared = arms.grouped(named(read_runs([file])))
+    compared = arms.grouped(named(on_record([file])))
     on_one_piece = arms.against(compared, control, 'one_piece.nats_per_word')
     told = arms.scores(compared), arms.ends(compared, control), last_models.less_control(compared, control)
     yield from under(title, (*told, on_one_piece))
@@ -243,14 +243,14 @@ def content() -> Iterator[Table]:
 
 def forecasts() -> Iterator[Table]:
     """The ends of trainings, told from their beginnings and from short runs."""
-    schedules = named(read_runs([SCHEDULES]))
+    schedules = named(on_record([SCHEDULES]))
     finished = curves_of(schedules)  # all of them have ended
-    short = [shorts(schedules, finished, named(read_runs([file]))) for file in SHORT[SCHEDULES]]
+    short = [shorts(schedules, finished, named(on_record([file]))) for file in SHORT[SCHEDULES]]
     checked = checks([*finished.values()], SHARES, short)
-    fresh = named(read_runs([FRESH]))
-    every = schedules | fresh | named(read_runs(sorted(Path(MORE).glob('*.jsonl'))))
+    fresh = named(on_record([FRESH]))
+    every = schedules | fresh | named(on_record(sorted(Path(MORE).glob('*.jsonl'))))
     of_every = curves_of(every)
-    short_runs = named(read_runs([SHORT_OF_SCHEDULES, FRESH_SHORT, MORE_SHORT]))
+    short_runs = named(on_record([SHORT_OF_SCHEDULES, FRESH_SHORT, MORE_SHORT]))
     short_of_every = shorts(every, of_every, short_runs)
     told = (
         foretold(short_of_every, schedules, fresh, 'Schedules of other kinds'),
@@ -261,16 +261,16 @@ def forecasts() -> Iterator[Table]:
     yield from under(f'Forecasts, all {len(every)} schedules', checked[1:])
     runs = all_in(MASKING)  # these differ in what a forecast looks at
     finished = curves_of(runs)
-    short = [shorts(runs, finished, named(read_runs([file]))) for file in SHORT[MASKING]]
+    short = [shorts(runs, finished, named(on_record([file]))) for file in SHORT[MASKING]]
     yield from under('Masking', [checks([*finished.values()], SHARES, short)[1]])
 
 
 def scores_of_entities() -> Iterator[Table]:
     """Fine-tuning on entities, and F1 from frozen states beside it."""
     for file, title in FINE_TUNED:
-        [run] = read_runs([file])
+        [run] = on_record([file])
         yield dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}')
-    yield from under('Forecasts', [followed(arms.grouped(named(read_runs([SCHEDULES]))))])
+    yield from under('Forecasts', [followed(arms.grouped(named(on_record([SCHEDULES]))))])
     runs = all_in(MASKING)
     yield from under('Masking', (followed(arms.grouped(runs)), *refined(runs)))
 
@@ -278,7 +278,7 @@ def scores_of_entities() -> Iterator[Table]:
 def texts() -> Iterator[Table]:
     """All thirteen sets of BLURB."""
     for file, title in THIRTEEN:
-        [thirteen] = read_runs([file])
+        [thirteen] = on_record([file])
         yield from under(f'All of BLURB {title}', (entities.scores(thirteen), blurb.blurb(thirteen)))
 
 
@@ -302,7 +302,7 @@ PAGES: dict[str, Callable[[], Iterator[Table]]] = {
 def of_paper(name: str, files: Sequence[str], of_which: str = '') -> Iterator[Table]:
     """The tables that answer one of the paper's questions from records; what is added to their titles."""
     [question] = (question for question in QUESTIONS if question.name == name)
-    scores, details = paper_tables.tables(question, trained_models(read_runs(files)))
+    scores, details = paper_tables.tables(question, trained_models(on_record(files)))
     for table in (*map(_of_sets_here, scores), *details):
         yield dataclasses.replace(table, title=f'{table.title}{of_which}')
 
@@ -318,10 +318,20 @@ def last(folder: str, controls: Sequence[str], title: str) -> list[Table]:
     return under(title, told)
 
 
+def on_record(files: Iterable[str | Path]) -> list[Measures]:
+    """The runs on record in these files."""
+    return [run for file in files for run in _of_file(file)]
+
+
+@functools.cache
+def _of_file(file: str | Path) -> list[Measures]:
+    return read_runs([file])
+
+
 @functools.cache
 def all_in(folder: str) -> dict[str, Measures]:
     """The runs of a folder with a file of records for each arm."""
-    return named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
+    return named(on_record(sorted(Path(folder).glob('*.jsonl'))))
 
 
 def measured(folder: str) -> Measures:
@@ -337,7 +347,7 @@ def under(title: str, tables: Iterable[Table]) -> list[Table]:
 def refined(once: Mapping[str, Measures]) -> Iterator[Table]:
     """How frozen states follow three fine-tunings, and how those of the runs that were tuned `once` do: one mean of the
     layers, 1,000 sentences."""
-    read = named(read_runs([REFINED]))
+    read = named(on_record([REFINED]))
     one_mean = {name: dataclasses.replace(m, frozen=once[name].frozen) for name, m in read.items()}
     for runs, how in ((read, ''), (one_mean, ', one mean of 1,000 sentences')):
         last = {name: only_last(m) for name, m in runs.items()}

@@ -643,8 +643,8 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
         task='classes',
         settings=tuple(FEATURES),
         setting={name: {'features': name} for name in FEATURES},
-        epochs=8,
-        learning_rate=5e-3,
+        epochs=4,
+        learning_rate=1e-2,
         max_pieces=48,
         keep='best',
     )
@@ -904,8 +904,8 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, c
         models=tuple(f'{kind}={folder}' for kind, folder in models.items()),
         task='classes',
         seeds=(0, 1),
-        epochs=12,
-        learning_rate=5e-3,
+        epochs=4,
+        learning_rate=1e-2,
         max_pieces=48,
         keep='ensemble',
     )

@@ -7,6 +7,7 @@ dictionary under the name of the table, as `MASKINGS`.
 
 import abc
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import os
@@ -101,9 +102,10 @@ class Plugins(Variations):
         """Name of a module -> the package that has it."""
         present = [self.package, *([self.more] if _is_there(self.more) else [])]
         return {
-            module.name: package
+            name: package
             for package in present
-            for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+            for folder in importlib.import_module(package).__path__
+            for name in _modules_in(folder, os.stat(folder).st_mtime_ns)
         }
 
 
@@ -237,6 +239,12 @@ def _each_once(
             )
         found[name] = extension
     return found
+
+
+@functools.cache
+def _modules_in(folder: str, changed: int) -> tuple[str, ...]:
+    """The names of the modules in a folder as it was changed last: a configuration asks for them a hundred times."""
+    return tuple(module.name for module in pkgutil.iter_modules([folder]))
 
 
 def _is_there(package: str) -> bool:

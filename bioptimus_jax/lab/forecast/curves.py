@@ -108,7 +108,9 @@ def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, f
         schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
-    rates_T = np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
+    # As many numbers as other runs ask for: JAX compiles every operation anew for each length.
+    steps = np.arange(2 ** int(start).bit_length())
+    rates_T = np.asarray(curriculum.learning_rate_at(table, steps), np.float64)[:start]
     settings: dict[str, float] = {}
     for scheduled in schedule:
         for name, value in late(scheduled, start, m.run.config.objective_in(scheduled.name)).items():
