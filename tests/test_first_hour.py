@@ -34,7 +34,7 @@ def test_every_step_of_the_first_hour_works_at_the_first_try(programs, tmp_path)
         env={
             **environment(),
             'PATH': f'{programs}:{environment()["PATH"]}',
-            **{'SOURCE': str(own / 'model'), 'SETS': str(own / 'sets'), 'HOURS': '0.005'},
+            **{'SOURCE': str(own / 'model'), 'SETS': str(own / 'sets'), 'HOURS': '0.002'},
             'TEXTS': str(own / 'abstracts.jsonl.gz'),
         },
         capture_output=True,

@@ -69,18 +69,25 @@ RIGHT = {  # by strategy, by seed
 }
 
 
-@pytest.fixture
-def table2(tmp_path):
+@pytest.fixture(scope='module')
+def made_table2(tmp_path_factory):
     """Folders whose names say nothing about what is in them."""
+    made = tmp_path_factory.mktemp('table2')
     for number, (strategy, by_seed) in enumerate(RIGHT.items()):
         for seed, right in enumerate(by_seed):
-            folder = tmp_path / 'sweep' / f'{"xyzu"[number]}.seed-{seed}'
+            folder = made / f'{"xyzu"[number]}.seed-{seed}'
             make(folder, [TOKENS], {0: {'bc5-chem': right}}, seed, surgery__strategy=strategy)
-    return tmp_path / 'sweep'
+    return made
 
 
-def test_a_row_is_mean_and_deviation_over_seeds_beside_the_papers_number(table2):
-    [made], _ = answer('table2', table2)
+@pytest.fixture
+def table2(made_table2, tmp_path):
+    """A copy, for a test to change."""
+    return shutil.copytree(made_table2, tmp_path / 'sweep')
+
+
+def test_a_row_is_mean_and_deviation_over_seeds_beside_the_papers_number(made_table2):
+    [made], _ = answer('table2', made_table2)
     values = [f1(right) for right in RIGHT['averaged_input']]
     mean, deviation = statistics.fmean(values), statistics.stdev(values)
     shown = row(made, 'averaged_input, rescaled')
@@ -97,28 +104,28 @@ def test_a_row_is_mean_and_deviation_over_seeds_beside_the_papers_number(table2)
     assert mark(made, 'copy: no run', 'bc5-chem, paper') == 'best'
 
 
-def test_cells_without_a_run_are_empty_and_say_so(table2):
-    [made], _ = answer('table2', table2)
+def test_cells_without_a_run_are_empty_and_say_so(made_table2):
+    [made], _ = answer('table2', made_table2)
     shown = row(made, 'copy: no run')
     assert shown['bc5-chem, here'] == shown['seeds'] == NOT_RUN
     assert shown['jnlpba, paper'] == '77.59'
     assert row(made, 'scratch')['jnlpba, here'] == NOT_RUN
     assert row(made, 'random_rows')['bc5-chem, paper'] == NOT_RUN
     assert f'{NOT_RUN} : no run, or not scored' in made.note
-    [empty], details = answer('table7', table2)
+    [empty], details = answer('table7', made_table2)
     assert [line[0].text for line in empty.rows] == [
         f'{prefix}0.{n}: no run' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')
     ]
     assert '`bioptimus sweep --config=ablations:table7 --workdir=DIR` makes them' in empty.note
     assert not details
     for question in ('corruption', 'orders'):  # the paper has no numbers for them
-        [nothing], _ = answer(question, table2)
+        [nothing], _ = answer(question, made_table2)
         assert nothing.rows == []
         assert 'no run answers this' in nothing.markdown()
 
 
-def test_marks_are_of_the_test_over_pretrainings_corrected_for_all_comparisons(table2):
-    [made], details = answer('table2', table2)
+def test_marks_are_of_the_test_over_pretrainings_corrected_for_all_comparisons(made_table2):
+    [made], details = answer('table2', made_table2)
     here = {line[0].text: line[3].text for line in made.rows}
     assert here['averaged_input, rescaled'].endswith(' †')
     assert here['scratch'].endswith(' †')
@@ -195,7 +202,9 @@ def test_what_every_seed_gives_alike_is_not_tested(tmp_path):
     assert 'not tested, as there is one pre-training, or every seed gives the same difference' in table.note
 
 
-def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_says_why(table2, tmp_path):
+def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_says_why(
+    made_table2, tmp_path
+):
     make(
         tmp_path / 'longer',
         [TOKENS],
@@ -206,7 +215,7 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
     make(tmp_path / 'elsewhere', [TOKENS], {0: {'bc5-chem': 191}}, corpus='d')
     make(tmp_path / 'tuned', [TOKENS], {0: {'bc5-chem': 192}}, finetune__epochs=50)
     first, *others = answer(
-        'table2', table2, tmp_path / 'longer', tmp_path / 'elsewhere', tmp_path / 'tuned'
+        'table2', made_table2, tmp_path / 'longer', tmp_path / 'elsewhere', tmp_path / 'tuned'
     )[0]
     assert first.title.endswith('(set-up A)')
     assert 'averaged_last, rescaled' not in [line[0].text for line in first.rows]
@@ -219,12 +228,12 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
     assert all(table.marks()[0][3] == '' for table in others)
 
 
-def test_the_papers_column_is_ranked_only_where_all_of_its_rows_are(table2, tmp_path):
+def test_the_papers_column_is_ranked_only_where_all_of_its_rows_are(made_table2, tmp_path):
     for strategy in ('scratch', 'averaged_last'):
         changes = {'phase__p0__duration': 2 * WORDS, 'surgery__strategy': strategy}
         changes |= {'finetune__train_sentences': 5}
         make(tmp_path / 'longer' / strategy, [TOKENS], {0: {'bc5-chem': 190}}, **changes)
-    first, second = answer('table2', table2, tmp_path / 'longer')[0]
+    first, second = answer('table2', made_table2, tmp_path / 'longer')[0]
     assert mark(first, 'copy: no run', 'bc5-chem, paper') == 'best'
     assert row(second, 'averaged_last, rescaled')['bc5-chem, paper'] == '92.93'
     assert mark(second, 'averaged_last, rescaled', 'bc5-chem, paper') == ''
@@ -344,7 +353,7 @@ def test_predictions_that_are_missing_are_named(table2):
     assert row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith('†')  # F1 by seed is there
 
 
-def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(table2, tmp_path):
+def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(made_table2, tmp_path):
     make(
         tmp_path / 'kept',
         [TOKENS],
@@ -353,20 +362,20 @@ def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(table
         vocab__kind='source',
         losses=1.0,
     )
-    [made], details = answer('table2', table2, tmp_path / 'kept')
+    [made], details = answer('table2', made_table2, tmp_path / 'kept')
     assert row(made, 'copy')['seeds'] == '1'
     assert 'copy' not in [line[0].text for line in details['held-out loss'].rows]
     assert 'Left out, since its pieces are others: copy' in details['held-out loss'].note
 
 
-def test_one_training_in_two_folders_counts_once(table2, tmp_path):
+def test_one_training_in_two_folders_counts_once(made_table2, tmp_path):
     make(tmp_path / 'again' / 'x.seed-0', [TOKENS], {0: {'bc5-chem': RIGHT['contextualized'][0]}}, 0)
-    [made], _ = answer('table2', table2, tmp_path / 'again')
+    [made], _ = answer('table2', made_table2, tmp_path / 'again')
     assert row(made, 'contextualized, rescaled')['seeds'] == '3'
 
 
-@pytest.fixture
-def curricula(tmp_path):
+@pytest.fixture(scope='module')
+def made_curricula(tmp_path_factory):
     """Two seeds of the paper's curriculum, of none, hard to easy, and shuffled."""
     orders = {
         'a': [TOKENS, WORDS_15, WORDS_20, MASKED],
@@ -374,27 +383,34 @@ def curricula(tmp_path):
         'c': [MASKED, WORDS_20, WORDS_15, TOKENS],
         'd': [WORDS_20, TOKENS, MASKED, WORDS_15],
     }
+    made = tmp_path_factory.mktemp('curricula')
     for number, (name, phases) in enumerate(orders.items()):
         for seed in (0, 1):
             right = {n: {'bc5-chem': 100 + 10 * n - 5 * number + seed} for n in range(4)}
-            make(tmp_path / f'{name}.seed-{seed}', phases, right, seed, losses=5 + number / 10)
-    return tmp_path
+            make(made / f'{name}.seed-{seed}', phases, right, seed, losses=5 + number / 10)
+    return made
 
 
-def test_versions_orders_and_the_end_of_each_phase_are_known_by_their_settings(curricula):
-    [versions], _ = answer('table5', curricula)
+@pytest.fixture
+def curricula(made_curricula, tmp_path):
+    """A copy, for a test to change."""
+    return shutil.copytree(made_curricula, tmp_path, dirs_exist_ok=True)
+
+
+def test_versions_orders_and_the_end_of_each_phase_are_known_by_their_settings(made_curricula):
+    [versions], _ = answer('table5', made_curricula)
     # No curriculum's first phase is 0.1 too; a phase of the same words counts once.
     assert [line[0].text for line in versions.rows] == ['0.1', '0.2', '0.3', '0.4']
     assert row(versions, '0.4')['bc5-chem, here'].startswith(f'{(f1(130) + f1(131)) / 2:.2f} ±')
     assert row(versions, '0.4')['bc5-chem, paper'] == '94.10'
     assert row(versions, '0.1')['seeds'] == '2'
-    [seventh], details = answer('table7', curricula)
+    [seventh], details = answer('table7', made_curricula)
     names = [line[0].text for line in seventh.rows]
     assert names == [f'{prefix}0.{n}' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')]
     assert row(seventh, 'no curriculum, as long as 0.4')['bc5-chem, paper'] == '93.86'
     against = {line[0].text: line[1].text for line in details['differences over pre-trainings'].rows}
     assert against == {f'0.{n}': f'no curriculum, as long as 0.{n}' for n in (2, 3, 4)}
-    [orders], details = answer('orders', curricula)
+    [orders], details = answer('orders', made_curricula)
     shuffled = (
         f'shuffled: {"; ".join([PAPER_SETTINGS[2], PAPER_SETTINGS[0], PAPER_SETTINGS[3], PAPER_SETTINGS[1]])}'
     )
@@ -585,8 +601,8 @@ def test_corruptions_are_pooled_over_rates_of_mask_alone(tmp_path):
     }
 
 
-def test_a_static_run_without_a_partner_is_no_answer_on_corruption(curricula):
-    assert answer('corruption', curricula)[0][0].rows == []
+def test_a_static_run_without_a_partner_is_no_answer_on_corruption(made_curricula):
+    assert answer('corruption', made_curricula)[0][0].rows == []
 
 
 def test_manifests_give_back_the_experiment(tmp_path):
@@ -618,8 +634,8 @@ def test_manifests_that_do_not_belong_together_say_what_to_do(tmp_path):
         read_runs([folder])
 
 
-def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(table2, tmp_path):
-    absent = comparison_figures.devel_f1(trained_models(read_runs([table2])))
+def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(made_table2, tmp_path):
+    absent = comparison_figures.devel_f1(trained_models(read_runs([made_table2])))
     assert absent.svg == ''
     assert 'snapshots' in absent.absent
     for number, strategy in enumerate(('contextualized', 'random_rows')):
@@ -675,8 +691,8 @@ def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_pa
     ]
 
 
-def test_losses_are_drawn_over_words_for_each_order(curricula):
-    drawn = comparison_figures.heldout_losses(trained_models(read_runs([curricula])))
+def test_losses_are_drawn_over_words_for_each_order(made_curricula):
+    drawn = comparison_figures.heldout_losses(trained_models(read_runs([made_curricula])))
     assert 'those that mask words are not' in drawn.caption
     for name in ('static: tokens 15 %', 'easy to hard', 'hard to easy'):
         assert f'{name} 5 to 2' in drawn.alt
@@ -804,6 +820,14 @@ def test_learning_rates_and_budgets_are_arms_of_their_own(tmp_path):
     }
 
 
+@pytest.fixture(scope='module')
+def two_on_record(made_table2, tmp_path_factory):
+    """The lines of two arms in the records that a report writes."""
+    page, arms = tmp_path_factory.mktemp('page'), [made_table2 / 'x.seed-0', made_table2 / 'y.seed-0']
+    assert cli.main(['report', *map(str, arms), f'--to={page}']) == 0
+    return (page / 'results.jsonl').read_text('utf-8').splitlines()
+
+
 def bomb():
     """Seventy million zeros: more than any test set has."""
     return base64.b64encode(zlib.compress(bytes(70_000_000))).decode()
@@ -862,11 +886,9 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
         (lambda line: line.replace('"text": "', '"text": "0'), 'has another test file than'),
     ],
 )
-def test_a_damaged_record_is_named(table2, tmp_path, capsys, change, message):
-    arms = [table2 / 'x.seed-0', table2 / 'y.seed-0']
-    assert cli.main(['report', *map(str, arms), f'--to={tmp_path / "page"}']) == 0
-    file = tmp_path / 'page' / 'results.jsonl'
-    first, second = file.read_text('utf-8').splitlines()
+def test_a_damaged_record_is_named(two_on_record, tmp_path, capsys, change, message):
+    first, second = two_on_record
+    file = tmp_path / 'results.jsonl'
     file.write_text(f'{first}\n{change(second)}\n', 'utf-8')
     code = cli.main(['report', str(file), f'--to={tmp_path / "again"}'])
     if 'line 2' in message:
