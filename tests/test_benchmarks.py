@@ -18,10 +18,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from toy_compiler import ONE_DEVICE
+from toy_programs import environment
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / 'benchmarks'
-COMMAND = [sys.executable, BENCHMARKS / 'gpu.py', '--quick']
 DEFAULT = ('machine', 'base-512', 'profile')
 
 
@@ -88,12 +88,17 @@ def gpu(monkeypatch):
     return gpu
 
 
-def said(*flags, code=0):
+@pytest.fixture
+def said(programs):
     """What the command prints, by lines."""
-    own = os.environ | {'XLA_FLAGS': ONE_DEVICE}
-    done = subprocess.run([*COMMAND, *map(str, flags)], capture_output=True, text=True, env=own)
-    assert done.returncode == code, done.stderr[-3000:]
-    return done.stdout.splitlines()
+
+    def run(*flags, code=0):
+        command = [programs / 'python', BENCHMARKS / 'gpu.py', '--quick', *map(str, flags)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment())
+        assert done.returncode == code, done.stderr[-3000:]
+        return done.stdout.splitlines()
+
+    return run
 
 
 def rows_of(file):
@@ -110,7 +115,7 @@ def check_step(rows, shape):
     assert 0.5 < rows['memory']['estimated_bytes'] / rows['memory']['compiled_bytes'] < 2
 
 
-def test_parts_are_measured_kept_and_not_measured_again(tmp_path):
+def test_parts_are_measured_kept_and_not_measured_again(said, tmp_path):
     file = tmp_path / 'found.json'
     printed = said(f'--into={file}', *(f'--part={name}' for name in DEFAULT))
     rows = rows_of(file)
@@ -140,7 +145,7 @@ def test_parts_are_measured_kept_and_not_measured_again(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_part_runs_on_the_cpu(tmp_path):
+def test_every_part_runs_on_the_cpu(said, tmp_path):
     file = tmp_path / 'found.json'
     said(f'--into={file}')
     rows = rows_of(file)
