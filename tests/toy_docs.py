@@ -162,7 +162,7 @@ RUN = [
     if page != TUTORIAL and any(b.language == 'sh' or b.title for b in blocks_of(page.read_text('utf-8')))
 ]
 # Most of their time goes into compiling a program that no other page has, or into the probe of all initialisations.
-# What they show is run by test_plugin_*.py, test_adapters.py, test_contrastive.py, test_onnx.py, test_lab_probe.py, too.
+# Tests of the same: test_plugin_*.py, test_adapters.py, test_contrastive.py, test_onnx.py, test_lab_probe.py.
 OTHER_PROGRAMS = (
     *('add-masking', 'add-model-family', 'add-objective', 'add-backend', 'devices'),
     *('adapters', 'add-initialisation', 'add-tokenizer', 'embed', 'onnx'),
