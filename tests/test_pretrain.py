@@ -992,8 +992,8 @@ def meshes(devices):
     ]
 
 
-# Each is a program of its own, and (2, 2, 2) splits all that others split; batches in parts are on (2, 1, 1) above. With
-# dropout there is all that there is without, which test_objectives.py has.
+# Each is a program of its own, and (2, 2, 2) splits all that others split; batches in parts are on (2, 1, 1) above.
+# With dropout there is all that there is without, which test_objectives.py has.
 QUICK = [((2, 2, 2), 0.1)]
 
 
