@@ -210,7 +210,7 @@ def test_a_signal_to_the_whole_group_loses_no_last_words(number, tmp_path):
 @pytest.mark.parametrize(('end', 'code'), [('exit 75', 75), ('exit 0', 0), ('kill -KILL $BASHPID', 137)])
 def test_a_process_that_ends_while_a_signal_is_handled_keeps_its_exit_code(end, code):
     script = (
-        f'source {ROOT}/launch/supervise.sh; trap "sleep 1" TERM; (sleep 0.6; {end}) & child=$!; '
+        f'source {ROOT}/launch/supervise.sh; trap "sleep 0.6" TERM; (sleep 0.4; {end}) & child=$!; '
         '(sleep 0.1; kill -TERM $$) & wait_for $child; exit $code'
     )
     assert subprocess.run(['bash', '-euo', 'pipefail', '-c', script], timeout=60).returncode == code
@@ -430,19 +430,24 @@ def test_a_signal_to_the_pods_script_stops_the_run_on_the_hosts(tmp_path):
     assert launched.returncode == STOPPED
 
 
-STEPS = 40
-# An objective and corpora of its own for every phase; the first ends before anything is stopped.
+STEPS = 24
 TINY = {
+    'phases': '0.4,',
+    'phase.0.4.duration': STEPS,
+    'phase.0.4.corpora': 'own=1,notes=1',
+    'pretrain.learning_rate': 1e-4,
+    'evaluation.per_phase': 2,
+    'evaluation.entities': 'vowels,',
+    'runtime.checkpoint_every_steps': 4,
+}
+# An objective and corpora of its own for every phase; the first ends before anything is stopped.
+IN_PHASES = {
+    **TINY,
     'phases': '0.1,0.4',
     'phase.0.1.duration': 2,
     'phase.0.1.objective': 'causal',
     'phase.0.1.corpora': 'own=3,notes=1',
-    'phase.0.4.duration': STEPS - 2,
-    'phase.0.4.corpora': 'own=1,notes=1',
-    'pretrain.learning_rate': 1e-4,
-    'evaluation.per_phase': 4,
-    'evaluation.entities': 'vowels,',
-    'runtime.checkpoint_every_steps': 4,
+    'phase.0.4.duration': 2 * STEPS - 2,
 }
 FOLDERS = "c.corpora['notes'] = type(c)({{'run': '{notes}'}}); c.finetune.folder = '{sets}'"
 # The real program; it leaves its process id behind.
@@ -453,10 +458,10 @@ exec {python} -m bioptimus_jax "$@"
 """
 
 
-def start_two(programs, folder, workdir):
+def start_two(programs, folder, workdir, tiny):
     (folder / 'program').write_text(PROGRAM.format(folder=folder, python=programs / 'python'))
     (folder / 'program').chmod(0o755)
-    changes = {**TINY, 'stages': 'corpus,vocab,surgery,rows,pretrain', 'runtime.devices': 0}
+    changes = {**tiny, 'stages': 'corpus,vocab,surgery,rows,pretrain', 'runtime.devices': 0}
     flags = [f'--config.{key}={value}' for key, value in changes.items()]
     return subprocess.Popen(
         [
@@ -483,47 +488,61 @@ def wait_for_step(launched, run, enough):
         time.sleep(0.05)
 
 
+def stop_the_follower(launched, run, folder):
+    """SIGTERM to one process; then wait until both have begun anew."""
+    os.kill(int((folder / 'process-1').read_text()), signal.SIGTERM)
+    again = run.workdir / 'logs' / 'launch.log'
+    while launched.poll() is None and not (again.exists() and 'starting again' in again.read_text()):
+        time.sleep(0.05)
+    stopped_at = max(steps_of(run))
+    assert stopped_at < 2 * STEPS, 'the signal came too late to stop anything'
+    wait_for_step(launched, run, stopped_at + 4)
+
+
+# Slow: all that may happen to them, in one run. That a signal to one stops both is in test_remote_runs.py too, and that
+# both are started again in tests above.
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize('killed', [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_two_processes_train_the_model_of_one_whatever_happens_to_them(programs, killed, prepared, tmp_path):
+@pytest.mark.parametrize(
+    ('killed', 'stopped', 'tiny'), [(0, False, TINY), pytest.param(1, True, IN_PHASES, marks=pytest.mark.slow)]
+)
+def test_two_processes_train_the_model_of_one_whatever_happens_to_them(
+    programs, killed, stopped, tiny, prepared, tmp_path
+):
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
     process, with one set of records."""
     config = (prepared / 'tiny.py').read_text().replace('return c', f'{FOLDERS}\n    return c')
     (tmp_path / 'tiny.py').write_text(config.format(notes=make_notes(prepared), sets=tmp_path / 'sets'))
     write_vowels(tmp_path / 'sets')
-    settings = experiment(tmp_path, **TINY)
+    settings = experiment(tmp_path, **tiny)
     alone = Run(copy_of(prepared, tmp_path), settings, quiet=True)
     execute(alone, STAGES['pretrain'])
     (tmp_path / 'two').mkdir()
     together = Run(copy_of(prepared, tmp_path / 'two'), settings, quiet=True)
     logs = together.workdir / 'logs'
 
-    launched = start_two(programs, tmp_path, together.workdir)
+    launched = start_two(programs, tmp_path, together.workdir, tiny)
     wait_for_step(launched, together, 4)
-    os.kill(int((tmp_path / 'process-1').read_text()), signal.SIGTERM)
-    again = logs / 'launch.log'
-    while launched.poll() is None and not (again.exists() and 'starting again' in again.read_text()):
-        time.sleep(0.05)
-    stopped_at = max(steps_of(together))
-    assert stopped_at < STEPS, 'the signal came too late to stop anything'
-    wait_for_step(launched, together, stopped_at + 4)
+    while launched.poll() is None and not (together.workdir / 'pretrain' / 'checkpoints' / '4').exists():
+        time.sleep(0.02)
+    if stopped:
+        stop_the_follower(launched, together, tmp_path)
     os.kill(int((tmp_path / f'process-{killed}').read_text()), signal.SIGKILL)
     out, errors = launched.communicate(timeout=300)
     assert launched.returncode == KILLED, (out, errors)
-    stopped, ended = errors.splitlines()
-    assert stopped == 'local.sh: stopped after saving; starting again'
+    *before, ended = errors.splitlines()
+    assert before == ['local.sh: stopped after saving; starting again'] * stopped
     assert re.search(
         rf'process {killed} ended with exit code {KILLED}, and the others with it .*goes on from', ended
     )
     said = (logs / f'host-{1 - killed}.log').read_text()
     gone = rf'bioptimus: process {killed} on \S+ is gone: .*rerun the same command.*'
     assert re.fullmatch(gone, said.splitlines()[-1])
-    assert said.count('stopped; everything is saved') == 1
+    assert said.count('stopped; everything is saved') == stopped
     assert 'stack trace' not in said
     assert together.manifest('pretrain') is None
 
-    launched = start_two(programs, tmp_path, together.workdir)
+    launched = start_two(programs, tmp_path, together.workdir, tiny)
     out, errors = launched.communicate(timeout=300)
     assert (launched.returncode, errors) == (0, ''), out
     assert re.search(r'resuming after step [1-9]', out)

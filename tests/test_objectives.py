@@ -224,7 +224,7 @@ def test_two_processes_train_what_one_trains(undisturbed, deep, other_folders, t
     """Everything is the same to rounding: every number on record, and the parameters at each phase end. The leader
     alone reads those.
 
-    An objective and corpora for every phase, in the quick tests: test_launch.py.
+    Several corpora in two processes, in the quick tests: test_launch.py.
     """
     alone, wanted = {}, []
     for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd', 'contrastive'):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.config.fields import put
+from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
@@ -135,6 +136,7 @@ def of_letters(folder, pieces, phases, **changes):
     c.corpus.near.threshold = 0.0
     c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
     c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=pieces)
+    c.model.update(dropout=0.0, attention_dropout=0.0)  # a quarter of what a step takes to be compiled
     c.surgery.strategy = 'scratch'
     c.rows.update(row_pieces=pieces, max_document_pieces=pieces)
     c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
@@ -236,11 +238,17 @@ def _traced(objective, **apart):
     """All that a program may depend on; of config.runtime that is in `compute`, and the tables of the step say how
     long a phase lasts and how fast it learns. `apart`: sections that do not matter."""
     config = objective.config
-    phase = {name: dataclasses.replace(one, duration=1.0) for name, one in config.phase.items()}
+    phase = {name: dataclasses.replace(one, duration=1.0, corpora=()) for name, one in config.phase.items()}
     pretrain = dataclasses.replace(config.pretrain, learning_rate=1e-3)
     evaluation = dataclasses.replace(config.evaluation, per_phase=1, snapshots_per_phase=1, entities=())
     plain = dict(
-        phase=phase, pretrain=pretrain, evaluation=evaluation, runtime=Runtime(), finetune=Finetune()
+        phase=phase,
+        pretrain=pretrain,
+        evaluation=evaluation,
+        runtime=Runtime(),
+        finetune=Finetune(),
+        corpus=Corpus(),
+        corpora={},
     )
     return (
         dataclasses.replace(config, **plain | apart),
