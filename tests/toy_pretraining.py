@@ -242,6 +242,7 @@ def _traced(objective, **apart):
     pretrain = dataclasses.replace(config.pretrain, learning_rate=1e-3)
     evaluation = dataclasses.replace(config.evaluation, per_phase=1, snapshots_per_phase=1, entities=())
     plain = dict(
+        stages=(),
         phase=phase,
         pretrain=pretrain,
         evaluation=evaluation,
