@@ -28,6 +28,7 @@ WORDS = make([*SPECIAL_TOKENS, *(f't{n}' for n in range(195))], True)
 STRONG = {'deviation': 0.05, 'step': 1000.0, 'epsilon': 0.04}
 
 
+@functools.cache
 def made(**changes):
     c = config.defaults()
     c.pretrain.update(objective='adversarial', batch_rows=ROWS)
@@ -42,15 +43,24 @@ def params():
     return noisy(SHAPE).params
 
 
-def mean(objective, example, params, key=None):
-    terms, sums = objective.loss(params, {}, example.rows, key)
-    assert terms.keys() == example.weights.keys() == {'slots'}
-    return terms['slots'] / example.weights['slots'], sums
+@functools.cache
+def compiled(**changes):
+    """Of the objective with these settings: the term of the loss and the sums, and the term's gradients."""
+    objective = made(**changes)
+
+    def of(params, example):
+        terms, sums = objective.loss(params, {}, example.rows, None)
+        assert terms.keys() == example.weights.keys() == {'slots'}
+        return terms['slots'], sums
+
+    return jax.jit(jax.value_and_grad(of, has_aux=True))
 
 
-def step_of(objective, example, key=None):
+def step_of(example, **changes):
     """Loss and sums, gradients."""
-    return jax.jit(jax.value_and_grad(lambda p: mean(objective, example, p, key), has_aux=True))(params())
+    (term, sums), gradients = compiled(**changes)(params(), example)
+    weight = np.asarray(example.weights['slots'])
+    return (term / weight, sums), jax.tree.map(lambda leaf: np.asarray(leaf) / weight, gradients)
 
 
 @pytest.mark.parametrize('projection', ['unit_linf', 'clip'])
@@ -61,7 +71,7 @@ def test_loss_noise_and_gradients_equal_torch(projection, monkeypatch):
     monkeypatch.setitem(cross_entropy.POSITIONS_PER_CHUNK, 'cpu', 24)  # of 8 slots
     objective = made(projection=projection, **STRONG)
     example = example_of(objective)
-    (found, sums), gradients = step_of(objective, example)
+    (found, sums), gradients = step_of(example, projection=projection, **STRONG)
     masked = example.rows.clean.masked
     batch = {'tokens': np.asarray(masked.inputs_L), 'segments': np.asarray(example.rows.clean.segments_BxL)}
     drawn = objective.drawn(example.rows, jnp.zeros((ROWS, PIECES, 32)))
@@ -127,9 +137,8 @@ def test_the_noisy_side_gives_the_embeddings_no_gradient():
     assert len(tables) == 5
     assert not any(np.any(gradients[path]) for path in tables)
     assert np.any(gradients['encoder/layer/0/attention/self/value/kernel'])
-    plain, whole = (
-        flatten(step_of(made(alpha=alpha, **STRONG), example_of(objective))[1]) for alpha in (0, 10)
-    )
+    example, whole_step = example_of(objective), {'projection': 'unit_linf', **STRONG}
+    plain, whole = (flatten(step_of(example, **changes)[1]) for changes in ({**STRONG, 'alpha': 0}, whole_step))
     path = 'embeddings/position_embeddings/embedding'
     assert np.abs(whole[path] - plain[path]).max() > 0.01 * np.abs(plain[path]).max()
 
@@ -137,18 +146,17 @@ def test_the_noisy_side_gives_the_embeddings_no_gradient():
 def test_the_controls_leave_out_what_they_say():
     key = jax.random.key(5, impl='threefry2x32')
     told = {}
-    for noise in ('worst', 'noise_only', 'dropout_only'):
-        for dropout_key in (None, key):
-            objective = made(noise=noise, **STRONG)
-            example = example_of(objective)
-            sums = jax.jit(lambda p, o=objective, e=example, k=dropout_key: mean(o, e, p, k)[1])(params())
-            told[noise, dropout_key is not None] = {
-                n: float(v) for n, v in objective.metrics(example, sums).items() if np.ndim(v) == 0
-            }
-    for dropped in (False, True):
-        worst, random, none = (told[n, dropped] for n in ('worst', 'noise_only', 'dropout_only'))
-        assert worst['noise_largest'] == pytest.approx(1, abs=1e-4) == random['noise_largest']
-        assert worst['step_norm'] > 0 == random['step_norm'] == none['step_norm'] == none['noise_norm']
+    for noise, dropped in (('worst', False), ('noise_only', False), ('dropout_only', False), ('dropout_only', True)):
+        objective, own = made(noise=noise, **STRONG), key if dropped else None
+        example = example_of(objective)
+        sums = jax.jit(lambda p, e, o=objective, k=own: o.loss(p, {}, e.rows, k)[1])(params(), example)
+        told[noise, dropped] = {
+            n: float(v) for n, v in objective.metrics(example, sums).items() if np.ndim(v) == 0
+        }
+    worst, random, *without = told.values()
+    assert worst['noise_largest'] == pytest.approx(1, abs=1e-4) == random['noise_largest']
+    assert worst['step_norm'] > 0 == random['step_norm']
+    assert all(none['step_norm'] == none['noise_norm'] == 0 for none in without)
     assert told['dropout_only', False]['kl_clean'] == pytest.approx(0, abs=1e-6)
     assert told['dropout_only', True]['kl_clean'] > 1e-3  # every pass draws its own
     assert told['worst', False]['kl_clean'] > told['noise_only', False]['kl_clean'] > 1e-3
@@ -159,7 +167,7 @@ def test_where_the_inner_gradient_is_not_finite_masked_lm_alone_counts():
     objective = made(**STRONG)
     example = example_of(objective)
     example = example._replace(rows=example.rows._replace(divisor_B=jnp.zeros(ROWS)))
-    (found, sums), gradients = step_of(objective, example)
+    (found, sums), gradients = step_of(example, projection='unit_linf', **STRONG)
     clean = example.rows.clean
 
     @jax.jit
@@ -180,14 +188,12 @@ def test_where_the_inner_gradient_is_not_finite_masked_lm_alone_counts():
 
 def test_a_batch_with_no_place_to_predict_has_no_loss_and_finite_gradients():
     """Every row of special tokens only."""
-    objective = made()
+    objective = made(**STRONG)
     example = example_of(
         objective, np.where(np.arange(PIECES)[None] < LENGTHS, WORDS.sep, 0).astype(np.int32)
     )
     assert int(example.weights['slots']) == 0
-    found, gradients = jax.jit(
-        jax.value_and_grad(lambda p: objective.loss(p, {}, example.rows, None)[0]['slots'])
-    )(params())
+    (found, _), gradients = compiled(projection='unit_linf', **STRONG)(params(), example)
     assert float(found) == 0
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(gradients))
 

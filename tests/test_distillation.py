@@ -32,7 +32,7 @@ from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROWS = len(LENGTHS)
-STUDENT = Bert(200, 32, 2, 4, 64, 40)
+STUDENT = Bert(200, 32, 1, 4, 64, 40)
 TEACHER = Roberta(200, 24, 1, 3, 40, 44)  # another family, another width
 
 

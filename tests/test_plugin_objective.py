@@ -277,39 +277,44 @@ def test_a_run_goes_on_with_the_settings_and_the_code_that_it_began_with(
     assert used.objective['previous'].near == 1.0
 
 
-@pytest.mark.parametrize('parts', [1, 4])
-def test_terms_with_denominators_of_their_own_add_up_over_micro_batches(parts, prepared):
+def test_terms_with_denominators_of_their_own_add_up_over_micro_batches(prepared):
     """Adam's first moment is a tenth of the gradient of the two means over the whole batch, whatever the parts."""
-    changes = dict(pretrain__objective='previous', pretrain__micro_batches=parts, pretrain__clip_norm=0)
-    e, mesh = experiment(prepared, **changes), make_mesh(1)
-    run = Run(prepared / 'run', e, quiet=True)
+    changes = dict(pretrain__objective='previous', pretrain__clip_norm=0)
+    in_parts = [experiment(prepared, **changes, pretrain__micro_batches=parts) for parts in (1, 4)]
+    mesh, run = make_mesh(1), Run(prepared / 'run', in_parts[0], quiet=True)
     rows = Rows(run.folder('rows'), 'train')
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     architecture = dataclasses.replace(architecture, dropout=0.0, attention_dropout=0.0)
     known = make([*SPECIAL_TOKENS, *LETTERS], True)
-    objective = make_objective(e, architecture, known, rows.pieces, mesh, print)
-    schedule = curriculum.make_schedule(e, RowCounts(len(rows), 1, 1))
-    table = curriculum.table(schedule, e)
+    objectives = [make_objective(e, architecture, known, rows.pieces, mesh, print) for e in in_parts]
+    objective = objectives[0]
+    schedule = curriculum.make_schedule(run.config, RowCounts(len(rows), 1, 1))
+    table = curriculum.table(schedule, run.config)
     batch = Batches(rows, 8, 0, batch_sharding(mesh), objective.reads).at(0)
     assert batch.keys() == {'tokens', 'segment_lengths'}
     assert len(set((np.asarray(batch['segment_lengths']) > 0).sum(axis=1))) > 1
-    step, state = sharded_step(objective, mesh, params)
-    # The head is where it began, so the second term has no gradient there: take both away from it.
-    state['params']['previous']['kernel'] = state['params']['previous']['kernel'] + 0.1
+    steps = [sharded_step(one, mesh, params) for one in objectives]
+    for _, state in steps:
+        # The head is where it began, so the second term has no gradient there: take both away from it.
+        state['params']['previous']['kernel'] = state['params']['previous']['kernel'] + 0.1
 
     @jax.jit
+    @jax.value_and_grad
     def mean(params):
         example = example_at(objective, batch, table, jnp.int32(0))
-        terms, _ = objective.loss(params, step.frozen, example.rows, None)
+        terms, _ = objective.loss(params, steps[0][0].frozen, example.rows, None)
         return sum(terms[name] / weight for name, weight in example.weights.items())
 
-    loss, wanted = jax.value_and_grad(mean)(state['params'])
-    state, metrics = step(state, batch, table)
-    assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
+    loss, wanted = mean(steps[0][1]['params'])
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
-    found = flatten(state['optimizer'][1].mu)
-    for name, gradient in flatten(wanted).items():
-        np.testing.assert_allclose(found[name] / 0.1, gradient, atol=1e-5 * largest, err_msg=name)
+    for step, state in steps:
+        state, metrics = step(state, batch, table)
+        assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
+        found = flatten(state['optimizer'][1].mu)
+        for name, gradient in flatten(wanted).items():
+            np.testing.assert_allclose(
+                np.asarray(found[name]) / 0.1, gradient, atol=1e-5 * largest, err_msg=name
+            )
 
 
 def test_what_it_cannot_do_and_another_objective_are_refused_in_one_line(trained, prepared):
@@ -332,15 +337,17 @@ def test_what_it_cannot_do_and_another_objective_are_refused_in_one_line(trained
         execute(other, STAGES['pretrain'])
 
 
-def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(prepared, tmp_path):
-    shutil.copytree(prepared / 'run', tmp_path / 'run')
+def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(trained, prepared, tmp_path):
+    """Its manifest is as that of the run here, but for what is of the key and of the file."""
+    shutil.copytree(trained.workdir, tmp_path / 'run')
     lines = []
-    run = Run(tmp_path / 'run', experiment(prepared))
-    execute(run, STAGES['pretrain'])
-    record = run.manifest('pretrain')
-    settings = dict(record.settings)
-    assert settings.pop('pretrain.objective') == 'mlm'
-    write_manifest(run.folder('pretrain'), dataclasses.replace(record, config=settings))
+    record, own = trained.manifest('pretrain'), ('pretrain.objective', 'objective.previous.')
+    settings = {name: value for name, value in record.settings.items() if not name.startswith(own)}
+    assert len(settings) == len(record.settings) - 2
+    inputs = {name: value for name, value in record.inputs.items() if not name.startswith('plug-in:')}
+    assert len(inputs) == len(record.inputs) - 1
+    before = dataclasses.replace(record, config=settings, inputs=inputs)
+    write_manifest(tmp_path / 'run' / 'pretrain', before)
     again = Run(tmp_path / 'run', experiment(prepared))
     again.console.say = lines.append
     execute(again, STAGES['pretrain'])

@@ -85,7 +85,14 @@ def test_a_kept_vocabulary_keeps_both_tables_and_a_fit_by_predictions_is_refused
         built(make_run(tmp_path / 'fit', source, [*OLD, WORD], **fit))
 
 
-@pytest.mark.parametrize('family', [Bert, functools.partial(EuroBert, key_heads=1)], ids=['bert', 'eurobert'])
+# Slow: the table of a BERT is split by the same rule.
+@pytest.mark.parametrize(
+    'family',
+    [
+        pytest.param(Bert, id='bert', marks=pytest.mark.slow),
+        pytest.param(functools.partial(EuroBert, key_heads=1), id='eurobert'),
+    ],
+)
 def test_both_tables_are_split_over_a_mesh_and_trained(tmp_path, family):
     """Heads of queries that share one of keys are split, too, and compute what one device does."""
     subwords, rows, pieces = make([*SPECIAL_TOKENS, *'abcdefghij'], True), 8, 16
