@@ -138,7 +138,9 @@ def test_the_noisy_side_gives_the_embeddings_no_gradient():
     assert not any(np.any(gradients[path]) for path in tables)
     assert np.any(gradients['encoder/layer/0/attention/self/value/kernel'])
     example, whole_step = example_of(objective), {'projection': 'unit_linf', **STRONG}
-    plain, whole = (flatten(step_of(example, **changes)[1]) for changes in ({**STRONG, 'alpha': 0}, whole_step))
+    plain, whole = (
+        flatten(step_of(example, **changes)[1]) for changes in ({**STRONG, 'alpha': 0}, whole_step)
+    )
     path = 'embeddings/position_embeddings/embedding'
     assert np.abs(whole[path] - plain[path]).max() > 0.01 * np.abs(plain[path]).max()
 
@@ -146,7 +148,12 @@ def test_the_noisy_side_gives_the_embeddings_no_gradient():
 def test_the_controls_leave_out_what_they_say():
     key = jax.random.key(5, impl='threefry2x32')
     told = {}
-    for noise, dropped in (('worst', False), ('noise_only', False), ('dropout_only', False), ('dropout_only', True)):
+    for noise, dropped in (
+        ('worst', False),
+        ('noise_only', False),
+        ('dropout_only', False),
+        ('dropout_only', True),
+    ):
         objective, own = made(noise=noise, **STRONG), key if dropped else None
         example = example_of(objective)
         sums = jax.jit(lambda p, e, o=objective, k=own: o.loss(p, {}, e.rows, k)[1])(params(), example)

@@ -156,7 +156,9 @@ def test_micro_batches_are_one_batch(initial):
     table = curriculum.table(curriculum.make_schedule(e, RowCounts(4, 1, 1)), e)
     step, state = sharded_step(objective, make_mesh(1), initial['bert'])
     state, metrics = step(state, rows(), table)
-    average, after, moments = (flatten(x) for x in (state['average'], state['params'], state['optimizer'][1].mu))
+    average, after, moments = (
+        flatten(x) for x in (state['average'], state['params'], state['optimizer'][1].mu)
+    )
     for name, before in flatten(initial['bert']).items():
         by_hand = 0.75 * before + 0.25 * np.asarray(after[name])
         np.testing.assert_allclose(average[name], by_hand, atol=1e-7, err_msg=name)

@@ -503,7 +503,8 @@ def stop_the_follower(launched, run, folder):
 # both are started again in tests above.
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ('killed', 'stopped', 'tiny'), [(0, False, TINY), pytest.param(1, True, IN_PHASES, marks=pytest.mark.slow)]
+    ('killed', 'stopped', 'tiny'),
+    [(0, False, TINY), pytest.param(1, True, IN_PHASES, marks=pytest.mark.slow)],
 )
 def test_two_processes_train_the_model_of_one_whatever_happens_to_them(
     programs, killed, stopped, tiny, prepared, tmp_path

@@ -177,7 +177,16 @@ def test_what_is_exported_is_the_model_without_what_was_added(trained):
 PARTS = dict(devices=8, fsdp=2, tensor=2, pretrain__micro_batches=2)
 
 
-@pytest.mark.parametrize('name', [name for name in CASES if name in OBJECTIVES])
+# Slow: terms with weights of their own are added up over parts in test_plugin_objective.py, and every device has the
+# whole teacher.
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == 'distil'))
+        for name in CASES
+        if name in OBJECTIVES
+    ],
+)
 def test_parts_and_meshes_give_the_step_of_one_device(name, tiny):
     """Metrics, and first moments: a tenth of the clipped gradients, summed over two steps. Without dropout."""
     expected, metrics = Steps(tiny, **changes_of(name, tiny)).after(2)

@@ -66,6 +66,8 @@ PAIRS = {
     'pretrain.objective': 'nsp',
     'phases': '0.2,',  # whole words
     'corpus.min_words': 2,
+    'model.dropout': 0.0,
+    'model.attention_dropout': 0.0,
     'pretrain.micro_batches': 2,
 }
 """What a run of pairs has other than the tiny one."""
