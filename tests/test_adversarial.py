@@ -45,7 +45,7 @@ def params():
 
 @functools.cache
 def compiled(**changes):
-    """Of the objective with these settings: the term of the loss and the sums, and the term's gradients."""
+    """The term of the loss and the sums under these settings, and the term's gradients."""
     objective = made(**changes)
 
     def of(params, example):

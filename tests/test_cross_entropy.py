@@ -39,7 +39,7 @@ def plain(states, table, bias, targets, weights):
 
 @jax.jit
 def plain_gradients(*arguments):
-    """Of three times the plain loss by states, table and bias."""
+    """Gradients of three times the plain loss by states, table and bias."""
     return jax.grad(lambda *a: 3 * plain(*a, *arguments[3:])[0], argnums=(0, 1, 2))(*arguments[:3])
 
 
@@ -59,7 +59,7 @@ def chunked(arguments, compute):
     seed=st.integers(0, 99),
 )
 def test_loss_and_gradients_equal_the_plain_ones(filled, slots, seed):
-    """In one chunk, and in five."""
+    """Slots are in one chunk, and in five."""
     arguments = problem(3, slots, filled, seed)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(module.POSITIONS_PER_CHUNK, 'cpu', 24)

@@ -560,7 +560,7 @@ def test_sets_that_cannot_be_scored_are_refused_before_anything_is_done(changes,
 
 
 def test_a_self_paced_run_that_was_killed_is_bit_identical(paced, prepared, tmp_path):
-    """In a phase, where it is paced by entities; else between a decision and its checkpoint."""
+    """The kill is in a phase where entities set the pace; else it is between a decision and its checkpoint."""
     killed = {'entities': 'in a phase', 'heldout': 'decided'}[paced[2]]
     workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
     if killed == 'decided':
@@ -824,7 +824,7 @@ class Parts:
 
 @pytest.fixture(scope='module')
 def parts(prepared):
-    """Of the tiny run as it is; nothing may change them."""
+    """Parts of the tiny run as it is; nothing may change them."""
     return Parts(prepared)
 
 
