@@ -338,7 +338,7 @@ def test_what_it_cannot_do_and_another_objective_are_refused_in_one_line(trained
 
 
 def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(trained, prepared, tmp_path):
-    """Its manifest is as that of the run here, but for what is of the key and of the file."""
+    """The manifest is that of the run here, but for what is of the key and of the file."""
     shutil.copytree(trained.workdir, tmp_path / 'run')
     lines = []
     record, own = trained.manifest('pretrain'), ('pretrain.objective', 'objective.previous.')
