@@ -37,8 +37,8 @@ CASES = [
 SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 
 
-def losses(family: str, trained: str, as_users: bool = False) -> list[float]:
-    """Thirty of BERT; of the others, what differs is seen in eight. `as_users`: compiled with XLA's own settings."""
+def losses(family: str, trained: str) -> list[float]:
+    """Thirty of BERT; of the others, what differs is seen in eight."""
     phases = PHASES if (family, trained) == CASES[0] else FEW
     config = defaults()
     config.pretrain.update(batch_rows=ROWS, micro_batches=2, learning_rate=1e-3, max_word_pieces=8)
@@ -54,7 +54,7 @@ def losses(family: str, trained: str, as_users: bool = False) -> list[float]:
     objective = make_objective(experiment, model, make(names, True), PIECES, mesh, print)
     table = curriculum.table(curriculum.make_schedule(experiment, RowCounts(100, 1, 1)), experiment)
     step, state = sharded_step(objective, mesh, model.initial_parameters(jax.random.key(0)))
-    if as_users:
+    if phases == PHASES:  # compiled as for users
         lowered = step.compiled.lower(state, step.frozen, batch_of(np.random.default_rng(0)), table)
         step = dataclasses.replace(step, compiled=lowered.compile(compiler_options=AS_USERS))
     found = []
@@ -102,28 +102,15 @@ SLOW = (('roberta', 'mlm'), ('distilbert', 'mlm'), ('electra', 'mlm'), ('mpnet',
     [pytest.param(*case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES],
 )
 def test_losses_are_the_golden_ones(family, trained):
-    assert_golden(family, trained, losses(family, trained))
-
-
-# Slow: XLA takes a dozen seconds where users wait for its best. The same numbers are compared above.
-@pytest.mark.slow
-def test_what_users_compile_has_the_golden_losses():
-    assert_golden(*CASES[0], losses(*CASES[0], as_users=True))
-
-
-def assert_golden(family, trained, found):
     file = golden_file(family, trained)
     if not file.is_file():
         pytest.skip(f'no golden losses for this backend; `python tests/test_golden.py` writes {file.name}')
     wanted = [float(line.split()[1]) for line in file.read_text().splitlines()]
-    np.testing.assert_allclose(found, wanted, rtol=2e-4, err_msg=__doc__)
+    np.testing.assert_allclose(losses(family, trained), wanted, rtol=2e-4, err_msg=__doc__)
 
 
 if __name__ == '__main__':
     for case in CASES:
-        lines = [
-            f'{number:2} {loss:.6f}\n'
-            for number, loss in enumerate(losses(*case, as_users=case == CASES[0]), 1)
-        ]
+        lines = [f'{number:2} {loss:.6f}\n' for number, loss in enumerate(losses(*case), 1)]
         golden_file(*case).write_text(''.join(lines))
         print(golden_file(*case), ''.join(lines), sep='\n')
