@@ -33,11 +33,11 @@ os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
 os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # nor do threads that wait keep one busy
 os.environ.setdefault('MKL_NUM_THREADS', '1')  # as dask sets it, for good: what then begins would begin cold
-# Tests make and delete hundreds of thousands of files, each of which costs a disk a millisecond or two.
+# Tests make and delete hundreds of thousands of files, at a millisecond or two on a disk; they hold .2 GB of them.
 _memory = Path('/dev/shm')
 if 'TMPDIR' not in os.environ and _memory.is_dir() and os.access(_memory, os.W_OK):
     _found = os.statvfs(_memory)
-    if _found.f_bavail * _found.f_frsize >= 8 << 30 and not _found.f_flag & os.ST_NOEXEC:
+    if _found.f_bavail * _found.f_frsize >= 2 << 30 and not _found.f_flag & os.ST_NOEXEC:
         os.environ['TMPDIR'] = tempfile.tempdir = str(_memory)
 # The same step is compiled by many tests and by the processes that they start: once is enough.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:

@@ -124,7 +124,7 @@ def test_a_clean_set_has_no_notes(tmp_path):
 
 
 def test_mentions_that_took_a_sign_of_the_sentence_along_are_said(tmp_path):
-    """As in the CoNLL of Label Studio; a sign that is a word of its own is not meant."""
+    """Label Studio writes such CoNLL; a sign that is a word of its own is not meant."""
     texts = {'train': ['a fever./B-X', 'a b/B-X ;/I-X c/B-X'], 'devel': ['b/B-X'], 'test': ['c/B-X']}
     record = lint.lint_dataset(read_dataset(write_set(tmp_path / 'set', texts)))
     assert record.splits['devel'].mentions_with_sign is None

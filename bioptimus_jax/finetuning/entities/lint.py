@@ -144,7 +144,7 @@ def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
         strict += len(spans(sentence.gold, orphans_open=False))
         without += not found
         by_type.update(kind for kind, _, _ in found)
-        ends = (sentence.words[last] for _, _, last in found)
+        ends = (sentence.scored_words[last] for _, _, last in found)
         signs += sum(len(word) > 1 and word.endswith(SIGNS) for word in ends)
     return {
         'documents': len({s.document for s in sentences}),
