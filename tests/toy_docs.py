@@ -161,11 +161,11 @@ RUN = [
     for page in PAGES
     if page != TUTORIAL and any(b.language == 'sh' or b.title for b in blocks_of(page.read_text('utf-8')))
 ]
-# Most of their time goes into compiling a program that no other page has, or into the probe of all initialisations.
-# Tests of the same: test_plugin_*.py, test_adapters.py, test_contrastive.py, test_onnx.py, test_lab_probe.py.
+# Pages for those who extend the program. Most of their time goes into compiling a program that no other page has, or into
+# the probe of all initialisations; test_plugin_*.py and test_lab_probe.py have the same.
 OTHER_PROGRAMS = (
     *('add-masking', 'add-model-family', 'add-objective', 'add-backend', 'devices'),
-    *('adapters', 'add-initialisation', 'add-tokenizer', 'embed', 'onnx'),
+    *('add-initialisation', 'add-tokenizer'),
 )
 
 
