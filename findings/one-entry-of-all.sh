@@ -3,7 +3,7 @@
 # becomes one entry, and abstracts lose their text from a line on that begins with the name of a gene.
 #   - PubMed ends a record with an empty line. The plugin waits for a line `ER  -`, which RIS has and .nbib has not. So all
 #     records of a file are one entry: titles, dates and abstracts are joined by semicolons, the authors of all papers are
-#     the authors of one, and the year is that of the first. Of two records one entry comes out, and of 500 as well.
+#     the authors of one, and the year is that of the first. Of two records one entry comes out.
 #   - PubMed breaks long lines. The plugin puts the parts together without a space: `with long` and `lasting headache` are
 #     `with longlasting headache`, and so it goes for every line of an abstract.
 #   - A continued line that begins with two to four capitals and a hyphen is taken for the next field: in an abstract,
