@@ -50,4 +50,4 @@ for number in range(2, 7):
     assert (kept == len(orders)) == (number == 2), 'orders are kept now'
 PYTHON
 "$folder/env/bin/python" "$folder/try.py"
-echo 'As stated: with three comparisons or more a correction stands beside another comparison.'
+echo 'As stated: with three comparisons or more, corrected p-values go to other comparisons.'

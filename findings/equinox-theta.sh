@@ -4,7 +4,7 @@
 #   - Two layers with theta 10,000 and 160,000 and heads of one size rotate alike, to the last bit. ModernBERT and Gemma 3
 #     are such models: their local layers have another theta than their global ones.
 #   - Which theta it is depends on what ran before: a model that is loaded beside another one gives other states than alone.
-#   - A text that is longer than all before makes the table anew with the theta of the layer that sees it first, and from
+#   - A text that is longer than all before rebuilds the table with the theta of the layer that sees it first, and from
 #     then on every layer reads that one. So the states of one text change after a longer one has been read.
 #   - Under jit the angles are constants of the compiled function: it keeps those that were there when it was compiled, and
 #     eager calls of the same layer differ from it.
@@ -56,7 +56,7 @@ assert apart(by_first, right_first) < 1e-4
 assert apart(by_second, by_first) == 0.0, 'each theta has its own angles now'
 assert apart(by_second, right_second) > 1
 
-# A longer text, read by the second layer, makes the table anew: now the first layer is the wrong one.
+# A longer text, read by the second layer, rebuilds the table: now the first layer is the wrong one.
 compiled = jax.jit(first)
 before = compiled(states)
 second(jax.random.normal(jax.random.key(1), (512, SIZE)))

@@ -9,8 +9,7 @@
 #   - A closing bracket that comes first does it also where there are as many opening ones.
 #   - Of 16,093 abstracts with a bracket in a file of PubMed's daily updates of 2021, 303 are passed over for this reason.
 # One would expect each bracket to be looked at by itself, as the published algorithm does: a bracket without a partner says
-# nothing of the others. What is written of it is one line of the log at level DEBUG, and the package sets the level to
-# INFO. Other abstracts have their pairs, so a look at the results does not show it, and what is lost is not lost by chance:
+# nothing of the others. The package logs a line about it at level DEBUG, and sets its own level to INFO. Other abstracts have their pairs, so a look at the results does not show it, and what is lost is not lost by chance:
 # trials and reviews have lists. Remedy: take list marks out before, e.g. re.sub(r'(?<![\w(])(\w{1,3})\)', r'\1', text), or
 # give each sentence a line of its own, which saves the other sentences.
 # Seen on 2026-11-29, in the newest version.

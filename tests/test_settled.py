@@ -52,7 +52,7 @@ def test_a_run_is_the_same_under_any_environment(prepared, tmp_path):
     told = [f'--config={prepared / "tiny.py"}', f'--workdir={other.workdir}', *flags]
     done = subprocess.run(
         [sys.executable, '-m', 'bioptimus_jax', 'pretrain', *told],
-        env=environment(**SHELL, XLA_FLAGS=os.environ['XLA_FLAGS']),  # what is not the same is compiled anew
+        env=environment(**SHELL, XLA_FLAGS=os.environ['XLA_FLAGS']),  # so that the compile cache serves both
         capture_output=True,
         text=True,
     )

@@ -108,7 +108,7 @@ def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, f
         schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
-    # As many numbers as other runs ask for: JAX compiles every operation anew for each length.
+    # Up to a power of two, so that runs share lengths: JAX compiles every operation again for each length.
     steps = np.arange(2 ** int(start).bit_length())
     rates_T = np.asarray(curriculum.learning_rate_at(table, steps), np.float64)[:start]
     settings: dict[str, float] = {}
