@@ -127,9 +127,9 @@ def test_mentions_that_took_a_sign_of_the_sentence_along_are_said(tmp_path):
     """Label Studio writes such CoNLL; a sign that is a word of its own is not meant."""
     texts = {'train': ['a fever./B-X', 'a b/B-X ;/I-X c/B-X'], 'devel': ['b/B-X'], 'test': ['c/B-X']}
     record = lint.lint_dataset(read_dataset(write_set(tmp_path / 'set', texts)))
-    assert record.splits['devel'].mentions_with_sign is None
+    assert record.splits['devel'].mentions_with_punctuation is None
     assert lint.notes(record)[0].startswith(
-        'train: 1 of 3 mentions end in a sign of the sentence, as "fever."; `predict` cuts it off'
+        'train: 1 of 3 mentions end in punctuation, as "fever."; `predict` cuts it off'
     )
 
 

@@ -263,6 +263,7 @@ def test_refit_differs_in_the_fit_alone():
         ('ablations:orders,seed=3', "no option 'seed=3'; there are seeds, words, batch"),
         ('ablations:table2,A=/models/a', "no option 'A=/models/a'; there are seeds"),
         ('ablations:table6,seeds', 'seeds: a whole number above 0 is needed'),
+        ('ablations:table2,seeds=3,seeds=5', 'seeds is given twice; once is needed'),
         ('practice:terms', 'terms: a value is needed, as in terms=VALUE'),
     ],
 )

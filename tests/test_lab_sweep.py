@@ -142,6 +142,19 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert list(Sweep(f'{shipped}:x', folder, [('vocab.size', '130')], 'long')._of_earlier_calls()) == []
     assert 'sweep: plain is not in the tables: ' in (said := capsys.readouterr().out)
     assert 'config.vocab.size: 120 -> 130' in said
+    # An arm that was made with other settings is refused before any other begins.
+    (folder / 'long' / 'vocab' / 'manifest.json').unlink()
+    code, out, error = call(
+        capsys,
+        'sweep',
+        f'--config={shipped}:x',
+        f'--workdir={folder}',
+        '--arms=long,plain',
+        '--config.vocab.size=130',
+    )
+    assert (code, out) == (2, '')
+    assert error.startswith(f'bioptimus: plain: {folder}/plain/vocab: belongs to another configuration')
+    assert not (folder / 'long' / 'vocab' / 'manifest.json').exists()
 
 
 def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):

@@ -29,6 +29,7 @@ CODES = [
     (signal.SIGINT, INTERRUPTED),
 ]
 ENDED = {STOPPED: 'bioptimus: stopped; ', INTERRUPTED: 'bioptimus: interrupted; '}
+AGAIN = 'rerun the same command\n'
 GO_ON = 'rerun the same command to continue\n'
 CONFIG = """
 from bioptimus_jax.experiment.config import defaults
@@ -155,7 +156,7 @@ def appears(file):
 @pytest.mark.parametrize(('number', 'code'), CODES)
 def test_the_group_is_signalled_before_the_program_is_imported(number, code, program):
     process = program(AT_IMPORT.format(module='bioptimus_jax.cli.main', number=int(number)))
-    assert ended(process) == (code, ENDED[code] + GO_ON)
+    assert ended(process) == (code, ENDED[code] + AGAIN)
 
 
 @pytest.mark.parametrize(('number', 'code'), CODES)
@@ -194,7 +195,7 @@ def test_only_a_second_ctrl_c_does_not_wait(program, tmp_path):
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.3)
     os.killpg(process.pid, signal.SIGINT)
-    assert ended(process) == (INTERRUPTED, ENDED[INTERRUPTED] + GO_ON)
+    assert ended(process) == (INTERRUPTED, ENDED[INTERRUPTED] + AGAIN)
 
 
 def test_a_closed_terminal_stops_the_program_and_one_under_nohup_goes_on(program, tmp_path):

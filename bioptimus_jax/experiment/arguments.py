@@ -27,8 +27,8 @@ def check_argument(argument: str, known: Collection[str]) -> None:
 def read_options(given: Iterable[str], options: Options, names: Collection[str] = ()) -> Options:
     """A dataclass of options with those that are given as OPTION=VALUE; each is of its default's type.
 
-    `names` are those that may be given, all by default. Raises ValueError for another option, for a number that is not
-    above 0, and for an empty text.
+    `names` are those that may be given, all by default. Raises ValueError for another option, for one that is given
+    twice, for a number that is not above 0, and for an empty text.
     """
     defaults: dict[str, Any] = {
         field.name: getattr(options, field.name) for field in dataclasses.fields(options)
@@ -39,6 +39,8 @@ def read_options(given: Iterable[str], options: Options, names: Collection[str] 
         name, _, value = option.partition('=')
         if name not in known:
             raise ValueError(f'no option {option!r}; there are {", ".join(known)}{meant(name, known)}')
+        if name in read:
+            raise ValueError(f'{name} is given twice; once is needed')
         read[name] = _read(option, value, type(defaults[name]))
     return dataclasses.replace(options, **read)
 

@@ -19,7 +19,7 @@ from bioptimus_jax.errors import INTERRUPTED, STOPPED
 from bioptimus_jax.progress.console import complain
 
 ASKING = {signal.SIGTERM: STOPPED, signal.SIGHUP: STOPPED, signal.SIGINT: INTERRUPTED}
-ELSE_SAVED, GO_ON = 'everything else is saved', 'rerun the same command to continue'
+ELSE_SAVED, AGAIN = 'everything else is saved', 'rerun the same command'
 GRACE_SECONDS = 0.3  # from the end of who reads our output to the signal that may have ended it
 
 _listener: threading.Thread | None = None
@@ -105,7 +105,7 @@ def ignore() -> None:
 def last_words(lost: str = '') -> str:
     """What the program says when it ends by a signal once everything is saved but what is `lost`."""
     saved = f'{lost}; {ELSE_SAVED}' if lost else 'everything is saved'
-    return f'{_word()}; {saved}; {GO_ON}'
+    return f'{_word()}; {saved}; {AGAIN} to continue'
 
 
 def _word() -> str:
@@ -132,7 +132,7 @@ def _listen(heard: set[signal.Signals]) -> None:
             for work in _watched:
                 work.stopping.set()
         if at_once:
-            complain(f'{_word()}; {GO_ON}')
+            complain(f'{_word()}; {AGAIN}')
             os._exit(asked())
         if number == signal.SIGINT and sys.stderr.isatty():  # until the last line replaces it
             print(

@@ -126,11 +126,11 @@ class Sweep:
 
         Records and tables are also of the finished arms of earlier calls. When the hours are over, they are of the
         finished arms alone. Raises ConfigError before any arm begins if a stage of one needs what does not come
-        before it.
+        before it, or was made with other settings.
         """
         failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
-            self._check_orders()
+            self._check_arms()
             with self._within_the_hours():
                 by_round = in_rounds(self.arms, self.control)
                 self._share(by_round, failed)
@@ -144,11 +144,12 @@ class Sweep:
             )
             return failed
 
-    def _check_orders(self) -> None:
+    def _check_arms(self) -> None:
         try:
             for arm in self.arms:
                 with _named(arm):
                     check_order(arm.run)
+                    _changes(arm)
         except ConfigError:
             self.withdraw()
             raise
@@ -337,8 +338,13 @@ def _why_left_out(arm: Arm) -> str:
     """Why the tables are without an arm of an earlier call; '' where it is finished, with these settings."""
     if not arm.finished:
         return 'is not finished'
-    stages = (STAGES[name] for name in arm.run.config.stages)
-    return '; '.join(c for stage in stages for c in StageOfRun(arm.run, stage).check_settings(replace=False))
+    return '; '.join(_changes(arm))
+
+
+def _changes(arm: Arm) -> list[str]:
+    """Settings that have changed since its stages were made. Raises ConfigError where a stage would refuse them."""
+    stages = (StageOfRun(arm.run, STAGES[name]) for name in arm.run.config.stages)
+    return [change for stage in stages for change in stage.check_settings(replace=False)]
 
 
 def _takes_reference(arm: Arm) -> bool:

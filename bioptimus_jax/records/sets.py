@@ -10,9 +10,9 @@ from bioptimus_jax.records.record import Record, left_out
 class LintedSplit(Record):
     """Counts of a split.
 
-    `mentions_not_strict`: those that are none in strict mode. `mentions_with_sign`: those whose last word ends in a
-    sign of the sentence. `long_sentences`: those of more words than most windows have pieces. `blurb`: the published
-    number of mentions, where the set is one of BLURB's, and `public_files`, what its public files have; `published`: of
+    `mentions_not_strict`: those that are none in strict mode. `mentions_with_punctuation`: those whose last word ends
+    in punctuation. `long_sentences`: those of more words than most windows have pieces. `blurb`: the published number
+    of mentions, where the set is one of BLURB's, and `public_files`, what its public files have; `published`: of
     another public set. `mentions_in_file`: counted apart from the sentences; `mentions_left_out`: they overlap or
     repeat others. `repairs`: what had to be read differently, and how often.
     """
@@ -22,7 +22,7 @@ class LintedSplit(Record):
     words: int
     mentions: int
     mentions_not_strict: int
-    mentions_with_sign: int | None = left_out()
+    mentions_with_punctuation: int | None = left_out()
     mentions_by_type: Mapping[str, int]
     sentences_without_mention: int
     longest_sentence_words: int

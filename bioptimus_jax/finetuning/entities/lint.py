@@ -23,8 +23,8 @@ from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, spans
 
 LONG_WORDS = 128  # without a tokenizer: a sentence of so many words does not fit a window of as many pieces
-SIGNS = ('.', ',', ';', ':')
-FEW_WITH_SIGN = 0.01  # of a split's mentions; the five public sets have none
+PUNCTUATION = ('.', ',', ';', ':')
+FEW_WITH_PUNCTUATION = 0.01  # of a split's mentions; the five public sets have none
 LATER = (('train', 'devel'), ('train', 'test'), ('devel', 'test'))
 EXAMPLES = 5
 BATCH = 2000
@@ -105,9 +105,12 @@ def notes(record: LintedSet, label: Callable[[str], str] = str) -> list[str]:
                 f'{split}: strict F1 is not defined, since {gone:,} of {read:,} mentions begin with I- and are none in '
                 'strict mode'
             )
-        if record.form == 'columns' and (signs := found.mentions_with_sign or 0) > FEW_WITH_SIGN * read:
+        if (
+            record.form == 'columns'
+            and (marked := found.mentions_with_punctuation or 0) > FEW_WITH_PUNCTUATION * read
+        ):
             said.append(
-                f'{split}: {signs:,} of {numbered(read, "mention")} end in a sign of the sentence, as "fever."; '
+                f'{split}: {marked:,} of {numbered(read, "mention")} end in punctuation, as "fever."; '
                 "`predict` cuts it off (Label Studio's CoNLL is so, its JSON is not)"
             )
         if found.sentences_without_mention == found.sentences:
@@ -138,21 +141,21 @@ def notes(record: LintedSet, label: Callable[[str], str] = str) -> list[str]:
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
     by_type: Counter[str] = Counter()
-    without = strict = signs = 0
+    without = strict = marked = 0
     for sentence in sentences:
         found = spans(sentence.gold)
         strict += len(spans(sentence.gold, orphans_open=False))
         without += not found
         by_type.update(kind for kind, _, _ in found)
         ends = (sentence.scored_words[last] for _, _, last in found)
-        signs += sum(len(word) > 1 and word.endswith(SIGNS) for word in ends)
+        marked += sum(len(word) > 1 and word.endswith(PUNCTUATION) for word in ends)
     return {
         'documents': len({s.document for s in sentences}),
         'sentences': len(sentences),
         'words': sum(len(s.words) for s in sentences),
         'mentions': by_type.total(),
         'mentions_not_strict': by_type.total() - strict,
-        'mentions_with_sign': signs or None,
+        'mentions_with_punctuation': marked or None,
         'mentions_by_type': dict(sorted(by_type.items())),
         'sentences_without_mention': without,
         'longest_sentence_words': max(len(s.words) for s in sentences),
