@@ -33,6 +33,7 @@ from bioptimus_jax.vocab.agreement import load_for_words
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
+    pytest.param('longformer', marks=pytest.mark.slow),  # a RoBERTa but for its windows
 )
 STATES, GRADIENT, WEIGHTS = 1e-5, 1e-5, 2e-5
 """Largest differences from PyTorch: of states and losses, of gradients whose norm is clipped to 1, and of weights after
@@ -332,7 +333,7 @@ def test_a_tpu_that_jax_finds_is_used_and_one_that_it_does_not_is_refused(monkey
         encoder_here('jax', elsewhere)
 
 
-def test_what_jax_does_not_compute_is_refused_by_the_key(folder, tmp_path):
+def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_path):
     chosen = settings(encoder='jax')
     with pytest.raises(
         ConfigError,
@@ -345,6 +346,10 @@ def test_what_jax_does_not_compute_is_refused_by_the_key(folder, tmp_path):
         ConfigError, match='gives the states of the last layer, and this head asks for output_hidden_s'
     ):
         head.encoder(torch.ones(1, 4, dtype=torch.int64), output_hidden_states=True)
+    # transformers lets the first piece of a text see all of it, for its own head.
+    tokenizer, head = load_head(CLASSES, folder('longformer'), mentions.labels, chosen, 0)
+    with pytest.raises(ConfigError, match='and this head asks for global_attention_mask'):
+        head(batch_of(CLASSES, tokenizer, head, mentions.train, chosen)[0])
 
 
 def test_cells_go_one_after_the_other_and_several_workers_are_told_so(monkeypatch):

@@ -336,6 +336,11 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
     )
     refused(capsys, BAD_INPUT, r'already exists; name a new folder', str(tiny), onnx_form, f'--to={tmp_path}')
     refused(capsys, BAD_INPUT, r'holds a model as ONNX already', str(onnx), onnx_form, to)
+    sliding = save_encoder(tmp_path / 'sliding', 'longformer')
+    message = (
+        r'sliding: torch\.onnx cannot trace a LongformerForMaskedLM \(Could not guard .*\); use it in PyTorch'
+    )
+    refused(capsys, BAD_INPUT, message, str(sliding), onnx_form, to)
     crf = tmp_path / 'crf'
     crf.mkdir()
     write_json(crf / 'config.json', {'model_type': 'bert', 'architectures': ['BertCrfForTagging']})
@@ -378,4 +383,4 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
         onnx_form,
         to,
     )
-    assert sorted(os.listdir(tmp_path)) == ['crf', 'damaged', 'kept']
+    assert sorted(os.listdir(tmp_path)) == ['crf', 'damaged', 'kept', 'sliding']

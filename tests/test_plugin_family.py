@@ -96,6 +96,12 @@ CASES = {
         surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
         tokenizers=('bytelevel', 'bytelevel'),
     ),
+    'longformer, longer': Case(
+        'longformer',
+        {'attention_windows': (6,)},
+        {'strategy': 'averaged_input', 'longer': {'positions': 70}},
+        tokenizers=('bytelevel', 'bytelevel'),
+    ),
     'roberta, WordPiece instead': Case('roberta', tokenizers=('bytelevel', 'wordpiece')),
     'modernbert, as mmBERT': Case(
         'modernbert',
@@ -126,7 +132,12 @@ CASES = {
 # tokenizers go through the same stages in test_plugin_tokenizer.
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
-    *('roberta, WordPiece instead', 'eurobert, grouped, a longer context', 'ultrabert, longer'),
+    *(
+        'longformer, longer',
+        'roberta, WordPiece instead',
+        'eurobert, grouped, a longer context',
+        'ultrabert, longer',
+    ),
 )
 
 

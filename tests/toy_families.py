@@ -16,6 +16,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
+from bioptimus_jax.model.families.longformer import Longformer
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.mpnet import MPNet
 from bioptimus_jax.model.families.roberta import Roberta
@@ -37,6 +38,7 @@ SMALL: dict[str, Architecture] = {
     'mpnet': MPNet(*SIZES),
     'deberta-v2': DebertaV2(*SIZES, buckets=6),
     'electra': Electra(*SIZES),
+    'longformer': Longformer(*SIZES, attention_windows=(6,)),
     'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
     'ultrabert': UltraBert(200, 32, 3, 4, 48, 40, sliding_window=3, prediction_head=24),
@@ -62,6 +64,9 @@ SHAPES: dict[str, Architecture] = {
     **{name: FAMILIES.load(name)(131, 16, 1, 2, 20, 29) for name in RENAMED},
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
+    'longformer, a window for each layer, untied': Longformer(
+        131, 21, 2, 3, 37, 160, attention_windows=(4, 16), activation='relu', untied=True
+    ),
     'electra, narrow table': Electra(
         131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
     ),
@@ -132,8 +137,12 @@ SHAPES: dict[str, Architecture] = {
 TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
 """model_type -> the largest difference from transformers in float32; 1e-5 where nothing is said."""
 
-PLACES, TYPES = (f'roberta.embeddings.{name}_embeddings.weight' for name in ('position', 'token_type'))
-ELSEWHERE = {name: {TYPES: PLACES} for name in ('roberta', *RENAMED)}
+PLACES, TYPES = (f'embeddings.{name}_embeddings.weight' for name in ('position', 'token_type'))
+ELSEWHERE = {
+    name: {f'{prefix}.{TYPES}': f'{prefix}.{PLACES}'}
+    for prefix, names in (('roberta', ('roberta', *RENAMED)), ('longformer', ('longformer',)))
+    for name in names
+}
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'mpnet', 'deberta-v2', 'modernbert', 'eurobert')
 """Families with a layer of their own; the others have that of one of these."""

@@ -61,9 +61,10 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
         'intermediate_size': 64,
         'max_position_embeddings': 128,
     }
-    if kind == 'roberta':
+    if kind in ('roberta', 'longformer'):
         shape |= {'vocab_size': save_byte_level(folder, 'RobertaTokenizerFast')}
         shape['max_position_embeddings'] = 130
+        shape |= {'attention_window': 4} if kind == 'longformer' else {}
     elif kind in ('modernbert', 'eurobert', 'ultrabert'):  # they have no class of tokenizers of their own
         shape |= {'vocab_size': save_byte_level(folder, 'PreTrainedTokenizerFast'), 'pad_token_id': 1}
         shape |= {'bos_token_id': 0, 'eos_token_id': 2}

@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.heads import Head
+from bioptimus_jax.finetuning.stability import EACH_LAYERS
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import FAMILIES
@@ -69,9 +70,12 @@ class Bridge:
         self.encoder.forward = self
 
     def own(self) -> dict[str, torch.nn.Parameter]:
-        """The shell's parameters that are computed with on the other side, by name: all but those of a pooler."""
+        """The shell's parameters that are computed with on the other side, by name: all that states depend on."""
         above = {id(parameter) for module in self.above for parameter in module.parameters()}
-        return {name: p for name, p in self.encoder.named_parameters() if id(p) not in above}
+        plain = self.program.architecture.plain_name
+        unused = {*map(plain, self.program.architecture.untouched())}
+        named = self.encoder.named_parameters()
+        return {name: p for name, p in named if id(p) not in above and plain(name) not in unused}
 
     def read(self) -> None:
         """Take the weights of the shell. Raises ValueError that names tensors which the architecture has not."""
@@ -109,7 +113,9 @@ class Bridge:
         from transformers.modeling_outputs import BaseModelOutputWithPooling
 
         if asked := [
-            name for name, value in others.items() if value not in (None, False) and name != 'return_dict'
+            name
+            for name, value in others.items()
+            if not (value is None or value is False or name == 'return_dict')
         ]:
             raise ConfigError(
                 f'config.finetune.encoder: jax gives the states of the last layer, and this head asks for {asked[0]}; '
@@ -201,8 +207,7 @@ def _of_settings(folder: Path, settings: Finetune, config: Any) -> Architecture:
     layers = whole.layers - settings.remove_layers
     values = dict(config_values(folder))
     values[whole.config_keys['layers']] = layers
-    if kinds := values.get('layer_types'):
-        values['layer_types'] = kinds[:layers]
+    values |= {key: values[key][:layers] for key in EACH_LAYERS if isinstance(values.get(key), list)}
     usual, own = type(config)().to_dict(), ('dropout', 'attention_dropout')
     rates = {name: settings.dropout if whole.config_keys.get(name) in usual else 0.0 for name in own}
     cut = FAMILIES.load(whole.model_type).from_config(values, folder / 'config.json').masked_lm()

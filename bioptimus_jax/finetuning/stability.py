@@ -19,14 +19,17 @@ HEAD = 'head'
 EMBEDDINGS = -1
 """Depth of the embeddings, below layer 0. A pooler's is above the top layer."""
 LISTED = 8
+EACH_LAYERS = ('layer_types', 'attention_window')
+"""Keys of config.json that may list something for each layer."""
 
 
 def remove_layers(config: Any, settings: Finetune, folder: Path) -> None:
     """Let the configuration have `remove_layers` fewer; transformers then leaves the top ones out when it loads."""
     config.num_hidden_layers = check_layers(settings, config.num_hidden_layers, folder)
     # Where layers are of several kinds, those that stay keep theirs.
-    if kinds := getattr(config, 'layer_types', None):
-        config.layer_types = kinds[: config.num_hidden_layers]
+    for key in EACH_LAYERS:
+        if isinstance(listed := getattr(config, key, None), list):
+            setattr(config, key, listed[: config.num_hidden_layers])
 
 
 def check_layers(settings: Finetune, layers: int, folder: Path) -> int:

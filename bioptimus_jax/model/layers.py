@@ -260,19 +260,19 @@ class Activated(ModelPart):
 
 
 class Layer(ModelPart):
-    """One encoder layer; with `slots` nothing but attention is computed elsewhere."""
+    """One encoder layer; with `slots` nothing but attention is computed elsewhere. Its `kind` is its window."""
 
     @nn.compact
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
         batch: Mapping[str, Any],
-        kind: Hashable,
+        kind: int | None,
         seed_2: jax.Array | None,
         slots: jax.Array | None,
     ) -> jax.Array:
-        del kind  # all layers are alike
         a, options = self.architecture, (self.architecture, self.compute)
+        batch = {**batch, 'ranges': batch['ranges'].within(kind)}
         attention = Attention(*options, name='attention')
         hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots)
         wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
@@ -324,6 +324,10 @@ class LikeBert(Architecture):
     rules: ClassVar[Sequence[Rule]] = RULES
     # The attention in a layer of these parts.
     self_attention: ClassVar[type[SelfAttention]] = SelfAttention
+
+    @property
+    def kinds(self) -> tuple[Hashable, ...]:
+        return self.windows
 
     def embeddings(self, compute: Compute) -> nn.Module:
         return Embeddings(self, compute, getattr(self, 'token_types', 0))

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import dataclasses
 import inspect
+import io
 import logging
 import tempfile
 import warnings
@@ -158,9 +159,10 @@ def _traced(model: Any, purpose: Purpose, folder: Path) -> Path:
                 verbose=False,
             )
         except Exception as error:  # of torch.export, of its decompositions, of onnxscript
-            said = str(error).strip().splitlines()[0][:200]
+            # The first line of the outer error says no more than that it failed.
+            said = str(error.__cause__ or error).strip().splitlines()[0][:200]
             raise InputError(
-                f'{model.name_or_path}: torch.onnx cannot trace a {type(model).__name__} ({said})'
+                f'{model.name_or_path}: torch.onnx cannot trace a {type(model).__name__} ({said}); use it in PyTorch'
             ) from error
         # Every node has the paths of this machine's source files, and the file of a small model is mostly these.
         for node in program.model.graph.all_nodes():
@@ -171,11 +173,14 @@ def _traced(model: Any, purpose: Purpose, folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """A context in which neither torch.onnx nor onnxruntime's quantisation says what it passes over."""
+    """A context in which neither torch.onnx nor onnxruntime's quantisation says what it passes over.
+
+    torch.export prints the whole graph where it fails.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(action='ignore'):
+        with warnings.catch_warnings(action='ignore'), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
         logging.disable(before)
