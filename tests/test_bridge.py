@@ -33,7 +33,8 @@ from bioptimus_jax.vocab.agreement import load_for_words
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
-    pytest.param('longformer', marks=pytest.mark.slow),  # a RoBERTa but for its windows
+    # A RoBERTa but for its windows, and a BERT whose layers are one.
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('longformer', 'albert')),
 )
 STATES, GRADIENT, WEIGHTS = 1e-5, 1e-5, 2e-5
 """Largest differences from PyTorch: of states and losses, of gradients whose norm is clipped to 1, and of weights after
@@ -337,10 +338,10 @@ def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_p
     chosen = settings(encoder='jax')
     with pytest.raises(
         ConfigError,
-        match=r"^config\.finetune\.encoder: jax does not compute this model: .*model_type is 'albert'; .* set "
+        match=r"^config\.finetune\.encoder: jax does not compute this model: .*model_type is 'megatron-bert'; .* set "
         r"config\.finetune\.encoder='torch'",
     ):
-        load_tagger(save_encoder(tmp_path, 'albert', embedding_size=16), TYPES, chosen, 0)
+        load_tagger(save_encoder(tmp_path, 'megatron-bert'), TYPES, chosen, 0)
     _, head = load_tagger(folder('bert'), TYPES, chosen, 0)
     with pytest.raises(
         ConfigError, match='gives the states of the last layer, and this head asks for output_hidden_s'

@@ -150,7 +150,7 @@ def test_parameters_that_no_rule_covers_are_listed(four_layers):
 
 
 def test_an_encoder_without_a_list_of_layers(four_layers):
-    folder = four_layers('albert', embedding_size=16)  # four times the same layer
+    folder = four_layers('albert')  # four times the same layer
     assert load_tagger(folder, TYPES, settings(), 0)
     with pytest.raises(ConfigError, match=r'AlbertModel has no list of 4 layers'):
         load_tagger(folder, TYPES, settings(reinit_layers=1), 0)

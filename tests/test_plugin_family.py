@@ -91,6 +91,12 @@ CASES = {
     'xlm-roberta, its padding elsewhere': Case('xlm-roberta', {'pad': 3}, tokenizers=('unigram', 'unigram')),
     'mpnet': Case('mpnet', {'pad': 1}, tokenizers=('mpnet', 'wordpiece')),
     'deberta-v2': Case('deberta-v2', {'buckets': 6}, tokenizers=('deberta', 'unigram')),
+    'albert': Case(
+        'albert',
+        {'embedding_size': 12},
+        {'strategy': 'contextualized', 'map': 'linear'},
+        tokenizers=('albert', 'unigram'),
+    ),
     'roberta, byte-level pairs, longer': Case(
         'roberta',
         surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
@@ -155,7 +161,8 @@ def source(case, ernie, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp('source')
     known = made_tokenizer(case.tokenizers[0], folder, case.fields.get('pad', 0))
-    layers = 2 if case.family in ('modernbert', 'ultrabert') else 1  # one of each of their two kinds
+    # One of each of their two kinds; ALBERT's share their weights.
+    layers = 2 if case.family in ('modernbert', 'ultrabert', 'albert') else 1
     shape = FAMILIES.load(case.family)(len(known.tokens), 16, layers, 2, 24, 36, **case.fields)
     made = shape.discriminator() if case.discriminator else shape
     settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
@@ -177,6 +184,15 @@ def made_tokenizer(name, folder, pad):
 
         pieces = ['<s>', '<pad>', '</s>', '<unk>', '[PAD]', '[UNK]', *TOKENS[len(SPECIAL_TOKENS) :], '<mask>']
         theirs = transformers.MPNetTokenizer(vocab={piece: at for at, piece in enumerate(pieces)})
+        theirs.save_pretrained(folder)
+        return load_subwords(folder)
+    if name == 'albert':  # as transformers saves it, with a class that makes it from pieces and scores
+        import transformers
+
+        known = trained('unigram', WORDS, 60, lowercase=True)
+        scored = dict.fromkeys(('<pad>', '<unk>', '[CLS]', '[SEP]', '[MASK]'), 0.0) | scores_of(known)
+        pieces = [(piece, score) for piece, score in scored.items() if piece not in ('<s>', '</s>', '<mask>')]
+        theirs = transformers.AlbertTokenizer(vocab=pieces)
         theirs.save_pretrained(folder)
         return load_subwords(folder)
     if name in ('bytelevel', 'llama'):

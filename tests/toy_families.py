@@ -12,6 +12,7 @@ import pytest
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import FAMILIES
+from bioptimus_jax.model.families.albert import Albert
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
@@ -38,6 +39,7 @@ SMALL: dict[str, Architecture] = {
     'mpnet': MPNet(*SIZES),
     'deberta-v2': DebertaV2(*SIZES, buckets=6),
     'electra': Electra(*SIZES),
+    'albert': Albert(*SIZES, embedding_size=16),
     'longformer': Longformer(*SIZES, attention_windows=(6,)),
     'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
@@ -64,6 +66,9 @@ SHAPES: dict[str, Architecture] = {
     **{name: FAMILIES.load(name)(131, 16, 1, 2, 20, 29) for name in RENAMED},
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
+    'albert, two groups of layers, as wide as its table, untied': Albert(
+        131, 21, 5, 3, 37, 29, embedding_size=21, groups=2, activation='relu', untied=True
+    ),
     'longformer, a window for each layer, untied': Longformer(
         131, 21, 2, 3, 37, 160, attention_windows=(4, 16), activation='relu', untied=True
     ),
@@ -164,7 +169,7 @@ class Model(NamedTuple):
         """The same with other fields, in the layers that are left."""
         architecture = dataclasses.replace(self.architecture, **fields)
         layers = {
-            str(number): self.params['encoder']['layer'][str(number)] for number in range(architecture.layers)
+            str(number): self.params['encoder']['layer'][str(number)] for number in architecture.own_layers
         }
         return Model(architecture, {**self.params, 'encoder': {**self.params['encoder'], 'layer': layers}})
 

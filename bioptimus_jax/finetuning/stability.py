@@ -63,7 +63,7 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
     if not outer:
         raise ConfigError(
             f'config.finetune: {type(encoder).__name__} has no list of {wanted} layers of one kind, which '
-            'freeze_layers, reinit_layers and layer_decay need'
+            'freeze_layers, reinit_layers, layer_decay and lora_rank need'
         )
     return outer[0]
 

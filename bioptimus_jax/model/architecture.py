@@ -214,6 +214,11 @@ class Architecture(abc.ABC):
         return (None,) * self.layers
 
     @property
+    def own_layers(self) -> tuple[int, ...]:
+        """The number under which the weights of each layer lie; layers with equal numbers share them."""
+        return tuple(range(self.layers))
+
+    @property
     def windows(self) -> tuple[int | None, ...]:
         """For each layer the places to either side that a piece attends to; None: all of its document."""
         return (None,) * self.layers
@@ -411,7 +416,7 @@ class Architecture(abc.ABC):
 
             return of_kind
 
-        layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
+        layers = [params['encoder']['layer'][str(number)] for number in self.own_layers]
         # A scan compiles one layer of each kind, but keeps no states between them. The last layer stands apart where it
         # is computed in slots.
         alike = self.layers - (slots is not None)
@@ -474,7 +479,7 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
             kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
             for kind in dict.fromkeys(architecture.kinds)
         }
-        layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
+        layers = {str(own): of_kind[kind] for own, kind in zip(architecture.own_layers, architecture.kinds)}
         beside |= closing.init(key, hidden_1x1xD)['params'] if closing else {}
         head = architecture.predictions(PLAIN_COMPUTE).init(key, hidden_1x1xD).get('params', {})
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **beside}, HEAD: {'predictions': head}}

@@ -117,7 +117,8 @@ def step_memory(experiment: HasTraining, architecture: Architecture, platform: s
     kept, stacked = kept_on(experiment, platform), 0.0
     encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
-        stacked = (kept.stacked - bool(base)) * bytes_of(encoder, split, a.rules)
+        copies = a.layers / len(set(a.own_layers))  # of weights that layers share
+        stacked = (kept.stacked - bool(base)) * copies * bytes_of(encoder, split, a.rules)
     elif runtime.fsdp > 1:  # a layer that is whole stays so until its backward pass
         stacked = bytes_of(encoder, {**split, 'fsdp': 1}, a.rules) * width_of(experiment, platform) / FLOAT
     # The backward pass is in one of them at a time.

@@ -35,8 +35,14 @@ def forward_flops_per_token(
     a, shapes = architecture, architecture.shapes()
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
     in_head = sum(size for path, size in matrices.items() if path.startswith(HEAD))
+    # Layers that share weights multiply by them once each.
+    used = {f'encoder/layer/{own}/': times for own, times in collections.Counter(a.own_layers).items()}
+    in_all = sum(
+        size * next((times for layer, times in used.items() if path.startswith(layer)), 1)
+        for path, size in matrices.items()
+    )
     # Two operations for a weight; scores, and what they mix: two each for a piece attended to and a column.
-    of_layer, encoder = 2 * (sum(matrices.values()) - in_head) / a.layers, 0.0
+    of_layer, encoder = 2 * (in_all - in_head) / a.layers, 0.0
     for window, layers in collections.Counter(a.windows).items():
         seen = attended if window is None else min(attended, sides * window + 1)
         encoder += layers * (of_layer + 2 * (a.score_products + 1) * seen * a.hidden)
@@ -48,7 +54,7 @@ def forward_flops_per_token(
 
 def behind_attention(architecture: Architecture) -> list[str]:
     """The matrices of the last layer whose results no other piece reads."""
-    layer = f'encoder/layer/{architecture.layers - 1}/'
+    layer = f'encoder/layer/{architecture.own_layers[-1]}/'
     names = (
         path.removeprefix(layer)
         for path in architecture.shapes()
