@@ -150,10 +150,8 @@ def _read_safetensors(file: Path) -> dict[str, np.ndarray]:
 
 
 def _read_bin(file: Path) -> dict[str, np.ndarray]:
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError(f'{file}: needs PyTorch to be read; install bioptimus-jax[ner]') from error
+    import torch  # slow to import, and few folders need it
+
     try:
         state = torch.load(file, map_location='cpu', weights_only=True)
         if inner := next((name for name, value in state.items() if isinstance(value, Mapping)), None):
