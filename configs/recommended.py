@@ -52,7 +52,9 @@ def get_config(argument: str = '') -> ConfigDict:
         config.vocab.update(tokenizer='bytelevel', lowercase=False, size=50_368)
         config.rows.update(row_pieces=1024, max_document_pieces=1024)
         config.pretrain.update(learning_rate=3e-4, beta2=0.98, weight_decay=1e-5)
-    if family == 'roberta':
+    if family in ('albert', 'eurobert', 'ultrabert'):  # trained without
+        config.model.dropout = 0.0
+    if family in ('roberta', 'longformer'):
         config.vocab.update(tokenizer='bytelevel', lowercase=False, size=50_265)
     if family == 'electra':
         config.pretrain.objective = 'rtd'
