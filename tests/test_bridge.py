@@ -33,8 +33,8 @@ from bioptimus_jax.vocab.agreement import load_for_words
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
-    # A RoBERTa but for its windows, and a BERT whose layers are one.
-    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('longformer', 'albert')),
+    # A RoBERTa but for its windows, a BERT whose layers are one, and a BERT.
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('longformer', 'albert', 'big_bird')),
 )
 STATES, GRADIENT, WEIGHTS = 1e-5, 1e-5, 2e-5
 """Largest differences from PyTorch: of states and losses, of gradients whose norm is clipped to 1, and of weights after

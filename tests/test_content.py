@@ -237,7 +237,18 @@ def test_wrong_content_is_refused_in_one_line(flaw, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     'kind',
-    ['bert', 'roberta', 'modernbert', 'distilbert', 'electra', 'mpnet', 'deberta-v2', 'longformer', 'albert'],
+    [
+        'bert',
+        'roberta',
+        'modernbert',
+        'distilbert',
+        'electra',
+        'mpnet',
+        'deberta-v2',
+        'longformer',
+        'albert',
+        'big_bird',
+    ],
 )
 def test_a_perplexity_is_that_of_the_whole_model(kind, tmp_path):
     """The output layer sees the hidden places alone; here it sees all."""

@@ -394,6 +394,12 @@ def test_old_and_new_spellings_of_rotated_families_are_one(tmp_path):
     assert architecture_of(tmp_path, other).pattern == (FULL, SLIDING)
 
 
+WIDE = {
+    **dict(
+        model_type='longformer', vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4
+    ),
+    **dict(intermediate_size=64, max_position_embeddings=40),
+}
 DEBERTA = {
     **dict(
         model_type='deberta-v2', vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4
@@ -593,6 +599,27 @@ UNREAD = {
         MPNET,
         {'relative_attention_num_buckets': 64},
         'relative_attention_num_buckets is 64; only 32 is supported',
+    ),
+    'no window': (WIDE, {'attention_window': []}, 'attention_window is []; even numbers above 0'),
+    'an odd window': (
+        WIDE,
+        {'attention_window': [8, 7]},
+        'attention_window is [8, 7]; even numbers above 0',
+    ),
+    'a window too many': (
+        WIDE,
+        {'attention_window': [8, 6, 4]},
+        'attention_window has 3 windows for 2 layers; give one, or one a layer',
+    ),
+    'more groups than layers': (
+        {**WIDE, 'model_type': 'albert'},
+        {'num_hidden_groups': 3},
+        'num_hidden_groups is 3, but there are 2 layers',
+    ),
+    'sparse blocks': (
+        {**WIDE, 'model_type': 'big_bird'},
+        {},
+        "attention_type is 'block_sparse', which transformers computes otherwise in training than in evaluation; set",
     ),
     'another id of padding': (MPNET, {'pad_token_id': 0}, 'pad_token_id is 0; only 1 is supported'),
     'a range that transformers rounds': (

@@ -44,6 +44,7 @@ SMALL = {
     'mpnet': 'mpnet, one layer, uneven, untied',
     'deberta-v2': 'deberta-v2, its last bucket before its last position',
     'electra': 'electra, narrow table',
+    'big_bird': 'big_bird',
     'albert': 'albert, two groups of layers, as wide as its table, untied',
     'modernbert': 'modernbert',
     'eurobert': 'eurobert, one layer, one head of keys, tied',

@@ -40,6 +40,7 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds.unigram import like_scored, scores_of
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
+from bioptimus_jax.tokenizer.spaced import ROLES
 from bioptimus_jax.tokenizer.subwords import Subwords
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -102,6 +103,7 @@ CASES = {
         surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
         tokenizers=('bytelevel', 'bytelevel'),
     ),
+    'big_bird': Case('big_bird', tokenizers=('big_bird', 'unigram')),
     'longformer, longer': Case(
         'longformer',
         {'attention_windows': (6,)},
@@ -138,12 +140,8 @@ CASES = {
 # tokenizers go through the same stages in test_plugin_tokenizer.
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
-    *(
-        'longformer, longer',
-        'roberta, WordPiece instead',
-        'eurobert, grouped, a longer context',
-        'ultrabert, longer',
-    ),
+    *('big_bird', 'longformer, longer', 'roberta, WordPiece instead'),
+    *('eurobert, grouped, a longer context', 'ultrabert, longer'),
 )
 
 
@@ -173,6 +171,12 @@ def source(case, ernie, tmp_path_factory):
     return folder
 
 
+SCORED = {
+    'albert': ('AlbertTokenizer', '<pad> <unk> [CLS] [SEP] [MASK]'),
+    'big_bird': ('BigBirdTokenizer', '<pad> </s> <s> <unk> [CLS] [SEP] [MASK]'),
+}
+
+
 def made_tokenizer(name, folder, pad):
     """The source's tokenizer of that name; of those that are saved in another form than ours, what that is made of."""
     if name == 'wordpiece':
@@ -186,13 +190,13 @@ def made_tokenizer(name, folder, pad):
         theirs = transformers.MPNetTokenizer(vocab={piece: at for at, piece in enumerate(pieces)})
         theirs.save_pretrained(folder)
         return load_subwords(folder)
-    if name == 'albert':  # as transformers saves it, with a class that makes it from pieces and scores
+    if name in SCORED:  # as transformers saves it, with a class that makes it from pieces and scores
         import transformers
 
-        known = trained('unigram', WORDS, 60, lowercase=True)
-        scored = dict.fromkeys(('<pad>', '<unk>', '[CLS]', '[SEP]', '[MASK]'), 0.0) | scores_of(known)
-        pieces = [(piece, score) for piece, score in scored.items() if piece not in ('<s>', '</s>', '<mask>')]
-        theirs = transformers.AlbertTokenizer(vocab=pieces)
+        kind, special = SCORED[name]
+        scored = scores_of(trained('unigram', WORDS, 60, lowercase=True))
+        pieces = [(piece, score) for piece, score in scored.items() if piece not in ROLES]
+        theirs = getattr(transformers, kind)(vocab=[*((token, 0.0) for token in special.split()), *pieces])
         theirs.save_pretrained(folder)
         return load_subwords(folder)
     if name in ('bytelevel', 'llama'):
@@ -217,7 +221,7 @@ def run(case, source, tmp_path_factory):
             text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
     sizes = {'wordpiece': 100, 'unigram': 100, 'bytelevel': 330, 'sentencepiece_bpe': 350}
-    cased = case.tokenizers[0] in ('gemma', 'deberta')
+    cased = case.tokenizers[0] in ('gemma', 'deberta', 'big_bird')
     vocab = {'tokenizer': case.tokenizers[1], 'size': sizes[case.tokenizers[1]], 'lowercase': not cased}
     places = {'corpus': str(folder / 'corpus.jsonl'), 'source': str(source)}
     (folder / 'tiny.py').write_text(CONFIG.format(**places, surgery=case.surgery, vocab=vocab))

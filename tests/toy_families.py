@@ -14,6 +14,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.model.families.albert import Albert
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.big_bird import BigBird
 from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
@@ -64,6 +65,7 @@ SHAPES: dict[str, Architecture] = {
         131, 21, 1, 3, 37, 29, activation='relu', untied=True
     ),
     **{name: FAMILIES.load(name)(131, 16, 1, 2, 20, 29) for name in RENAMED},
+    'big_bird': BigBird(131, 16, 1, 2, 20, 29),
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
     'albert, two groups of layers, as wide as its table, untied': Albert(

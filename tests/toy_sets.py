@@ -84,6 +84,8 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
         names = {'hidden_size': 'dim', 'num_attention_heads': 'n_heads', 'num_hidden_layers': 'n_layers'}
         names['intermediate_size'] = 'hidden_dim'
         shape = {names.get(name, name): value for name, value in shape.items()}
+    elif kind == 'big_bird':
+        shape['attention_type'] = 'original_full'
     elif kind in ('electra', 'albert'):
         shape['embedding_size'] = 16
     torch.manual_seed(0)

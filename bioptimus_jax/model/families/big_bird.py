@@ -1,0 +1,73 @@
+"""BigBird (Zaheer et al. 2020, arXiv 2007.14062), as is Clinical-BigBird: a BERT of long documents, in full attention.
+
+Its blocks of sparse attention are refused: they are drawn at random in training, and in evaluation transformers counts
+the first block several times instead (findings/first-block-again.sh).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.layers import LikeBert
+
+TYPE, FULL, SPARSE = 'attention_type', 'original_full', 'block_sparse'
+
+
+@dataclasses.dataclass(frozen=True)
+class BigBird(LikeBert):
+    """A BigBird with its masked-language-model head."""
+
+    activation: str = 'gelu_new'
+    token_types: int = 2
+
+    model_type: ClassVar = 'big_bird'
+    title: ClassVar = 'BigBird'
+    hf_class: ClassVar = 'BigBirdForMaskedLM'
+    config_keys: ClassVar = Bert.config_keys
+    supported: ClassVar = {**LikeBert.supported, 'rescale_embeddings': False, 'use_bias': True}
+    token_keys: ClassVar = {
+        'pad_token_id': 'pad',
+        'bos_token_id': 'cls',
+        'eos_token_id': 'sep',
+        'sep_token_id': 'sep',
+    }
+    prefix: ClassVar = 'bert.'
+    modules: ClassVar = Bert.modules
+    ignored: ClassVar = Bert.ignored
+    tied: ClassVar = Bert.tied
+
+    @classmethod
+    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+        """The architecture of a config.json with full attention. Raises InputError for another."""
+        if (given := values.get(TYPE, SPARSE)) != FULL:
+            raise InputError(
+                f'{file}: {TYPE} is {given!r}, which transformers computes otherwise in training than in evaluation; '
+                f'set it to {FULL!r}, which counts every piece once'
+            )
+        return super().from_config(values, file)
+
+    def to_config(self) -> dict[str, Any]:
+        return {**super().to_config(), TYPE: FULL}
+
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """Pooler and head of next sentences."""
+        head = 'cls.seq_relationship'
+        return {**self._pooler(), f'{head}.weight': (2, self.hidden), f'{head}.bias': (2,)}
+
+    def to_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Tensors with a pooler, all zero, which transformers' class has and does not compute with."""
+        return {
+            **tensors,
+            **{name: np.zeros(shape, np.float32) for name, shape in self._pooler().items()},
+        }
+
+    def _pooler(self) -> dict[str, tuple[int, ...]]:
+        return {'bert.pooler.weight': (self.hidden, self.hidden), 'bert.pooler.bias': (self.hidden,)}
+
+
+FAMILY = BigBird
