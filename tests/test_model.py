@@ -1239,11 +1239,11 @@ DAMAGES = {
     'config with a word': (lambda f: edit_config(f, hidden_size='big'), "hidden_size is 'big'"),
     'heads': (lambda f: edit_config(f, num_attention_heads=5), '5 attention heads do not divide'),
     'activation': (lambda f: edit_config(f, hidden_act='mish'), 'mish'),
-    'not read': (lambda f: edit_config(f, model_type='t5'), 'model_type is \'t5\'; only "bert", '),
+    'not read': (lambda f: edit_config(f, model_type='t5'), 'model_type is \'t5\'; only "albert", "bert", '),
     'two halves': (lambda f: edit_config(f, is_encoder_decoder=True), 'is an encoder-decoder'),
     'another family': (
         lambda f: edit_config(f, model_type='roberta'),
-        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT, but model_type in config.json is '
+        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT or BigBird, but model_type in config.json is '
         "'roberta'",
     ),
     'relative': (lambda f: edit_config(f, position_embedding_type='relative_key'), 'relative_key'),
