@@ -331,7 +331,7 @@ def test_a_model_that_brings_its_own_code(verbs, model, refused):
     (model / 'evil.py').write_text(f'open({str(refused.ran)!r}, "w")\nclass C: pass\n')
     names = dict.fromkeys(('AutoConfig', 'AutoModelForTokenClassification', 'AutoModelForMaskedLM'), 'evil.C')
     change(model / 'config.json', model_type='evil', auto_map=names)
-    assert 'only "bert", ' in refused('surgery', *verbs['surgery'])
+    assert 'only "albert", ' in refused('surgery', *verbs['surgery'])
     assert str(model) in refused('finetune', *verbs['finetune'])
 
 
