@@ -211,7 +211,11 @@ BEFORE_THE_FIRST = [
     (['rows.max_document_pieces=64'], 2, 'but this BERT has 32 positions; set it to 32 or less'),
     (['source.path={tmp}/gpt'], 3, r'gpt/config\.json: model_type is \'gpt2\'; only "albert", '),
     (['source.path={tmp}/bart'], 3, "bart/config.json: model_type 'bart' is an encoder-decoder"),
-    (['source.path={tmp}/roberta'], 3, "roberta: holds bert.*, a tensor of BERT or BigBird, but .* is 'roberta'"),
+    (
+        ['source.path={tmp}/roberta'],
+        3,
+        "roberta: holds bert.*, a tensor of BERT or BigBird, but .* is 'roberta'",
+    ),
     (['source.path={tmp}/padded'], 3, r'padded/config\.json: .* from pad_token_id, but .* \[PAD\] is 0'),
     (['source.path={tmp}/few'], 3, 'few: the tokenizer has 57 tokens, but config.json gives the model 56'),
     (
