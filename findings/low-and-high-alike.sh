@@ -3,7 +3,7 @@
 # terms of the Human Phenotype Ontology that have the same parents.
 #   - `term.similarity_score(other)` of Hyperglycemia and Hypoglycemia is 1.0, as of Tachycardia and Bradycardia,
 #     Hypotonia and Hypertonia, Hyperkalemia and Hypokalemia. Of all pairs of terms with a parent in common, and
-#     diseases for both, half get 1.0.
+#     diseases for both, 58 of 100 get 1.0.
 #   - Two patients of whom one has Hyperglycemia, Tachycardia and Hyperkalemia and the other Hypoglycemia, Bradycardia
 #     and Hypokalemia have a similarity of 1.0 by `HPOSet.similarity`. By `lin` it is 0.79, by `jc` 0.34.
 #   - A term and its only parent have 1.0, too: Hyperglycemia and `Abnormal blood glucose concentration`.

@@ -43,7 +43,7 @@ for left, right, seen, expected in PAIRS:
     by_hand = 1 - changed / max(len(left.split()), len(right.split()))
     by_lists = textdistance.levenshtein.normalized_similarity(left.split(), right.split())
     other = Levenshtein.normalized_similarity(left.split(), right.split())
-    print(f'{left} | {right}: {changed} words, similarity {found:.3f}, by lists {by_lists:.3f}, by RapidFuzz {other:.3f}')
+    print(f'{left} | {right}: {changed} words, {found:.3f}, by lists {by_lists:.3f}, by RapidFuzz {other:.3f}')
     assert round(found, 3) == seen, 'the number of words is divided by another number now'
     assert round(by_hand, 3) == round(by_lists, 3) == round(other, 3) == expected
 
