@@ -41,7 +41,7 @@ anchor, near, far = (jnp.array([point]) for point in ((0.0, 0.0), (1.0, -1.0), (
 for degree, expected in ((1, (7, 0)), (2, (0, None)), (3, (np.nan, np.nan))):
     for positive, negative, value in ((near, far, expected[0]), (far, near, expected[1])):
         found, right = (function(anchor, positive, negative, degree)[0] for function in (by_optax, by_definition))
-        print(f'degree {degree}, positive {positive[0]}, negative {negative[0]}: {found:.3f}, by definition {right:.3f}')
+        print(f'degree {degree}, positive {positive[0]}, negative {negative[0]}: {found:.3f}, rightly {right:.3f}')
         assert np.isclose(found, right if value is None else value, atol=1e-3, equal_nan=True), 'it is a norm now'
 
 random = np.random.default_rng(0)
