@@ -10,8 +10,7 @@
 #   - A query for which nothing relevant was retrieved gets 0. With one relevant document in the last place it gets
 #     the others, too.
 #   - `base_map` and `base_ndcg@10` of CrossEncoderRerankingEvaluator, with which reranking is compared, are the same.
-# The documentation says that the evaluator "combines them using the RRF formula and computes metrics like MRR@k,
-# NDCG@k, and MAP". MAP divides by all relevant documents, and one that was not retrieved adds nothing. It calls the
+# The documentation says that it combines the lists by the formula of RRF, and gives MRR, NDCG and MAP. MAP divides by all relevant documents, and one that was not retrieved adds nothing. It calls the
 # lists "all documents (including positives)", but they are "from different retrievers", and its example has
 # NanoNFCorpus, medical texts with some 33 relevant for a query, and prints these MAPs side by side. Nothing is
 # raised. Where each list holds all relevant documents the numbers are right; MRR always is, and NDCG@10 with ten

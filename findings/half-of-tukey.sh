@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # autorank 1.3.0: the report on three or more models calls a difference significant from half of what Tukey's test asks
 # for, and the intervals of that test are 95 % ones whatever alpha is.
-#   - Where all scores look normal, autorank uses Tukey's HSD and says "populations are significantly different if their
-#     confidence intervals are not overlapping". `create_report` then compares the difference of two means with half the
+#   - Where all scores look normal, autorank uses Tukey's HSD, and says that models differ whose confidence intervals do
+#     not overlap. `create_report` then compares the difference of two means with half the
 #     width of one interval, where two half widths are needed. Below A (.796) and B (.807) have intervals that overlap
 #     and p = .14 by statsmodels' Tukey test, and the report ends "all differences between the populations are
 #     significant".
 #   - With two models that are equal and a third that is better, 20 scores each, the report finds a difference between
 #     the two equal ones in 9 of 40 draws. Tukey's test finds one in 1.
 #   - autorank(data, alpha=.01) and alpha=.001 give the same intervals, and the same groups, as alpha=.05: alpha is not
-#     handed on. "We internally use correction to ensure that all results (incl. confidence intervals) together fulfill
-#     this confidence level", says the documentation. The plot is entitled "99.0% Confidence Intervals of the Mean".
+#     handed on. By the documentation all results together, intervals included, keep to that level. The plot is entitled "99.0% Confidence Intervals of the Mean".
 #   - `latex_report` prints the same sentence. result.rankdf, the omnibus test, and Nemenyi's test are not concerned by
 #     the first.
 # Nothing is raised, and one reads such a report because one does not want to look at intervals. It is what papers quote

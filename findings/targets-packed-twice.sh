@@ -9,9 +9,9 @@
 #     whole, the length is taken for the place where it ends, so what lies between the two comes once more.
 #   - Copies have segment ids, and positions counted from 0, like any other token. Such targets weigh twice or more in
 #     the loss, beside inputs that they do not belong to.
-# With one feature, or with features of equal length (tokens and their labels), each token comes once. The
-# documentation says that this "concatenates the underlying dataset and then splits it", and of several features that
-# "the remainder of the split stays in the buffer". Nothing is raised, and the rows look as they should. Remedy: cut
+# With one feature, or with features of equal length (tokens and their labels), each token comes once. By the
+# documentation the elements are put one behind the other and cut, and what is left of a cut waits for the next row.
+# Nothing is raised, and the rows look as they should. Remedy: cut
 # the elements to the packed lengths before; then none is cut a second time. Seen on 2026-11-29, in the newest
 # version.
 set -euo pipefail
