@@ -10,12 +10,13 @@
 #   - A query for which nothing relevant was retrieved gets 0. With one relevant document in the last place it gets
 #     the others, too.
 #   - `base_map` and `base_ndcg@10` of CrossEncoderRerankingEvaluator, with which reranking is compared, are the same.
-# The documentation says that it combines the lists by the formula of RRF, and gives MRR, NDCG and MAP. MAP divides by all relevant documents, and one that was not retrieved adds nothing. It calls the
-# lists "all documents (including positives)", but they are "from different retrievers", and its example has
-# NanoNFCorpus, medical texts with some 33 relevant for a query, and prints these MAPs side by side. Nothing is
-# raised. Where each list holds all relevant documents the numbers are right; MRR always is, and NDCG@10 with ten
-# documents or more to a list. Remedy: `write_predictions=True`, and scores of what it writes by another program, such
-# as trec_eval. Seen on 2026-11-29, in the newest version.
+# The documentation says that it combines the lists by the formula of RRF, and gives MRR, NDCG and MAP. MAP divides by
+# all relevant documents, and one that was not retrieved adds nothing. It calls the lists "all documents (including
+# positives)", but they are "from different retrievers", and its example has NanoNFCorpus, medical texts with some 33
+# relevant for a query, and prints these MAPs side by side. Nothing is raised. Where each list holds all relevant
+# documents the numbers are right; MRR always is, and NDCG@10 with ten documents or more to a list. Remedy:
+# `write_predictions=True`, and scores of what it writes by another program, such as trec_eval. Seen on 2026-11-29, in
+# the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -9,7 +9,8 @@
 #   - With two models that are equal and a third that is better, 20 scores each, the report finds a difference between
 #     the two equal ones in 9 of 40 draws. Tukey's test finds one in 1.
 #   - autorank(data, alpha=.01) and alpha=.001 give the same intervals, and the same groups, as alpha=.05: alpha is not
-#     handed on. By the documentation all results together, intervals included, keep to that level. The plot is entitled "99.0% Confidence Intervals of the Mean".
+#     handed on. By the documentation all results together, intervals included, keep to that level. The plot is
+#     entitled "99.0% Confidence Intervals of the Mean".
 #   - `latex_report` prints the same sentence. result.rankdf, the omnibus test, and Nemenyi's test are not concerned by
 #     the first.
 # Nothing is raised, and one reads such a report because one does not want to look at intervals. It is what papers quote

@@ -9,10 +9,10 @@
 #   - In two epochs of 10 records for 4 hosts, two records come three times and two come once: the hosts with shorter
 #     shards begin a third epoch when those with longer shards have not ended their second.
 #   - `shuffle=True` moves no record to another shard, although the page on samplers calls it a global shuffle.
-# By the documentation of ShardOptions, drop_remainder=False spreads the remainder over the first shards, and True drops
-# it. Both give the same number of records, and only True logs a warning. A number of records that the hosts divide, as in examples, shows nothing.
-# Remedy: `MapDataset.source(records)[host::hosts]`, which gives every record once, or padding of the records to a
-# multiple of the hosts. Seen on 2026-11-29, in the newest version.
+# By the documentation of ShardOptions, drop_remainder=False spreads the remainder over the first shards, and True
+# drops it. Both give the same number of records, and only True logs a warning. A number of records that the hosts
+# divide, as in examples, shows nothing. Remedy: `MapDataset.source(records)[host::hosts]`, which gives every record
+# once, or padding of the records to a multiple of the hosts. Seen on 2026-11-29, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

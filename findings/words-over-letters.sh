@@ -14,10 +14,10 @@
 #   - With pairs of letters (qval=2) two names of 4 letters without anything in common have 0.75, and two of 8 have
 #     0.875.
 #   - Jaccard, Sorensen, Overlap, Cosine and JaroWinkler come out right, so a look at those does not show it.
-# By the README normalized_distance is 0 for equal texts and 1 for those that have nothing in common, with any algorithm,
-# and qval=None cuts texts into words. Nothing is raised and all is between 0 and 1. Remedy:
-# leave qval out and give lists: `levenshtein.normalized_distance(left.split(), right.split())`, also as a rate of
-# errors by words. Seen on 2026-11-29, in the newest version.
+# By the README normalized_distance is 0 for equal texts and 1 for those that have nothing in common, with any
+# algorithm, and qval=None cuts texts into words. Nothing is raised and all is between 0 and 1. Remedy: leave qval out
+# and give lists: `levenshtein.normalized_distance(left.split(), right.split())`, also as a rate of errors by words.
+# Seen on 2026-11-29, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
