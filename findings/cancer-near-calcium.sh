@@ -8,7 +8,7 @@
 #     for none when the longer one is first. In a search the query is usually first, and entries are often longer.
 #   - The reason: the row of the table that holds "nothing of the first name was used yet" looks at index -1, which in
 #     Python is the last place of the row before. So a part of the second name may be matched with the whole of the
-#     first, and the first starts anew behind it.
+#     first, and the first is matched again from its start.
 #   - `OptimalStringAlignment().distance('', name)` is 0 for any name, and so is (name, ''). A name that is empty after
 #     it was cleaned is equal to all others, and an empty entry is the nearest of all.
 # The README says that NGram is the distance of Kondrak (2005), which is the same in both directions, and 0 only for

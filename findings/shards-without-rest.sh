@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# grain 0.2.18: a DataLoader whose IndexSampler is sharded never gives the remainder of the division, whether
+# grain 0.2.18: a DataLoader whose IndexSampler is sharded never gives the records that are left over, whether
 # `drop_remainder` is True or False. With False nothing says so.
 #   - 15 records for 8 hosts in one epoch: each host gets one record, and 7 of the 15 are read by nobody. 100 records
 #     for 8 hosts: 4 are missing. The first shards do have one record more, as documented, but each host stops after

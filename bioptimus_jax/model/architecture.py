@@ -183,6 +183,11 @@ class Architecture(abc.ABC):
         """Columns of the table of input embeddings."""
         return self.hidden
 
+    @property
+    def projects(self) -> bool:
+        """Whether embeddings are brought to the hidden size by a matrix."""
+        return self.width != self.hidden
+
     def padded_with(self, pad: int) -> Self:
         """The same function for a tokenizer that pads with this id."""
         return self

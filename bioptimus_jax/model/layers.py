@@ -191,8 +191,7 @@ class Embeddings(ModelPart):
             types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
             summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
         states_BxLxD = self.drop(self.normal(summed_BxLxD + positions_BxLxD), seed_2)
-        projects = getattr(a, 'projects', a.width != a.hidden)
-        return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if projects else states_BxLxD
+        return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if a.projects else states_BxLxD
 
 
 class SelfAttention(ModelPart):

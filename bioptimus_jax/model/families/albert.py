@@ -1,4 +1,4 @@
-"""ALBERT (Lan et al. 2020, arXiv 1909.11942), as are BioM-ALBERT and BioALBERT: BERT whose layers share their weights.
+"""ALBERT (Lan et al. 2020, arXiv 1909.11942), BioM-ALBERT and BioALBERT: a BERT whose layers share their weights.
 
 The table of embeddings is narrower than the model. Layers of one group have the same weights, and the published models
 have one group.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from bioptimus_jax.model.architecture import Rule
-from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.layers import RULES, LikeBert
 
 THEIRS = {
@@ -45,7 +45,6 @@ class Albert(LikeBert):
     }
     supported: ClassVar = {**LikeBert.supported, 'inner_group_num': 1}
     token_keys: ClassVar = {'pad_token_id': 'pad', 'bos_token_id': 'cls', 'eos_token_id': 'sep'}
-    projects: ClassVar = True
     prefix: ClassVar = 'albert.'
     modules: ClassVar = {
         'cls/predictions/transform/': 'predictions/',
@@ -75,6 +74,10 @@ class Albert(LikeBert):
         return self.embedding_size
 
     @property
+    def projects(self) -> bool:
+        return True
+
+    @property
     def own_layers(self) -> tuple[int, ...]:
         return tuple(number * self.groups // self.layers for number in range(self.layers))
 
@@ -89,9 +92,8 @@ class Albert(LikeBert):
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of the order of sentences."""
-        size, name = self.hidden, 'sop_classifier.classifier'
-        above = {'albert.pooler.weight': (size, size), 'albert.pooler.bias': (size,)}
-        return {**above, f'{name}.weight': (2, size), f'{name}.bias': (2,)}
+        name = 'sop_classifier.classifier'
+        return {**pooler(self, 'pooler'), f'{name}.weight': (2, self.hidden), f'{name}.bias': (2,)}
 
 
 FAMILY = Albert

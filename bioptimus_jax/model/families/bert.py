@@ -12,9 +12,9 @@ from bioptimus_jax.model.architecture import HEAD, Paired, Rule
 from bioptimus_jax.model.layers import RULES, SIZES, LikeBert
 
 
-def pooler(architecture: LikeBert) -> dict[str, tuple[int, ...]]:
+def pooler(architecture: LikeBert, module: str = 'pooler.dense') -> dict[str, tuple[int, ...]]:
     """Tensors of what transformers puts on the state of the first piece, and their shapes."""
-    size, name = architecture.hidden, f'{architecture.prefix}pooler.dense'
+    size, name = architecture.hidden, f'{architecture.prefix}{module}'
     return {f'{name}.weight': (size, size), f'{name}.bias': (size,)}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bioptimus_jax.config.bounds import LARGEST_SIZE
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.families.roberta import Roberta
+from bioptimus_jax.model.families.roberta import Roberta, under
 
 WINDOW = 'attention_window'
 GLOBAL = re.compile(
@@ -37,13 +37,9 @@ class Longformer(Roberta):
     hf_class: ClassVar = 'LongformerForMaskedLM'
     token_keys: ClassVar = {**Roberta.token_keys, 'sep_token_id': 'sep'}
     prefix: ClassVar = 'longformer.'
-    modules: ClassVar = {
-        start: module.replace('roberta/', 'longformer/') for start, module in Roberta.modules.items()
-    }
+    modules: ClassVar = under('longformer', Roberta.modules)
     ignored: ClassVar = re.compile(f'{Roberta.ignored.pattern}|.*_global\\.')
-    tied: ClassVar = {
-        second: first.replace('roberta.', 'longformer.') for second, first in Roberta.tied.items()
-    }
+    tied: ClassVar = under('longformer', Roberta.tied)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ import numpy as np
 
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.families.roberta import POSITIONS, Roberta
+from bioptimus_jax.model.families.roberta import POSITIONS, Roberta, under
 from bioptimus_jax.model.layers import RULES, ModelPart, SelfAttention
 from bioptimus_jax.model.relative import distances_O, spread, t5_buckets
 
@@ -71,10 +71,8 @@ class MPNet(Roberta):
     }
     hf_defaults: ClassVar = {'layer_norm_eps': 1e-12}
     prefix: ClassVar = 'mpnet.'
-    modules: ClassVar = {
-        start: module.replace('roberta/', 'mpnet/') for start, module in Roberta.modules.items()
-    }
-    tied: ClassVar = {second: first.replace('roberta.', 'mpnet.') for second, first in Roberta.tied.items()}
+    modules: ClassVar = under('mpnet', Roberta.modules)
+    tied: ClassVar = under('mpnet', Roberta.tied)
     rules: ClassVar[Sequence[Rule]] = (
         Rule(r'^encoder/relative_attention_bias/embedding$', (None, 'tensor')),
         *RULES,

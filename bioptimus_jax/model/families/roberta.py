@@ -18,6 +18,11 @@ from bioptimus_jax.model.layers import LikeBert
 POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
 
 
+def under(prefix: str, names: Mapping[str, str]) -> dict[str, str]:
+    """RoBERTa's `modules` or `tied` for a family whose encoder has another name."""
+    return {ours: re.sub('^roberta', prefix, theirs) for ours, theirs in names.items()}
+
+
 @dataclasses.dataclass(frozen=True)
 class Roberta(LikeBert):
     """A RoBERTa with its masked-language-model head; `max_positions` are the rows of transformers' table."""
