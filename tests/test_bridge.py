@@ -33,8 +33,11 @@ from bioptimus_jax.vocab.agreement import load_for_words
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
-    # A RoBERTa but for its windows, a BERT whose layers are one, and a BERT.
-    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('longformer', 'albert', 'big_bird')),
+    # A RoBERTa but for its windows, a BERT whose layers are one, a BERT, and a BERT with its norms in front.
+    *(
+        pytest.param(kind, marks=pytest.mark.slow)
+        for kind in ('longformer', 'albert', 'big_bird', 'megatron-bert')
+    ),
 )
 STATES, GRADIENT, WEIGHTS = 1e-5, 1e-5, 2e-5
 """Largest differences from PyTorch: of states and losses, of gradients whose norm is clipped to 1, and of weights after
@@ -338,10 +341,10 @@ def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_p
     chosen = settings(encoder='jax')
     with pytest.raises(
         ConfigError,
-        match=r"^config\.finetune\.encoder: jax does not compute this model: .*model_type is 'megatron-bert'; .* set "
+        match=r"^config\.finetune\.encoder: jax does not compute this model: .*model_type is 'roformer'; .* set "
         r"config\.finetune\.encoder='torch'",
     ):
-        load_tagger(save_encoder(tmp_path, 'megatron-bert'), TYPES, chosen, 0)
+        load_tagger(save_encoder(tmp_path, 'roformer'), TYPES, chosen, 0)
     _, head = load_tagger(folder('bert'), TYPES, chosen, 0)
     with pytest.raises(
         ConfigError, match='gives the states of the last layer, and this head asks for output_hidden_s'

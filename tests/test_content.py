@@ -248,6 +248,7 @@ def test_wrong_content_is_refused_in_one_line(flaw, tmp_path, monkeypatch):
         'longformer',
         'albert',
         'big_bird',
+        'megatron-bert',
     ],
 )
 def test_a_perplexity_is_that_of_the_whole_model(kind, tmp_path):

@@ -94,7 +94,7 @@ def golden_file(family: str, trained: str) -> Path:
 
 # Slow: families with the layers of another (MPNet's are RoBERTa's, EuroBERT's are UltraBERT's), whose gradients are
 # compared with those of transformers in test_model.py; ELECTRA's is in its own objective.
-ALIKE = ('roberta', 'distilbert', 'electra', 'mpnet', 'eurobert', 'big_bird', 'longformer')
+ALIKE = ('roberta', 'distilbert', 'electra', 'mpnet', 'eurobert', 'big_bird', 'longformer', 'megatron-bert')
 SLOW = tuple((family, 'mlm') for family in ALIKE)
 
 

@@ -1243,8 +1243,8 @@ DAMAGES = {
     'two halves': (lambda f: edit_config(f, is_encoder_decoder=True), 'is an encoder-decoder'),
     'another family': (
         lambda f: edit_config(f, model_type='roberta'),
-        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT or BigBird, but model_type in '
-        "config.json is 'roberta'",
+        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT, BigBird or Megatron-BERT, but '
+        "model_type in config.json is 'roberta'",
     ),
     'relative': (lambda f: edit_config(f, position_embedding_type='relative_key'), 'relative_key'),
     'no weights': (lambda f: (f / 'model.safetensors').unlink(), 'holds no weights'),

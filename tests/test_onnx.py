@@ -45,6 +45,7 @@ SMALL = {
     'deberta-v2': 'deberta-v2, its last bucket before its last position',
     'electra': 'electra, narrow table',
     'big_bird': 'big_bird',
+    'megatron-bert': 'megatron-bert, one layer, uneven, untied',
     'albert': 'albert, two groups of layers, as wide as its table, untied',
     'modernbert': 'modernbert',
     'eurobert': 'eurobert, one layer, one head of keys, tied',

@@ -103,6 +103,7 @@ CASES = {
         surgery={'strategy': 'averaged_input', 'longer': {'positions': 70}},
         tokenizers=('bytelevel', 'bytelevel'),
     ),
+    'megatron-bert': Case('megatron-bert', surgery={'strategy': 'contextualized', 'map': 'linear'}),
     'big_bird': Case('big_bird', tokenizers=('big_bird', 'unigram')),
     'longformer, longer': Case(
         'longformer',
@@ -140,7 +141,7 @@ CASES = {
 # tokenizers go through the same stages in test_plugin_tokenizer.
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
-    *('big_bird', 'longformer, longer', 'roberta, WordPiece instead'),
+    *('big_bird', 'megatron-bert', 'longformer, longer', 'roberta, WordPiece instead'),
     *('eurobert, grouped, a longer context', 'ultrabert, longer'),
 )
 

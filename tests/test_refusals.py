@@ -214,7 +214,7 @@ BEFORE_THE_FIRST = [
     (
         ['source.path={tmp}/roberta'],
         3,
-        "roberta: holds bert.*, a tensor of BERT or BigBird, but .* is 'roberta'",
+        "roberta: holds bert.*, a tensor of BERT, BigBird or Megatron-BERT, but .* is 'roberta'",
     ),
     (['source.path={tmp}/padded'], 3, r'padded/config\.json: .* from pad_token_id, but .* \[PAD\] is 0'),
     (['source.path={tmp}/few'], 3, 'few: the tokenizer has 57 tokens, but config.json gives the model 56'),

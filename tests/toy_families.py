@@ -27,7 +27,9 @@ from bioptimus_jax.model.prenorm import FULL, SLIDING
 from bioptimus_jax.model.rotary import Rope
 from bioptimus_jax.model.trees import flatten, unflatten
 
-DebertaV2: Any = FAMILIES.load('deberta-v2')  # its file's name is none that Python imports
+# Their files' names are none that Python imports.
+DebertaV2: Any = FAMILIES.load('deberta-v2')
+MegatronBert: Any = FAMILIES.load('megatron-bert')
 ORIGINAL = 'original_max_position_embeddings'
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)
@@ -42,6 +44,7 @@ SMALL: dict[str, Architecture] = {
     'electra': Electra(*SIZES),
     'albert': Albert(*SIZES, embedding_size=16),
     'longformer': Longformer(*SIZES, attention_windows=(6,)),
+    'megatron-bert': MegatronBert(*SIZES),
     'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
     'ultrabert': UltraBert(200, 32, 3, 4, 48, 40, sliding_window=3, prediction_head=24),
@@ -73,6 +76,9 @@ SHAPES: dict[str, Architecture] = {
     ),
     'longformer, a window for each layer, untied': Longformer(
         131, 21, 2, 3, 37, 160, attention_windows=(4, 16), activation='relu', untied=True
+    ),
+    'megatron-bert, one layer, uneven, untied': MegatronBert(
+        131, 21, 1, 3, 37, 29, token_types=3, activation='relu', untied=True
     ),
     'electra, narrow table': Electra(
         131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
@@ -151,8 +157,8 @@ ELSEWHERE = {
     for name in names
 }
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
-OWN_LAYERS = ('bert', 'mpnet', 'deberta-v2', 'modernbert', 'eurobert')
-"""Families with a layer of their own; the others have that of one of these."""
+OWN_LAYERS = ('bert', 'megatron-bert', 'deberta-v2', 'modernbert', 'eurobert')
+"""Families with a layer of their own; the others have that of one of these (an MPNet less than a DeBERTa)."""
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in OWN_LAYERS)) for name in SMALL]
 """Families as parameters of a test of layers: those that have the layer of another are slow."""
 

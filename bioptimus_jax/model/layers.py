@@ -184,14 +184,20 @@ class Embeddings(ModelPart):
         self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
     ) -> jax.Array:
         a = self.architecture
+        states_BxLxD = self.drop(self.normal(self.summed(batch, delta_BxLxD)), seed_2)
+        return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if a.projects else states_BxLxD
+
+    def summed(self, batch: Mapping[str, jax.Array], delta_BxLxD: jax.Array | None) -> jax.Array:
+        """The rows of words, positions and types, and what is added to those of words."""
         summed_BxLxD = self.words(batch, delta_BxLxD)
-        positions_BxLxD = self.embedding(a.positions, batch['positions'], 'position_embeddings')
+        positions_BxLxD = self.embedding(
+            self.architecture.positions, batch['positions'], 'position_embeddings'
+        )
         if self.token_types:
             # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
             types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
             summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
-        states_BxLxD = self.drop(self.normal(summed_BxLxD + positions_BxLxD), seed_2)
-        return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if a.projects else states_BxLxD
+        return summed_BxLxD + positions_BxLxD
 
 
 class SelfAttention(ModelPart):

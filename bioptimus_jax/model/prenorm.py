@@ -137,11 +137,13 @@ class Layer(ModelPart):
 
 
 class FinalNorm(ModelPart):
-    """The norm behind the last layer."""
+    """The norm behind the last layer; `called`: the end of its parameters' path."""
+
+    called: str = 'final_norm'
 
     @nn.compact
     def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
-        return self.normal(hidden_BxLxD, 'final_norm')
+        return self.normal(hidden_BxLxD, self.called)
 
 
 class WordEmbeddings(ModelPart):

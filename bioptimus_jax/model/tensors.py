@@ -318,8 +318,9 @@ def check_family(names: Iterable[str], architecture: Architecture, where: str) -
         found = [family for family in families if any(name.startswith(family.prefix) for name in names)]
     if found:
         name = next(name for name in names if name.startswith(found[0].prefix))
+        titles = ' or '.join(', '.join(family.title for family in found).rsplit(', ', 1))
         raise InputError(
-            f'{where}: holds {name}, a tensor of {" or ".join(family.title for family in found)}, but model_type in '
+            f'{where}: holds {name}, a tensor of {titles}, but model_type in '
             f'config.json is {architecture.model_type!r}; take both from one model'
         )
 
