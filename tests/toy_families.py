@@ -158,7 +158,7 @@ ELSEWHERE = {
 }
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'megatron-bert', 'deberta-v2', 'modernbert', 'eurobert')
-"""Families with a layer of their own; the others have that of one of these (an MPNet less than a DeBERTa)."""
+"""Families with a layer of their own; the others have that of one of these, an MPNet a part of DeBERTa's."""
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in OWN_LAYERS)) for name in SMALL]
 """Families as parameters of a test of layers: those that have the layer of another are slow."""
 
