@@ -73,7 +73,7 @@ than the first has it as the key `version`.
 Keys stand in the order in which they are written. *Left out* keys are missing where nothing is known; others that may
 be missing have a default.
 """
-CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
+CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/-]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
 MADE_FROM = {
     'bioptimus_jax': 'reference/python/program.md',
     'bioptimus_jax/cli/arguments.py': 'reference/commands.md',
