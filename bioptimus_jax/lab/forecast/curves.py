@@ -6,6 +6,7 @@ Legend: N evaluations after step 0, T steps of the whole budget.
 import dataclasses
 from collections.abc import Mapping
 
+import jax
 import numpy as np
 
 from bioptimus_jax.errors import InputError
@@ -15,6 +16,7 @@ from bioptimus_jax.records.metrics import Spent
 from bioptimus_jax.report.measures import Measures
 
 PIECES_A_WORD = 'pieces a word'
+_rates = jax.jit(curriculum.learning_rate_at)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,9 +110,9 @@ def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, f
         schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
-    # Up to a power of two, so that runs share lengths: JAX compiles every operation again for each length.
+    # Up to a power of two, so that runs share lengths: JAX compiles the rates again for each length.
     steps = np.arange(2 ** int(start).bit_length())
-    rates_T = np.asarray(curriculum.learning_rate_at(table, steps), np.float64)[:start]
+    rates_T = np.asarray(_rates(table, steps), np.float64)[:start]
     settings: dict[str, float] = {}
     for scheduled in schedule:
         for name, value in late(scheduled, start, m.run.config.objective_in(scheduled.name)).items():
