@@ -207,8 +207,8 @@ def test_whole_words_are_masked_as_the_tokenizer_cuts(run, name):
 
 @pytest.mark.parametrize(
     'name',
-    # Slow: a ModernBERT goes from a source to an export with such a vocabulary in test_plugin_family.
-    ['bytelevel', 'unigram', pytest.param('sentencepiece_bpe', marks=pytest.mark.slow)],
+    # Slow: an ALBERT and a ModernBERT go from a source to an export with such vocabularies in test_plugin_family.
+    ['bytelevel', *(pytest.param(each, marks=pytest.mark.slow) for each in SENTENCEPIECE)],
     indirect=True,
     scope='module',
 )

@@ -96,9 +96,8 @@ class Held:
                 raise InputError(f'{path}:{number}: expected {form}, found {found}{earlier} in {shown!r}')
             count += 1
             if count:
-                for known, value in zip(values, columns, strict=True):
-                    if value not in known:
-                        known[value] = number
+                for known, value in zip(values, columns):
+                    known.setdefault(value, number)
         if not count:
             raise InputError(
                 f'{path}: holds no sentence; expected lines of {form} below the header{of_devel(path)}'

@@ -3,6 +3,7 @@
 N: tokens rebuilt, V: source tokens, D: hidden size.
 """
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -96,13 +97,19 @@ def summary(
 
 def _median(values_N: np.ndarray, seed: int, weights_N: np.ndarray | None = None) -> Median:
     """Median, 2.5 % and 97.5 % over RESAMPLES resamples; the same ones for every variant of a probe."""
-    generator, shape = seeded(seed, len(values_N)), (RESAMPLES, len(values_N))
     if weights_N is None:
-        drawn, middle = generator.integers(0, len(values_N), shape), float(np.median(values_N))
+        drawn, middle = _drawn(seed, len(values_N)), float(np.median(values_N))
     else:
-        drawn = generator.choice(len(values_N), shape, p=weights_N)
+        shape = RESAMPLES, len(values_N)
+        drawn = seeded(seed, len(values_N)).choice(len(values_N), shape, p=weights_N)
         order_N = np.argsort(values_N, kind='stable')
         at = np.searchsorted(np.cumsum(weights_N[order_N]), 0.5 - 1e-9)  # sums of weights are rounded
         middle = float(values_N[order_N[at]])
-    low, high = np.quantile(np.median(values_N[drawn], axis=1), (0.025, 0.975))
+    low, high = np.quantile(np.median(values_N[drawn], axis=1, overwrite_input=True), (0.025, 0.975))
     return tuple(round(float(value), 4) for value in (middle, low, high))
+
+
+@functools.lru_cache(maxsize=1)
+def _drawn(seed: int, count: int) -> np.ndarray:
+    """The resamples of so many values, RESAMPLES rows of places. The last ones are kept: measures share them."""
+    return seeded(seed, count).integers(0, count, (RESAMPLES, count))
