@@ -292,9 +292,10 @@ def label_ids(tagger):
         *((head, 'bio', 'first') for head in HEADS[1:]),
         ('linear', 'io', 'all'),
         ('linear', 'bioul', 'all'),
-        ('bilstm', 'bioul', 'first'),
         ('crf', 'bioul', 'first'),
-        ('bilstm_crf', 'io', 'first'),
+        # Slow: each has the head of one of the cases above and the scheme of another.
+        pytest.param('bilstm', 'bioul', 'first', marks=pytest.mark.slow),
+        pytest.param('bilstm_crf', 'io', 'first', marks=pytest.mark.slow),
     ],
 )
 def test_every_head_and_scheme_learns_gives_iob2_and_is_kept(
@@ -636,7 +637,7 @@ def test_words_of_a_real_set_cost_as_many_pieces_as_its_sentences(tmp_path, data
     merges = [tuple(line.split(' ')) for line in lines]
     save_byte_level(tmp_path, hf_class, json.loads((files / 'vocab.json').read_text('utf-8')), merges)
     tokenizer = load_for_words(tmp_path)
-    sentences = read_split(data / 'ner' / 'ncbi-disease', 'train')
+    sentences = read_split(data / 'ner' / 'ncbi-disease', 'test')
     of_lists = tokenizer([list(s.words) for s in sentences], is_split_into_words=True)['input_ids']
     of_texts = load_in_transformers(tmp_path)([' ' + ' '.join(s.words) for s in sentences])['input_ids']
     assert of_lists == of_texts
