@@ -631,7 +631,7 @@ def test_a_byte_level_word_is_spelled_with_its_space(tmp_path, kind):
 
 @pytest.mark.parametrize('hf_class', ['RobertaTokenizerFast', 'PreTrainedTokenizerFast'])
 def test_words_of_a_real_set_cost_as_many_pieces_as_its_sentences(tmp_path, data, hf_class):
-    """1.24 a word of NCBI-disease with RoBERTa's vocabulary, where each word alone would cost 1.50."""
+    """1.24 a word of the test of NCBI-disease with RoBERTa's vocabulary, where each word alone would cost 1.49."""
     files = data / 'vocab' / 'roberta-base'
     lines = (files / 'merges.txt').read_text('utf-8').splitlines()[1:]
     merges = [tuple(line.split(' ')) for line in lines]
