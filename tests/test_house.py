@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import os
 import re
 import shutil
@@ -85,7 +86,8 @@ def module_of(file: Path) -> str:
     return name.removesuffix('.__init__')
 
 
-def imports_of(source: str, module: str, is_package: bool = False) -> set[str]:
+@functools.cache
+def imports_of(source: str, module: str, is_package: bool = False) -> frozenset[str]:
     """Every module that the source imports, at the top or inside a function; `from a import b` gives a.b."""
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -98,7 +100,14 @@ def imports_of(source: str, module: str, is_package: bool = False) -> set[str]:
                 parts = parts[: len(parts) - node.level + is_package]
                 base = '.'.join([*parts, *([node.module] if node.module else [])])
             found |= {f'{base}.{alias.name}' for alias in node.names}
-    return found
+    return frozenset(found)
+
+
+@functools.cache
+def texts_in(source: str) -> frozenset[str]:
+    """Every string that stands in the source."""
+    constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return frozenset(value for value in constants if isinstance(value, str))
 
 
 def within(name: str, folder: str) -> bool:
@@ -111,7 +120,7 @@ def floor_of(name: str) -> int | None:
     return ROOMS.index(parts[1]) if len(parts) > 1 and parts[1] in ROOMS else None
 
 
-def violations(module: str, imported: set[str]) -> list[str]:
+def violations(module: str, imported: frozenset[str]) -> list[str]:
     """What a module may not import, in words."""
     wrong = []
     for name in sorted(imported):
@@ -268,9 +277,8 @@ def test_modules_do_not_import_each_other_in_circles():
     graph = {}
     for module, file in MODULES.items():
         imported = imports_of(file.read_text('utf-8'), module, file.name == '__init__.py')
-        graph[module] = {
-            m for m in MODULES if m != module and any(i == m or i.rpartition('.')[0] == m for i in imported)
-        }
+        named = imported | {name.rpartition('.')[0] for name in imported}
+        graph[module] = (named & MODULES.keys()) - {module}
     while graph:
         leaves = [module for module, needs in graph.items() if not needs & graph.keys()]
         assert leaves, f'circle among {sorted(graph)}'
@@ -348,6 +356,12 @@ VARIATIONS = {
 
 def asks_for_a_name(source: str, key: str) -> list[int]:
     """Lines where the value of a key is compared, matched, or looked up."""
+    return [line for line, names in asked_names(source) if key in names]
+
+
+@functools.cache
+def asked_names(source: str) -> list[tuple[int, list[str]]]:
+    """The line of everything that is compared, matched, or looked up, and its names."""
     found = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -360,7 +374,7 @@ def asks_for_a_name(source: str, key: str) -> list[int]:
             case _:
                 continue
         names = [getattr(part, 'attr', getattr(part, 'id', '')) for part in asked]
-        found += [node.lineno] * (key in names)
+        found.append((node.lineno, names))
     return found
 
 
@@ -386,9 +400,8 @@ def test_no_other_file_asks_which_variation_it_is(key):
 def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
     naming = collections.defaultdict(set)
     for file in MODULES.values():
-        for node in ast.walk(ast.parse(file.read_text('utf-8'))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                naming[node.value].add(str(file.relative_to(PACKAGE)))
+        for text in texts_in(file.read_text('utf-8')):
+            naming[text].add(str(file.relative_to(PACKAGE)))
     for name in OBJECTIVES.own:
         assert naming[name] <= {'pretrain/config.py', f'pretrain/objectives/{name}.py'}
 
@@ -408,8 +421,7 @@ def test_the_name_of_a_file_of_records_stands_in_two_modules_at_most():
     """Others import it from the lowest that has to know it; config.json is the name that transformers gives."""
     naming = collections.defaultdict(set)
     for module, file in MODULES.items():
-        literals = (getattr(node, 'value', '') for node in ast.walk(ast.parse(file.read_text('utf-8'))))
-        for text in (text for text in literals if isinstance(text, str)):
+        for text in texts_in(file.read_text('utf-8')):
             if name := re.fullmatch(r'(?:\S*/)?([\w.-]+\.jsonl?)', text):
                 naming[name[1]].add(module)
     assert {name for name, modules in naming.items() if len(modules) > 2} == {'config.json'}
@@ -479,8 +491,8 @@ def test_no_test_of_the_tool_needs_the_lab():
         for file in (ROOT / 'tests').glob('*.py')
         if not file.name.startswith('test_lab_')
         for node in ast.parse(file.read_text('utf-8')).body
-        if any(within(name, f'{PACKAGE.name}.lab') for name in imports_of(ast.unparse(node), file.stem))
-        and isinstance(node, ast.Import | ast.ImportFrom)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any(within(name, f'{PACKAGE.name}.lab') for name in imports_of(ast.unparse(node), file.stem))
     ]
     assert not needing
 
