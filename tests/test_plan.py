@@ -237,10 +237,12 @@ SHAPES = {
 }
 
 
-# Each has what others have; windows and grouped heads are those of one.
+# Each has what others have; windows and grouped heads are those of one, and a teacher is a second encoder. What is
+# planned for a second pass is twice the same numbers.
 SLOW = (
     *('unrolled', 'scanned', 'scanned, nothing recomputed', 'no dropout', 'windows', 'grouped heads'),
     *('vocabulary', 'pairs', 'an adapter alone, scanned'),
+    *('disentangled attention', 'two encoders', 'two passes'),
 )
 
 
