@@ -55,6 +55,7 @@ def get_config(argument=''):
     c = defaults()
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.2, shards=1)
     c.source.path = {source!r}
+    c.model.update(dropout=0.0, attention_dropout=0.0)
     c.vocab.update({vocab})
     c.surgery.update({surgery})
     c.rows.update(row_pieces=32, max_document_pieces=32)
@@ -142,7 +143,7 @@ CASES = {
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
     *('big_bird', 'megatron-bert', 'longformer, longer', 'roberta, WordPiece instead'),
-    *('eurobert, grouped, a longer context', 'ultrabert, longer'),
+    *('eurobert, grouped, a longer context', 'ultrabert, longer', 'modernbert, as mmBERT'),
 )
 
 
