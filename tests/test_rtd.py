@@ -95,31 +95,33 @@ def parts():
     return Parts()
 
 
+@functools.cache
 def terms_and_gradients(parts):
-    """The two means, and the gradient of their sum."""
+    """The two means, the sums, and the gradient of either mean."""
     example = parts.example
 
     @jax.jit
     def of(params):
-        def mean(params):
-            terms, _ = parts.objective.loss(params, {}, example.rows, None)
-            means = {name: terms[name] / weight for name, weight in example.weights.items()}
-            return sum(means.values()), means
+        def means(params):
+            terms, sums = parts.objective.loss(params, {}, example.rows, None)
+            return {name: terms[name] / weight for name, weight in example.weights.items()}, sums
 
-        return jax.value_and_grad(mean, has_aux=True)(params)
+        found, back, sums = jax.vjp(means, params, has_aux=True)
+        one, none = jnp.float32(1), jnp.float32(0)
+        return found, sums, {name: back({n: one if n == name else none for n in found})[0] for name in found}
 
-    (_, means), gradients = of(parts.params)
-    return means, gradients
+    return of(parts.params)
 
 
 @pytest.mark.parametrize('narrow', [0, 10])
-def test_losses_and_gradients_are_those_of_transformers_two_models_with_one_embedding_block(narrow):
+def test_losses_and_gradients_are_those_of_transformers_two_models_with_one_embedding_block(narrow, parts):
     """Tables and LayerNorm of one class put into the other; ids that were drawn here."""
     import torch
     from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-    parts = Parts(model=dataclasses.replace(MODEL, embedding_size=narrow or MODEL.hidden))
-    means, gradients = terms_and_gradients(parts)
+    parts = Parts(model=dataclasses.replace(MODEL, embedding_size=narrow)) if narrow else parts
+    means, _, gradients = terms_and_gradients(parts)
+    gradients = jax.tree.map(jnp.add, *gradients.values())
     rows = parts.example.rows
     masked, drawn = rows.masked.masked, np.asarray(parts.drawn(rows))
     exported = parts.objective.exports(parts.params)
@@ -228,19 +230,8 @@ def test_draws_follow_the_softmax_and_not_the_chunk():
 
 def test_no_gradient_goes_through_what_is_drawn(parts):
     """The discriminator's term does not reach what the generator has of its own, and the generator's not the head."""
-    example = parts.example
-
-    @jax.jit
-    def gradients(params):
-        def terms(params):
-            terms, _ = parts.objective.loss(params, {}, example.rows, None)
-            return terms['pieces'], terms['slots']
-
-        _, back = jax.vjp(terms, params)
-        one, none = jnp.float32(1), jnp.float32(0)
-        return back((one, none))[0], back((none, one))[0]
-
-    of_pieces, of_slots = map(flatten, gradients(parts.params))
+    gradients = terms_and_gradients(parts)[-1]
+    of_pieces, of_slots = (flatten(gradients[name]) for name in ('pieces', 'slots'))
     own = [path for path in of_pieces if path.startswith('generator/')]
     assert own
     assert not any(np.any(of_pieces[path]) for path in own)
@@ -274,23 +265,22 @@ def test_nothing_leaks_between_documents_of_a_row():
     assert (np.asarray(judged.logits_BxL) != np.asarray(judged_beside.logits_BxL))[second].any()
 
 
-def test_micro_batches_and_meshes_give_the_step_of_one_batch_on_one_device(parts):
+def test_micro_batches_on_a_mesh_give_the_loss_and_gradients_of_the_whole_batch(parts):
     """Rows are of different lengths, so parts weigh differently; first moments are a tenth of the gradients."""
     many = Parts((2, 2, 2), **{'pretrain.micro_batches': 2})
-    found = []
-    for each in (parts, many):
-        shardings = jax.tree.map(lambda leaf: leaf.sharding, each.state['params'])
-        state = {**each.state, 'params': jax.device_put(parts.params, shardings)}
-        state = jax.tree.map(jnp.copy, state)
-        found.append(each.step(state, each.batch, each.table))
-    (one, metrics), (other, metrics_of_many) = found
-    assert int(metrics['replaced']) > 0
-    for name in ('loss', 'generator_loss', 'discriminator_loss', 'replaced', 'guessed', 'judged', 'right'):
-        assert float(metrics_of_many[name]) == pytest.approx(float(metrics[name]), rel=1e-5), name
-    moments, of_many = (flatten(state['optimizer'][1].mu) for state in (one, other))
-    for path, moment in moments.items():
+    means, sums, gradients = terms_and_gradients(parts)
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, many.state['params'])
+    state = {**many.state, 'params': jax.device_put(parts.params, shardings), 'step': jnp.int32(1)}
+    state, metrics = many.step(jax.tree.map(jnp.copy, state), many.batch, many.table)
+    assert int(sums['replaced']) > 0
+    assert float(metrics['loss']) == pytest.approx(float(sum(means.values())), rel=1e-5)
+    for name in ('generator_loss', 'discriminator_loss', 'replaced', 'guessed', 'judged', 'right'):
+        assert float(metrics[name]) == pytest.approx(float(sums[name]), rel=1e-5), name
+    moments = flatten(state['optimizer'][1].mu)
+    for path, gradient in flatten(jax.tree.map(jnp.add, *gradients.values())).items():
+        moment = 0.1 * np.asarray(gradient)
         largest = max(np.abs(moment).max(), 1e-4)
-        np.testing.assert_allclose(of_many[path], moment, atol=2e-4 * largest, err_msg=path)
+        np.testing.assert_allclose(moments[path], moment, atol=2e-4 * largest, err_msg=path)
 
 
 def test_rates_and_the_area_by_hand():
