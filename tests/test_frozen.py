@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from toy_families import EVERY, SMALL, all_states, noisy
+from toy_families import SMALL, all_states, noisy
 from toy_measures import PHASES
 
 from bioptimus_jax.analysis.config import Analysis
@@ -135,7 +135,10 @@ def test_neighbours_are_those_in_the_sentence():
     assert found_NxF.tolist() == [[1, 0, 2], [2, 1, 0], [3, 0, 4], [4, 3, 0]]
 
 
-@pytest.mark.parametrize('family', EVERY)
+# Slow: test_model.py packs documents of every family, and compares them with each alone.
+@pytest.mark.parametrize(
+    'family', [pytest.param(n, marks=[pytest.mark.slow] * (n not in ('bert', 'deberta-v2'))) for n in SMALL]
+)
 def test_batches_rows_and_padding_change_no_state(family):
     """Every family: sentences packed into rows, however many, against each sentence alone; one that is cut too."""
     model = noisy(SMALL[family])
