@@ -8,15 +8,14 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
-from toy_pretraining import copy_of, experiment
+from toy_measures import PHASES
+from toy_pretraining import copy_of, experiment, pretrained
 from toy_programs import environment
 
 from bioptimus_jax.cli.main import main
 from bioptimus_jax.errors import USAGE
-from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.hosts import settled
 from bioptimus_jax.hosts.settled import SETTLED
-from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 
 SHELL = {
@@ -35,18 +34,13 @@ OWN = {name.lower(): value for name, value in SHELL.items()} | {
     'jax_random_seed_offset': 7,
     'jax_high_dynamic_range_gumbel': True,
 }
-TINY = {
-    'phases': '0.2,',
-    'phase.0.2.duration': 3,
-    'runtime.log_every_steps': 1,
-}
+TINY = {**{f'phase.{name}.duration': 1 for name in PHASES}, 'runtime.log_every_steps': 1}
 
 
 def test_a_run_is_the_same_under_any_environment(prepared, tmp_path):
     """Every loss, also those of the frozen masks, to the last bit; a line says what is not used."""
     (tmp_path / 'alone').mkdir()
-    alone = Run(copy_of(prepared, tmp_path / 'alone'), experiment(prepared, **TINY), quiet=True)
-    execute(alone, STAGES['pretrain'])
+    alone = pretrained(Run(copy_of(prepared, tmp_path / 'alone'), experiment(prepared, **TINY), quiet=True))
     flags = [f'--config.{key}={value}' for key, value in TINY.items()]
     other = Run(copy_of(prepared, tmp_path), experiment(prepared, **TINY), quiet=True)
     told = [f'--config={prepared / "tiny.py"}', f'--workdir={other.workdir}', *flags]
