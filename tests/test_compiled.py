@@ -25,7 +25,7 @@ from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 NEEDS_LIBTPU = pytest.mark.skipif(
     importlib.util.find_spec('libtpu') is None, reason='needs libtpu, which brings the compiler for TPUs'
 )
-SMALL = Bert(512, 64, 1, 2, 128, 64, attention_dropout=0.0)
+SMALL = Bert(512, 64, 1, 2, 128, 64, dropout=0.0, attention_dropout=0.0)
 
 
 def wanted(**changes):
@@ -98,6 +98,7 @@ def test_rows_that_devices_do_not_share_evenly_are_refused():
 PLANNED = (
     '--config=bioptimus',
     *('--config.model.layers=1', '--config.model.hidden=64', '--config.model.heads=2'),
+    *('--config.model.dropout=0', '--config.model.attention_dropout=0'),
     *('--config.model.intermediate=128', '--config.vocab.size=600', '--config.source.path='),
     *(
         '--config.rows.row_pieces=64',
