@@ -161,11 +161,12 @@ RUN = [
     for page in PAGES
     if page != TUTORIAL and any(b.language == 'sh' or b.title for b in blocks_of(page.read_text('utf-8')))
 ]
-# Pages for those who extend the program. Most of their time goes into compiling a program that no other page has, or
-# into the probe of all initialisations; test_plugin_*.py and test_lab_probe.py have the same.
+# Pages for those who extend the program, and those of adapters and vectors. Most of their time goes into compiling a
+# program that no other page has, or into the probe of all initialisations; test_plugin_*.py, test_lab_probe.py,
+# test_adapters.py and test_contrastive.py have the same.
 OTHER_PROGRAMS = (
     *('add-masking', 'add-model-family', 'add-objective', 'add-backend', 'devices'),
-    *('add-initialisation', 'add-tokenizer'),
+    *('add-initialisation', 'add-tokenizer', 'adapters', 'embed'),
 )
 
 
