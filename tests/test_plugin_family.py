@@ -139,7 +139,7 @@ CASES = {
 
 
 # Each has what two others have: the layers and heads of all are compared with transformers in test_model, and their
-# tokenizers go through the same stages in test_plugin_tokenizer.
+# tokenizers go through the same stages in test_plugin_tokenizer, or are compared with theirs in test_sentencepiece.
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
     *('big_bird', 'megatron-bert', 'longformer, longer', 'roberta, WordPiece instead'),
