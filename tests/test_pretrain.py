@@ -28,6 +28,7 @@ from toy_pretraining import (
     killed_copy,
     parameters,
     pretrained,
+    with_equal_program,
     write_vowels,
 )
 from toy_programs import environment
@@ -353,7 +354,7 @@ def test_a_run_goes_on_on_another_mesh(undisturbed, prepared, tmp_path):
     lines = []
     run = Run(workdir, experiment(prepared, **mesh))
     run.console.say = lines.append
-    execute(run, STAGES['pretrain'])
+    pretrained(run)
     assert any('resuming after step 12' in line for line in lines)
     for name, value in parameters(run, '0.4').items():
         np.testing.assert_allclose(value, undisturbed[1][name], atol=2e-4, err_msg=name)
@@ -806,7 +807,8 @@ class Parts:
         words = make(tokens, True)
         self.objective = make_objective(run.config, architecture, words, 64, mesh, print)
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
-        self.step, state = sharded_step(self.objective, mesh, self.params)
+        step, state = sharded_step(self.objective, mesh, self.params)
+        self.step = with_equal_program(step, self.objective, mesh)
         self.first = jax.tree.map(np.array, state)
         self.places = jax.tree.map(lambda leaf: leaf.sharding, state)
 
@@ -841,13 +843,14 @@ def test_accumulation_gives_the_gradient_of_the_mean_over_all_slots(parts, prepa
     whole = parts  # whose clipping is of no account here
 
     @jax.jit
+    @jax.value_and_grad
     def mean(params):
         rows = example_at(whole.objective, whole.batches.at(0), whole.table, jnp.int32(0)).rows
         masked, segments, positions, *_ = rows
         _, losses_BxM, _ = plain_losses(params, whole.objective.architecture, masked, segments, positions)
         return (losses_BxM * masked.weights_M).sum() / masked.weights_M.sum()
 
-    loss, wanted = jax.value_and_grad(mean)(whole.params)
+    loss, wanted = mean(whole.params)
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
     in_four = Parts(prepared, micro_batches=4, pretrain__clip_norm=0, devices=2)
     state, metrics = in_four.step(in_four.state(), in_four.batches.at(0), in_four.table)

@@ -6,7 +6,7 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toy_pretraining import experiment
+from toy_pretraining import experiment, with_equal_program
 
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.families.roberta import Roberta
@@ -85,7 +85,8 @@ class Steps:
         self.batches = Batches(
             rows, config.pretrain.batch_rows, 0, batch_sharding(mesh), self.objective.reads
         )
-        self.step, self.state = sharded_step(self.objective, mesh, self.params)
+        step, self.state = sharded_step(self.objective, mesh, self.params)
+        self.step = with_equal_program(step, self.objective, mesh)
 
     def after(self, steps):
         """State and metrics after so many steps."""

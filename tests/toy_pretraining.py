@@ -99,6 +99,8 @@ APART = {
     'phases': '0.1,',
     'corpus.min_words': 2,
     'corpus.near.threshold': 0.0,
+    'model.dropout': 0.0,
+    'model.attention_dropout': 0.0,
     'pretrain.micro_batches': 2,
 }
 """What a run of titles and abstracts has other than the tiny one."""
@@ -264,16 +266,26 @@ def _traced(objective, **apart):
 
 def _equal_steps(objectives, mesh, params, made):
     steps, state = sharded_steps(objectives, mesh, params, made)
-    if made is not NOTHING_MADE:  # what is trained depends on it
-        return steps, state
     return [
-        dataclasses.replace(step, compiled=_equal_step(objective, mesh, step.compiled))
+        dataclasses.replace(step, compiled=_equal_step(objective, mesh, made, step.compiled))
         for objective, step in zip(objectives, steps)
     ], state
 
 
-def _equal_step(objective, mesh, compiled):
-    of = type(objective), mesh, _traced(objective, evaluation=Evaluation(), curriculum=Curriculum())
+def with_equal_program(step, objective, mesh):
+    """The step, with the program of an equal one before it."""
+    return dataclasses.replace(step, compiled=_equal_step(objective, mesh, NOTHING_MADE, step.compiled))
+
+
+def _equal_step(objective, mesh, made, compiled):
+    traced = _traced(objective, evaluation=Evaluation(), curriculum=Curriculum())
+    of = (
+        type(objective),
+        mesh,
+        made.tokens.tolist(),
+        made.whole,
+        traced,
+    )  # what was made decides what is trained
     for known, one in _compiled:
         if known == of:
             return one
