@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from toy_families import EVERY, SMALL, Model, last_states, noisy, packed_batch
 from toy_objectives import Steps
-from toy_pretraining import assert_same_bits, experiment, killed_copy
+from toy_pretraining import assert_same_bits, experiment, killed_copy, pretrained
 
 from bioptimus_jax.cli import push
 from bioptimus_jax.errors import ConfigError, InputError
@@ -62,6 +62,8 @@ def adapted(prepared, folder, family='bert', **changes):
         'surgery.strategy': 'averaged_input',
         'pretrain.lora_rank': 4,
         'pretrain.learning_rate': 3e-2,
+        'model.dropout': 0.0,
+        'model.attention_dropout': 0.0,
         'phases': '0.1,',
         'evaluation.rows': 8,
     }
@@ -77,7 +79,7 @@ def trained(prepared, tmp_path_factory):
     folder = tmp_path_factory.mktemp('adapters')
     run = adapted(prepared, folder / 'run')
     with killed_copy(run, folder / 'killed', lambda step: step > 4):
-        execute(run, STAGES['pretrain'])
+        pretrained(run)
     execute(run, STAGES['export'])
     return run
 
@@ -228,8 +230,7 @@ def test_an_adapter_goes_to_the_hub_with_the_id_of_its_base(trained):
 
 
 def test_a_killed_run_goes_on_bit_by_bit(trained):
-    killed = Run(trained.workdir.parent / 'killed', trained.config, quiet=True)
-    execute(killed, STAGES['pretrain'])
+    killed = pretrained(Run(trained.workdir.parent / 'killed', trained.config, quiet=True))
     assert_same_bits(killed, trained, '0.1')
 
 
