@@ -80,16 +80,10 @@ COURSE = {
 
 
 @pytest.fixture(scope='module')
-def deep(tmp_path_factory):
-    """The tiny run with two layers, whose losses are the golden ones; a teacher and other texts beside it."""
-    return prepare_all(tmp_path_factory.mktemp('objectives'))
-
-
-def prepare_all(folder):
-    prepare(folder, layers=2)
-    make_teacher(folder)
-    make_notes(folder)
-    return folder
+def noted(tiny):
+    """The tiny run, a teacher and other texts beside it."""
+    make_notes(tiny)
+    return tiny
 
 
 def changes_of(name, folder):
@@ -101,13 +95,13 @@ def opened(name, folder, workdir):
 
 
 @pytest.fixture(scope='module')
-def undisturbed(deep, tmp_path_factory):
+def undisturbed(noted, tmp_path_factory):
     """Gives the run of a name, trained once, with dropout; beside it what a kill within the second phase leaves."""
 
     @functools.cache
     def train(name):
         folder = tmp_path_factory.mktemp(name)
-        run = opened(name, deep, copy_of(deep, folder))
+        run = opened(name, noted, copy_of(noted, folder))
         with killed_copy(run, folder / 'killed', lambda step: step > 4):
             return pretrained(run)
 
@@ -160,9 +154,9 @@ def test_losses_are_the_golden_ones(trained):
     np.testing.assert_allclose(losses(run), wanted, rtol=2e-4, err_msg=__doc__)
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bits(trained, deep):
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, noted):
     name, run = trained
-    again = pretrained(opened(name, deep, run.workdir.parent / 'killed'))
+    again = pretrained(opened(name, noted, run.workdir.parent / 'killed'))
     assert_same_bits(run, again, '0.4')
 
 
@@ -178,11 +172,11 @@ PARTS = dict(devices=8, fsdp=2, tensor=2, pretrain__micro_batches=2)
 
 
 # Slow: terms with weights of their own are added up over parts in test_plugin_objective.py, and every device has the
-# whole teacher.
+# whole teacher. A causal batch is cut in parts in test_causal.py, and a mesh splits it as one of masked rows.
 @pytest.mark.parametrize(
     'name',
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == 'distil'))
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ('distil', 'causal')))
         for name in CASES
         if name in OBJECTIVES
     ],
@@ -211,12 +205,12 @@ SHORT = {'phases': '0.2,', 'phase.0.2.duration': 3.0, 'runtime.log_every_steps':
 
 
 @pytest.fixture(scope='module')
-def other_folders(deep, tmp_path_factory):
+def other_folders(noted, tmp_path_factory):
     """Folders of the runs that have rows or a family of their own, by their names, and what they have other."""
     pairs = prepare_pairs(tmp_path_factory.mktemp('pairs'))
     electra = tmp_path_factory.mktemp('electra')
-    shutil.copy(deep / 'tiny.py', electra)
-    run = Run(copy_of(deep, electra), experiment(deep, **RTD), quiet=True)
+    shutil.copy(noted / 'tiny.py', electra)
+    run = Run(copy_of(noted, electra), experiment(noted, **RTD), quiet=True)
     execute(run, STAGES['surgery'], replace=True)
     apart = prepare_apart(tmp_path_factory.mktemp('apart'))
     shorter = {'phase.0.1.duration': 3.0, 'runtime.log_every_steps': 1}
@@ -229,7 +223,7 @@ def other_folders(deep, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_processes_train_what_one_trains(undisturbed, deep, other_folders, tmp_path):
+def test_two_processes_train_what_one_trains(undisturbed, noted, other_folders, tmp_path):
     """Everything is the same to rounding: every number on record, and the parameters at each phase end. The leader
     alone reads those.
 
@@ -238,7 +232,7 @@ def test_two_processes_train_what_one_trains(undisturbed, deep, other_folders, t
     alone, wanted = {}, []
     for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd', 'contrastive'):
         if name in CASES:
-            folder, changes, alone[name] = deep, changes_of(name, deep), undisturbed(name)
+            folder, changes, alone[name] = noted, changes_of(name, noted), undisturbed(name)
         else:
             folder, changes = other_folders[name]
             workdir = shutil.copytree(folder / 'run', tmp_path / f'{name}-alone')
@@ -294,7 +288,9 @@ def assert_alike(one, two):
 
 
 if __name__ == '__main__':
-    folder = prepare_all(Path(tempfile.mkdtemp()))
+    folder = prepare(Path(tempfile.mkdtemp()))
+    make_teacher(folder)
+    make_notes(folder)
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
         run = pretrained(opened(name, folder, folder / name))
