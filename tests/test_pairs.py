@@ -1,5 +1,6 @@
 """Pairs of texts: the published algorithm, rows that hold them, and next sentence prediction as transformers has it."""
 
+import functools
 import gzip
 import itertools
 import json
@@ -262,26 +263,31 @@ class Parts:
         self.batch = Batches(rows, 8, 0, batch_sharding(mesh), self.objective.reads).at(0)
         self.step, self.state = sharded_step(self.objective, mesh, params)
 
+    @functools.cached_property
     def example(self):
         return jax.jit(lambda batch: example_at(self.objective, batch, self.table, jnp.int32(0)))(self.batch)
 
 
-def test_loss_and_gradients_are_those_of_transformers_on_unpacked_pairs(paired):
+@pytest.fixture(scope='module')
+def parts(paired):
+    """Parts of the paired run as it is; nothing may change them."""
+    return Parts(paired)
+
+
+def test_loss_and_gradients_are_those_of_transformers_on_unpacked_pairs(parts, paired):
     """And in two micro-batches on two devices the step has the gradient of both means over the whole batch."""
     import torch
     import transformers
 
-    parts = Parts(paired)
     params = jax.tree.map(lambda leaf: np.array(leaf) * 3, parts.state['params'])  # away from even chances
-    example = parts.example()
+    example = parts.example
 
-    @jax.jit
     def means(params):
         terms, _ = parts.objective.loss(params, {}, example.rows, None)
         found = {name: terms[name] / weight for name, weight in example.weights.items()}
         return sum(found.values()), found
 
-    (_, ours), gradients = jax.value_and_grad(means, has_aux=True)(params)
+    (_, ours), gradients = jax.jit(jax.value_and_grad(means, has_aux=True))(params)
     gradients = flatten(gradients)
 
     model = transformers.BertForPreTraining(
@@ -348,9 +354,8 @@ def test_loss_and_gradients_are_those_of_transformers_on_unpacked_pairs(paired):
         )
 
 
-def test_a_pair_does_not_see_another(paired):
-    parts = Parts(paired)
-    example, params = parts.example(), parts.state['params']
+def test_a_pair_does_not_see_another(parts):
+    example, params = parts.example, parts.state['params']
     segments = np.asarray(example.rows.segments_BxL)
     row = int((segments == 2).any(axis=1).argmax())
     second = segments[row] == 2
@@ -379,9 +384,8 @@ def test_a_pair_does_not_see_another(paired):
     np.testing.assert_array_equal(after, before)
 
 
-def test_words_do_not_join_across_the_separator(paired):
+def test_words_do_not_join_across_the_separator(parts):
     """The second text may begin within a word, as ##x: in BERT's own rule that goes on with the word before [SEP]."""
-    parts = Parts(paired)
     vocabulary = parts.objective.vocabulary
     begins = [i for i, token in enumerate(vocabulary.tokens) if i > 4 and not token.startswith('##')]
     inside = [i for i, token in enumerate(vocabulary.tokens) if token.startswith('##')]
