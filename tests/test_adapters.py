@@ -65,6 +65,7 @@ def adapted(prepared, folder, family='bert', **changes):
         'model.dropout': 0.0,
         'model.attention_dropout': 0.0,
         'phases': '0.1,',
+        'runtime.checkpoint_every_steps': 4,
         'evaluation.rows': 8,
     }
     run = Run(folder, experiment(prepared, **{**wanted, **changes}), quiet=True)

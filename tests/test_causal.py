@@ -187,6 +187,7 @@ CHANGES = {
     'pretrain__ema': '0.9',
     'model__dropout': '0',
     'model__attention_dropout': '0',
+    'runtime__checkpoint_every_steps': '4',
 }
 
 

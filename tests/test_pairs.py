@@ -426,7 +426,7 @@ def test_words_do_not_join_across_the_separator(parts):
 def trained(paired, tmp_path_factory):
     """A run that nobody disturbed; beside it what a kill behind step 4 leaves."""
     folder = tmp_path_factory.mktemp('trained')
-    run = Run(copy_of(paired, folder), nsp(paired), quiet=True)
+    run = Run(copy_of(paired, folder), nsp(paired, runtime__checkpoint_every_steps=4), quiet=True)
     with killed_copy(run, folder / 'killed', lambda step: step > 4):
         return pretrained(run)
 
@@ -443,7 +443,7 @@ def test_it_trains_is_scored_and_ends_with_the_same_bits_after_a_kill(trained, p
     assert scored[-1]['frozen_loss'] < scored[0]['frozen_loss']
     with np.load(trained.folder('pretrain') / 'frozen_masks.npz') as masks:
         assert masks['token_types'].shape == masks['segments'].shape
-    again = pretrained(Run(trained.workdir.parent / 'killed', nsp(paired), quiet=True))
+    again = pretrained(Run(trained.workdir.parent / 'killed', trained.config, quiet=True))
     assert parameters(again, PHASE).keys() >= {'pooler/dense/kernel', 'cls/seq_relationship/bias'}
     assert_same_bits(trained, again, PHASE)
 

@@ -172,10 +172,11 @@ def copy_of(prepared, tmp_path):
 
 
 @contextlib.contextmanager
-def killed_copy(run, folder, when):
+def killed_copy(run, folder, when, goes_on=True):
     """Copies the run's folder before the first checkpoint that `when(step)` holds for: what a kill there leaves.
 
-    So a run that nobody disturbs is also the beginning of one that was killed.
+    So a run that nobody disturbs is also the beginning of one that was killed. Where that `goes_on`, and does not begin
+    anew, a checkpoint is there already.
     """
     save = Checkpoints.save
 
@@ -189,6 +190,8 @@ def killed_copy(run, folder, when):
         patched.setattr(Checkpoints, 'save', copying)
         yield
     assert folder.exists(), 'no checkpoint was saved there'
+    saved = list((folder / 'pretrain' / 'checkpoints').glob('[0-9]*'))
+    assert saved or not goes_on, 'no checkpoint was saved before, so it would begin anew: save more often'
     assert Run(folder, run.config, quiet=True).manifest('pretrain') is None
 
 
