@@ -242,7 +242,7 @@ SHAPES = {
 SLOW = (
     *('unrolled', 'scanned', 'scanned, nothing recomputed', 'no dropout', 'windows', 'grouped heads'),
     *('vocabulary', 'pairs', 'an adapter alone, scanned'),
-    *('disentangled attention', 'two encoders', 'two passes'),
+    *('two encoders', 'two passes'),
 )
 
 
