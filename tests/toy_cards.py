@@ -108,6 +108,9 @@ def simulated_cell(cell, dataset):
             time.sleep(0.02)
             beside = max(beside, card.hold(card.held))
         card.hold(GROWN if dataset == 'growing' else card.held)
+        # Whoever grows beside it finds the card full, however late.
+        while dataset == 'growing' and beside > 1 and not full.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
     except OutOfMemoryError:
         if dataset == 'growing':
             full.touch()
