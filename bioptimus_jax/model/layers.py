@@ -231,10 +231,24 @@ class Residual(ModelPart):
     @nn.compact
     def __call__(self, inner: jax.Array, hidden_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
         change_BxLxD = self.drop(self.dense(self.architecture.hidden, inner), seed_2)
-        return self.compute.place(self.normal(hidden_BxLxD + change_BxLxD), 'rows', None, None)
+        return self.compute.place(self.closed(hidden_BxLxD + change_BxLxD), 'rows', None, None)
+
+    def closed(self, summed_BxLxD: jax.Array) -> jax.Array:
+        """The sum, as the next block gets it."""
+        return self.normal(summed_BxLxD)
 
 
-class Attention(ModelPart):
+class Block(ModelPart):
+    """A part of a layer that ends with a residual; a family may put a norm in front of it."""
+
+    residual: ClassVar[type[Residual]] = Residual
+
+    def opened(self, hidden_BxLxD: jax.Array) -> jax.Array:
+        """The states, as the block reads them."""
+        return hidden_BxLxD
+
+
+class Attention(Block):
     """Self-attention with its residual, everywhere or in slots alone."""
 
     @nn.compact
@@ -247,10 +261,10 @@ class Attention(ModelPart):
     ) -> jax.Array:
         options = (self.architecture, self.compute)
         self_attention = getattr(self.architecture, 'self_attention', SelfAttention)
-        mixed_BxLxD = self_attention(*options, name='self')(hidden_BxLxD, batch, seed_2)
+        mixed_BxLxD = self_attention(*options, name='self')(self.opened(hidden_BxLxD), batch, seed_2)
         if slots is not None:
             mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots) for states in (mixed_BxLxD, hidden_BxLxD))
-        return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
+        return self.residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
 class Activated(ModelPart):
@@ -263,8 +277,10 @@ class Activated(ModelPart):
         return ACTIVATIONS[self.architecture.activation](self.dense(self.features, hidden_BxLxD))
 
 
-class Layer(ModelPart):
+class Layer(Block):
     """One encoder layer; with `slots` nothing but attention is computed elsewhere. Its `kind` is its window."""
+
+    attention: ClassVar[type[Attention]] = Attention
 
     @nn.compact
     def __call__(
@@ -277,10 +293,10 @@ class Layer(ModelPart):
     ) -> jax.Array:
         a, options = self.architecture, (self.architecture, self.compute)
         batch = {**batch, 'ranges': batch['ranges'].within(kind)}
-        attention = Attention(*options, name='attention')
+        attention = self.attention(*options, name='attention')
         hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots)
-        wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
-        return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
+        wide = Activated(*options, a.intermediate, name='intermediate')(self.opened(hidden_BxLxD))
+        return self.residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
 
 class Transform(ModelPart):

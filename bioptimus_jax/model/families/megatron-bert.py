@@ -8,22 +8,22 @@ B rows, L positions, D hidden size.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.model import layers
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, pooler
-from bioptimus_jax.model.layers import Activated, Embeddings, LikeBert, ModelPart, SelfAttention, at_slots
 from bioptimus_jax.model.prenorm import FinalNorm
 
 NORM = 'ln'
 
 
 @dataclasses.dataclass(frozen=True)
-class MegatronBert(LikeBert):
+class MegatronBert(layers.LikeBert):
     """A Megatron-BERT with its masked-language-model head."""
 
     token_types: int = 2
@@ -52,7 +52,7 @@ class MegatronBert(LikeBert):
         return {**pooler(self), f'{head}.weight': (2, self.hidden), f'{head}.bias': (2,)}
 
 
-class SummedEmbeddings(Embeddings):
+class SummedEmbeddings(layers.Embeddings):
     """BERT's embeddings without their norm."""
 
     @nn.compact
@@ -62,52 +62,32 @@ class SummedEmbeddings(Embeddings):
         return self.drop(self.summed(batch, delta_BxLxD), seed_2).astype(jnp.float32)
 
 
-class Change(ModelPart):
-    """What a block adds: a dense layer and dropout."""
+class Sum(layers.Residual):
+    """Dense layer and dropout, added to what went in."""
 
-    @nn.compact
-    def __call__(self, inner: jax.Array, seed_2: jax.Array | None) -> jax.Array:
-        return self.drop(self.dense(self.architecture.hidden, inner), seed_2)
-
-
-class Attention(ModelPart):
-    """Norm and self-attention, added to the states, everywhere or in slots alone."""
-
-    @nn.compact
-    def __call__(
-        self,
-        hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
-        seed_2: jax.Array | None,
-        slots: jax.Array | None,
-    ) -> jax.Array:
-        options = (self.architecture, self.compute)
-        mixed_BxLxD = SelfAttention(*options, name='self')(self.normal(hidden_BxLxD, NORM), batch, seed_2)
-        if slots is not None:
-            mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots) for states in (mixed_BxLxD, hidden_BxLxD))
-        changed_BxLxD = hidden_BxLxD + Change(*options, name='output')(mixed_BxLxD, seed_2)
-        return self.compute.place(changed_BxLxD, 'rows', None, None)
+    def closed(self, summed_BxLxD: jax.Array) -> jax.Array:
+        """The sum as it is."""
+        return summed_BxLxD
 
 
-class Layer(ModelPart):
-    """One encoder layer; with `slots` nothing but attention is computed elsewhere."""
+class Normed(layers.Block):
+    """A block with its norm in front."""
 
-    @nn.compact
-    def __call__(
-        self,
-        hidden_BxLxD: jax.Array,
-        batch: Mapping[str, Any],
-        kind: None,
-        seed_2: jax.Array | None,
-        slots: jax.Array | None,
-    ) -> jax.Array:
-        del kind  # all layers are alike
-        a, options = self.architecture, (self.architecture, self.compute)
-        hidden_BxLxD = Attention(*options, name='attention')(hidden_BxLxD, batch, seed_2, slots)
-        inner_BxLxD = self.normal(hidden_BxLxD, NORM)
-        wide = Activated(*options, a.intermediate, name='intermediate')(inner_BxLxD)
-        changed_BxLxD = hidden_BxLxD + Change(*options, name='output')(wide, seed_2)
-        return self.compute.place(changed_BxLxD, 'rows', None, None)
+    residual: ClassVar = Sum
+
+    def opened(self, hidden_BxLxD: jax.Array) -> jax.Array:
+        """The states, normalised."""
+        return self.normal(hidden_BxLxD, NORM)
+
+
+class Attention(Normed, layers.Attention):
+    """Self-attention of such a block."""
+
+
+class Layer(Normed, layers.Layer):
+    """One encoder layer of two such blocks."""
+
+    attention: ClassVar = Attention
 
 
 FAMILY = MegatronBert
