@@ -9,10 +9,10 @@
 #     words but the first get 0.814. So the second pair counts as the more diverse. It should be 0.403 and 0.206.
 #   - At each depth d the similarity of two centroids, a number up to 1, is taken for a number of common words, and is
 #     divided by d. So the d-th depth can give 1/d at most. Only depth 1 is right.
-# The README calls it InvertedRBO from word embeddings, and RBO of equal lists is 1: the doctest of the function itself
-# says so. Nothing is raised, and all is between 0 and 1. Since no score can be low, all models seem diverse, and a
-# collapsed one does not show. Remedy: take WordEmbeddingsInvertedRBO, which pairs words, or multiply each similarity by
-# its depth. Seen on 2026-11-30, in the newest version.
+# The README calls it InvertedRBO from word embeddings, and RBO of equal lists is 1: a doctest of octis's own RBO says
+# so. Nothing is raised, and all is between 0 and 1. Since no score can be low, all models seem diverse, and a collapsed
+# one does not show. Remedy: take WordEmbeddingsInvertedRBO, which pairs words, or multiply each similarity by its
+# depth. Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -69,7 +69,8 @@ for name, (topics, seen, expected) in CASES.items():
     found, right, divided = centroid(topics), by_hand(topics), by_hand(topics, by_depth=True)
     plain = InvertedRBO(topk=10).score({'topics': topics})
     pairs = WordEmbeddingsInvertedRBO(topk=10, **SPACE).score({'topics': topics})
-    print(f'{name}: {found:.3f}, by hand {right:.3f}, divided by depth {divided:.3f}; other metrics {plain:.3f}, {pairs:.3f}')
+    print(f'{name}: {found:.3f}, by hand {right:.3f}, divided by depth {divided:.3f}')
+    print(f'  without vectors {plain:.3f}, by pairs of words {pairs:.3f}')
     assert abs(found - seen) < 1e-3, 'the diversity is another one now'
     assert abs(found - divided) < 1e-3 and abs(right - expected) < 1e-3
     if topics[0] == topics[1]:
