@@ -12,10 +12,10 @@
 # The reason: with a time, the survival of Cox's model is taken for the risk. Without one, a column of True and False
 # goes into a formula of statsmodels, which makes two columns of it and models the first, False. Both data sets of the
 # package, and any outcome that a comparison makes, have True and False.
-# By the docstring of `dca` these columns become risk scores from 0 to 1, and the R package of the same name takes the
-# survival from one. Nothing is raised, all is between 0 and 1, and the figure looks like that of a poor marker, so that
-# one gives up a good one. Columns that hold risks already are right with either outcome, and that is what the README
-# shows. Remedy: fit the model oneself, put the risk into a column, and leave models_to_prob out.
+# By the docstring of `dca` these columns become risk scores from 0 to 1, and a patient counts as positive whose score
+# reaches the threshold. Nothing is raised, all is between 0 and 1, and the figure looks like that of a poor marker, so
+# that one gives up a good one. Columns that hold risks already are right with either outcome, and that is what the
+# README shows. Remedy: fit the model oneself, put the risk into a column, and leave models_to_prob out.
 # Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
