@@ -2,7 +2,7 @@
 # dcurves 1.1.7 (decision curve analysis): of a marker that `models_to_prob` turns into risks, `dca` treats the patients
 # first who are least at risk. It is so for any outcome with a time, and for an outcome of True and False.
 #   - The package's own 750 patients, a marker, cancer within a year (hazard ratio 1.9). By `dca` 99 % of the patients
-#     are positive from a threshold of .10 on; by the model's risks 51 % at .10, 27 % at .15 and 8 % at .30.
+#     are positive at thresholds of .10 and .15 and 98 % at .30; by the model's risks it is 51 %, 27 % and 8 %.
 #   - Net benefit at .10, .15, .20, .30: .0471, -.0086, -.0707, -.2256. Right: .0637, .0461, .0258, .0075. Treating
 #     everybody: .0525, -.0032, -.0659, -.2182. So a marker that is better than both at all four seems to be worse than
 #     treating everybody, and from .15 on worse than treating nobody.
@@ -12,10 +12,10 @@
 # The reason: with a time, the survival of Cox's model is taken for the risk. Without one, a column of True and False
 # goes into a formula of statsmodels, which makes two columns of it and models the first, False. Both data sets of the
 # package, and any outcome that a comparison makes, have True and False.
-# By the docstring of `dca` these columns become risk scores from 0 to 1, and a patient counts as positive whose score
-# reaches the threshold. Nothing is raised, all is between 0 and 1, and the figure looks like that of a poor marker, so
-# that one gives up a good one. Columns that hold risks already are right with either outcome, and that is what the
-# README shows. Remedy: fit the model oneself, put the risk into a column, and leave models_to_prob out.
+# By the docstring of `dca` these columns become risk scores from 0 to 1, and the R package of the same name takes the
+# survival from one. Nothing is raised, all is between 0 and 1, and the figure looks like that of a poor marker, so that
+# one gives up a good one. Columns that hold risks already are right with either outcome, and that is what the README
+# shows. Remedy: fit the model oneself, put the risk into a column, and leave models_to_prob out.
 # Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
