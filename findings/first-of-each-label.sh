@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # spacy-span-analyzer 0.3.0 (spaCy 3.8.18): length and distinctiveness of spans are measured without the first span of
 # each label, and the end of a span is looked for one token too far to the right.
-#   - A label with one span has length NaN and distinctiveness 0, which is what a span has whose words are those of all
-#     the text. Below `warfarin` has 3.50 by the formula. `frequency` counts it.
+#   - A label with one span has length NaN and distinctiveness 0, which means that its words are
+#     as frequent as in the text as a whole. Below `warfarin` has 3.50 by the formula. `frequency` counts it.
 #   - Two spans of the label Disease, of 4 tokens and of 1: the length is 1.0, and with the documents in reverse order
 #     it is 4.0. The geometric mean is 2.0. So results depend on the order of documents.
 #   - For boundaries the token before a span is right. Behind the span the package takes the second token and not the

@@ -71,7 +71,7 @@ for name, text in (('one line', flat), ('lines of 40', wrapped), ('two spaces', 
 right = [24, -6.3, 17.1, 30.0, 87.0]
 assert scores(flat)[0] == by_hand(flat) == by_hand(wrapped) == right
 found, document = scores(wrapped)
-assert found == [29, 11.2, 15.3, 23.1, 76.6], 'line breaks are no words now'
+assert found == [29, 11.2, 15.3, 23.1, 76.6], 'line breaks no longer count as words'
 breaks = [token for token in document if token.is_space]
 assert len(breaks) == wrapped.count('\n') == 5 == found[0] - right[0]
 spaced = scores(flat.replace(' ', '  '))[0]

@@ -17,7 +17,7 @@
 # condition know `RxHCC Model V08` alone, both that for 2026 and that for 2027. What is not found is left out of the
 # sum. The README marks all four models as supported, has a field for new enrollees, and gives `Rx_NE_Lo_` as a prefix
 # to be set by hand; with it the score is 0 as well. Nothing is raised or logged. A new enrollee has no other score,
-# as there are no diagnoses of the year before, so a plan or a study takes these people for free. Remedy: for new
+# as there are no diagnoses of the year before, so these people cost nothing in a plan or a study. Remedy: for new
 # enrollees take the coefficient from `coefficients_mapping` by the name above; for 2027, give the diagnoses of `RxHCC
 # Model V08` to the variant, as below. (The table for 2026 has most names of Part D twice, 0.481 before 0.505 for
 # instance, and the package takes the later number; either is above 0.)

@@ -6,8 +6,8 @@
 #   - The same holds for I11 to I16 in I10-I1A, I51 and I52 in I30-I5A, O94 to O99 in O94-O9A, and Z31 to Z39 in
 #     Z30-Z3A. 316 codes of the release for 2024, which the package ships, have no block.
 #   - O9A (cancer, injury or abuse in pregnancy) gets O85-O92, complications of the puerperium. D3A (benign
-#     neuroendocrine tumours) gets D10-D36, whose very name leaves out benign neuroendocrine tumours. 52 codes are wrong
-#     in this way.
+#     neuroendocrine tumours) gets D10-D36, whose name says that benign neuroendocrine tumours are not in it. 52 codes
+#     are wrong in this way.
 #   - By chapter, 195 codes of O91 to O99 get None instead of O00-O9A. Anaemia in pregnancy is one, O99.01.
 # The reason: a letter in third place is read as the digit 0, both in codes and at the end of a range. So J40-J4A
 # becomes 40 to 40, and O9A becomes 90. In the real order of the codes J4A comes behind J49.
