@@ -282,13 +282,8 @@ def with_equal_program(step, objective, mesh):
 
 def _equal_step(objective, mesh, made, compiled):
     traced = _traced(objective, evaluation=Evaluation(), curriculum=Curriculum())
-    of = (
-        type(objective),
-        mesh,
-        made.tokens.tolist(),
-        made.whole,
-        traced,
-    )  # what was made decides what is trained
+    # What surgery made decides what is trained.
+    of = type(objective), mesh, made.tokens.tolist(), made.whole, traced
     for known, one in _compiled:
         if known == of:
             return one

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.quoting import LINE, unquoted
+from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import (
     FOUND,
     ColumnRoles,
@@ -226,9 +226,6 @@ def _table(path: Path, repairs: Counter[str], asked: Columns) -> _Table:
 
 
 def _refuse_quoted(table: _Table) -> None:
-    # Nearly every file has a line, soon found, that no file of quoted fields has.
-    if not all(LINE.fullmatch(table.lines[number - 1]) for number, _ in table.filled()):
-        return
     if unquoted([table.lines[number - 1] for number, _ in table.filled()]):
         number, first = next((n, c) for n, c in table.filled() if any(x.startswith('"') for x in c))
         raise InputError(

@@ -96,7 +96,7 @@ class Held:
                 raise InputError(f'{path}:{number}: expected {form}, found {found}{earlier} in {shown!r}')
             count += 1
             if count:
-                for known, value in zip(values, columns):
+                for known, value in zip(values, columns, strict=True):
                     known.setdefault(value, number)
         if not count:
             raise InputError(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from bioptimus_jax.model.architecture import Rule
-from bioptimus_jax.model.families.bert import Bert, pooler
+from bioptimus_jax.model.families.bert import Bert, judge
 from bioptimus_jax.model.layers import RULES, LikeBert
 
 THEIRS = {
@@ -92,8 +92,7 @@ class Albert(LikeBert):
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of the order of sentences."""
-        name = 'sop_classifier.classifier'
-        return {**pooler(self, 'pooler'), f'{name}.weight': (2, self.hidden), f'{name}.bias': (2,)}
+        return judge(self, 'pooler', 'sop_classifier.classifier')
 
 
 FAMILY = Albert

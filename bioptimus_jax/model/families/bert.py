@@ -18,6 +18,14 @@ def pooler(architecture: LikeBert, module: str = 'pooler.dense') -> dict[str, tu
     return {f'{name}.weight': (size, size), f'{name}.bias': (size,)}
 
 
+def judge(
+    architecture: LikeBert, module: str = 'pooler.dense', head: str = 'cls.seq_relationship'
+) -> dict[str, tuple[int, ...]]:
+    """Tensors of what judges two texts, a pooler and a head of two classes, and their shapes."""
+    shapes = {f'{head}.weight': (2, architecture.hidden), f'{head}.bias': (2,)}
+    return {**pooler(architecture, module), **shapes}
+
+
 @dataclasses.dataclass(frozen=True)
 class Bert(LikeBert):
     """A BERT with its masked-language-model head, whose output matrix is the table of embeddings or one of its own."""
@@ -55,8 +63,7 @@ class Bert(LikeBert):
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of next sentences."""
-        size, name = self.hidden, 'cls.seq_relationship'
-        return {**pooler(self), f'{name}.weight': (2, size), f'{name}.bias': (2,)}
+        return judge(self)
 
     def with_pairs(self) -> 'PairedBert':
         return PairedBert(**dataclasses.asdict(self))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.families.bert import Bert, pooler
+from bioptimus_jax.model.families.bert import Bert, judge, pooler
 from bioptimus_jax.model.layers import LikeBert
 
 TYPE, FULL, SPARSE = 'attention_type', 'original_full', 'block_sparse'
@@ -56,8 +56,7 @@ class BigBird(LikeBert):
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of next sentences."""
-        head = 'cls.seq_relationship'
-        return {**pooler(self, 'pooler'), f'{head}.weight': (2, self.hidden), f'{head}.bias': (2,)}
+        return judge(self, 'pooler')
 
     def to_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Tensors with a pooler, all zero, which transformers' class has and does not compute with."""

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from bioptimus_jax.model import layers
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.families.bert import Bert, pooler
+from bioptimus_jax.model.families.bert import Bert, judge
 from bioptimus_jax.model.prenorm import FinalNorm
 
 NORM = 'ln'
@@ -48,8 +48,7 @@ class MegatronBert(layers.LikeBert):
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of next sentences."""
-        head = 'cls.seq_relationship'
-        return {**pooler(self), f'{head}.weight': (2, self.hidden), f'{head}.bias': (2,)}
+        return judge(self)
 
 
 class SummedEmbeddings(layers.Embeddings):
