@@ -249,6 +249,8 @@ def test_wrong_content_is_refused_in_one_line(flaw, tmp_path, monkeypatch):
         'albert',
         'big_bird',
         'megatron-bert',
+        'gte',
+        'nomic_bert',
     ],
 )
 def test_a_perplexity_is_that_of_the_whole_model(kind, tmp_path):

@@ -96,7 +96,17 @@ def golden_file(family: str, trained: str) -> Path:
 # compared with those of transformers in test_model.py, as those of ALBERT, DeBERTa-v2 and UltraBERT are, which go
 # through the same steps as BERT. Losses and gradients of the objectives are compared with transformers in test_rtd.py
 # and test_pairs.py.
-ALIKE = ('roberta', 'distilbert', 'electra', 'mpnet', 'eurobert', 'big_bird', 'longformer', 'megatron-bert')
+ALIKE = (
+    'roberta',
+    'distilbert',
+    'electra',
+    'mpnet',
+    'eurobert',
+    'big_bird',
+    'longformer',
+    'megatron-bert',
+    'nomic_bert',
+)
 COMPARED = ('albert', 'deberta-v2', 'ultrabert')
 SLOW = (*((family, 'mlm') for family in (*ALIKE, *COMPARED)), ('electra', 'rtd'), ('bert', 'nsp'))
 

@@ -45,9 +45,12 @@ from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.config import Source
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
+from bioptimus_jax.model.families.gte import Gte
 from bioptimus_jax.model.families.modernbert import ModernBert
+from bioptimus_jax.model.families.nomic_bert import NomicBert
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.layers import at_slots
@@ -173,6 +176,7 @@ def test_what_transformers_saves_is_read_whole_as_encoder_as_classifier_and_in_h
     import torch
     import transformers
 
+    torch.manual_seed(0)
     small = SMALL[name]
     keys = {'pad_token_id': 0, **small.to_config(), 'initializer_range': 0.3}
     settings = transformers.AutoConfig.for_model(name, **keys)
@@ -392,6 +396,34 @@ def test_old_and_new_spellings_of_rotated_families_are_one(tmp_path):
     other['layer_types'] = [FULL, SLIDING, FULL]
     assert architecture_of(tmp_path, other).windows == (None, 128, None)
     assert architecture_of(tmp_path, other).pattern == (FULL, SLIDING)
+
+
+NOMIC = {
+    **dict(
+        model_type='nomic_bert', vocab_size=200, n_embd=32, n_layer=2, n_head=4, n_inner=64, n_positions=40
+    ),
+    **dict(activation_function='swiglu', layer_norm_epsilon=1e-5, resid_pdrop=0.1, attn_pdrop=0.2),
+    **dict(rotary_emb_base=500, rotary_emb_fraction=1.0, rotary_scaling_factor=None, qkv_proj_bias=False),
+}
+"""config.json as the first Nomic BERTs have it."""
+
+
+def test_the_first_spelling_of_a_nomic_bert_is_that_of_transformers(tmp_path):
+    wanted = NomicBert(200, 32, 2, 4, 64, 40, 0.1, 0.2, layer_norm_epsilon=1e-5, rope=Rope(500.0))
+    assert architecture_of(tmp_path, NOMIC) == wanted
+    assert architecture_of(tmp_path, {'model_type': 'nomic_bert', **wanted.to_config()}) == wanted
+
+
+def test_a_gte_without_token_types_keeps_none(tmp_path):
+    values = {
+        'model_type': 'gte',
+        **Gte(200, 32, 2, 4, 64, 40, token_types=0).to_config(),
+        'rope_parameters': None,
+    }
+    made = architecture_of(tmp_path, values)
+    assert made == Gte(200, 32, 2, 4, 64, 40, token_types=0)
+    assert made.to_config()['type_vocab_size'] == 0
+    assert not [path for path in made.shapes() if 'token_type' in path or 'position' in path]
 
 
 WIDE = {
@@ -620,6 +652,26 @@ UNREAD = {
         {**WIDE, 'model_type': 'big_bird'},
         {},
         "attention_type is 'block_sparse', which transformers computes otherwise in training than in evaluation; set",
+    ),
+    'products with biases': (
+        NOMIC,
+        {'qkv_proj_bias': True},
+        'qkv_proj_bias is True; only False is supported',
+    ),
+    'angles that grow with the text': (
+        NOMIC,
+        {'rotary_scaling_factor': 2},
+        'rotary_scaling_factor is 2; only None is supported',
+    ),
+    'heads of another size': (
+        {'model_type': 'gte', **Gte(200, 32, 2, 4, 64, 40).to_config()},
+        {'head_dim': 16},
+        'head_dim is 16; only 8, the hidden size divided by the attention heads, is supported',
+    ),
+    'no types in a BERT': (
+        {'model_type': 'bert', **Bert(200, 32, 2, 4, 64, 40).to_config()},
+        {'type_vocab_size': 0},
+        "type_vocab_size is '0'; a whole number from 1",
     ),
     'another id of padding': (MPNET, {'pad_token_id': 0}, 'pad_token_id is 0; only 1 is supported'),
     'a range that transformers rounds': (

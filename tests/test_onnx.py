@@ -46,6 +46,8 @@ SMALL = {
     'electra': 'electra, narrow table',
     'big_bird': 'big_bird',
     'megatron-bert': 'megatron-bert, one layer, uneven, untied',
+    'gte': 'gte',
+    'nomic_bert': 'nomic_bert, one layer, uneven, untied',
     'albert': 'albert, two groups of layers, as wide as its table, untied',
     'modernbert': 'modernbert',
     'eurobert': 'eurobert, one layer, one head of keys, tied',

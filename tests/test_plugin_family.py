@@ -105,6 +105,15 @@ CASES = {
         tokenizers=('bytelevel', 'bytelevel'),
     ),
     'megatron-bert': Case('megatron-bert', surgery={'strategy': 'contextualized', 'map': 'linear'}),
+    'gte, as the multilingual one': Case('gte', tokenizers=('deberta', 'unigram')),
+    'nomic_bert, longer': Case(
+        'nomic_bert',
+        surgery={
+            'strategy': 'contextualized',
+            'map': 'linear',
+            'longer': {'positions': 70, 'rope_theta': 5e5},
+        },
+    ),
     'big_bird': Case('big_bird', tokenizers=('big_bird', 'unigram')),
     'longformer, longer': Case(
         'longformer',
@@ -142,7 +151,14 @@ CASES = {
 # tokenizers go through the same stages in test_plugin_tokenizer, or are compared with theirs in test_sentencepiece.
 SLOW = (
     *('xlm-roberta, its padding elsewhere', 'mpnet', 'roberta, byte-level pairs, longer', 'deberta-v2'),
-    *('big_bird', 'megatron-bert', 'longformer, longer', 'roberta, WordPiece instead'),
+    *(
+        'big_bird',
+        'megatron-bert',
+        'gte, as the multilingual one',
+        'nomic_bert, longer',
+        'longformer, longer',
+        'roberta, WordPiece instead',
+    ),
     *('eurobert, grouped, a longer context', 'ultrabert, longer', 'modernbert, as mmBERT'),
 )
 
@@ -277,7 +293,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     assert models['0.1'].architecture.positions == longer.get('positions', before.architecture.positions)
     if 'rope_theta' in longer:
         settings = read_json(folders['0.1'] / 'config.json')['rope_parameters']
-        assert settings['full_attention']['rope_theta'] == longer['rope_theta']
+        assert settings.get('full_attention', settings)['rope_theta'] == longer['rope_theta']
     # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []

@@ -18,9 +18,11 @@ from bioptimus_jax.model.families.big_bird import BigBird
 from bioptimus_jax.model.families.distilbert import DistilBert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.eurobert import EuroBert
+from bioptimus_jax.model.families.gte import Gte
 from bioptimus_jax.model.families.longformer import Longformer
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.mpnet import MPNet
+from bioptimus_jax.model.families.nomic_bert import NomicBert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.families.ultrabert import UltraBert
 from bioptimus_jax.model.prenorm import FULL, SLIDING
@@ -45,6 +47,8 @@ SMALL: dict[str, Architecture] = {
     'albert': Albert(*SIZES, embedding_size=16),
     'longformer': Longformer(*SIZES, attention_windows=(6,)),
     'megatron-bert': MegatronBert(*SIZES),
+    'gte': Gte(*SIZES),
+    'nomic_bert': NomicBert(*SIZES),
     'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
     'eurobert': EuroBert(200, 32, 2, 4, 48, 40, key_heads=2, rope=Rope(500.0)),
     'ultrabert': UltraBert(200, 32, 3, 4, 48, 40, sliding_window=3, prediction_head=24),
@@ -79,6 +83,21 @@ SHAPES: dict[str, Architecture] = {
     ),
     'megatron-bert, one layer, uneven, untied': MegatronBert(
         131, 21, 1, 3, 37, 29, token_types=3, activation='relu', untied=True
+    ),
+    'gte, one layer, uneven, no types, a longer context, untied': Gte(
+        131,
+        24,
+        1,
+        3,
+        37,
+        160,
+        token_types=0,
+        activation='relu',
+        rope=Rope(500.0, 'yarn', (('factor', 8.0), (ORIGINAL, 20))),
+        untied=True,
+    ),
+    'nomic_bert, one layer, uneven, untied': NomicBert(
+        131, 24, 1, 3, 37, 29, token_types=3, activation='relu', untied=True
     ),
     'electra, narrow table': Electra(
         131, 24, 2, 3, 37, 29, embedding_size=10, activation='gelu_pytorch_tanh'
@@ -157,7 +176,7 @@ ELSEWHERE = {
     for name in names
 }
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""
-OWN_LAYERS = ('bert', 'megatron-bert', 'deberta-v2', 'modernbert', 'eurobert')
+OWN_LAYERS = ('bert', 'megatron-bert', 'gte', 'deberta-v2', 'modernbert', 'eurobert')
 """Families with a layer of their own; the others have that of one of these, an MPNet a part of DeBERTa's."""
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in OWN_LAYERS)) for name in SMALL]
 """Families as parameters of a test of layers: those that have the layer of another are slow."""

@@ -113,10 +113,14 @@ class ModelPart(nn.Module):
         """A number for the place of the part in the model: no two places drop alike."""
         return zlib.crc32('/'.join(self.path).encode())
 
+    @property
+    def biased(self) -> bool:
+        """Whether its dense layers have biases."""
+        return self.architecture.biases
+
     def dense(self, features: int, values: jax.Array, name: str = 'dense') -> jax.Array:
-        """The values times a matrix, with a bias if the family has them."""
-        biases, dtype = self.architecture.biases, self.compute.dtype
-        return Dense(features, use_bias=biases, dtype=dtype, name=name)(values)
+        """The values times a matrix, with a bias if the part has them."""
+        return Dense(features, use_bias=self.biased, dtype=self.compute.dtype, name=name)(values)
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
         """Rows of a table."""
@@ -188,16 +192,18 @@ class Embeddings(ModelPart):
         return self.dense(a.hidden, states_BxLxD, 'embeddings_project') if a.projects else states_BxLxD
 
     def summed(self, batch: Mapping[str, jax.Array], delta_BxLxD: jax.Array | None) -> jax.Array:
-        """The rows of words, positions and types, and what is added to those of words."""
+        """The rows of words, types and positions, each where there is a table of them, and what is added to words."""
+        a = self.architecture
         summed_BxLxD = self.words(batch, delta_BxLxD)
-        positions_BxLxD = self.embedding(
-            self.architecture.positions, batch['positions'], 'position_embeddings'
-        )
         if self.token_types:
             # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
             types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
             summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
-        return summed_BxLxD + positions_BxLxD
+        if a.position_table:
+            summed_BxLxD = summed_BxLxD + self.embedding(
+                a.positions, batch['positions'], 'position_embeddings'
+            )
+        return summed_BxLxD
 
 
 class SelfAttention(ModelPart):
@@ -211,7 +217,13 @@ class SelfAttention(ModelPart):
             self.heads_of(self.dense(self.architecture.hidden, hidden_BxLxD, name))
             for name in ('query', 'key', 'value')
         )
+        query, key = (self.positioned(heads, batch) for heads in (query, key))
         return self.attended(query, key, value, batch['ranges'], seed_2, **self.terms(batch))
+
+    def positioned(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
+        """Queries or keys, with their positions where the family puts these in here."""
+        del batch
+        return heads_BxLxHxK
 
     def terms(self, batch: Mapping[str, Any]) -> dict[str, jax.Array]:
         """What the family's scores have beside products of queries and keys, by the names of `attend`'s arguments."""
@@ -273,7 +285,8 @@ class Activated(ModelPart):
     features: int
 
     @nn.compact
-    def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
+    def __call__(self, hidden_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
+        del seed_2  # BERT drops nothing here
         return ACTIVATIONS[self.architecture.activation](self.dense(self.features, hidden_BxLxD))
 
 
@@ -281,6 +294,7 @@ class Layer(Block):
     """One encoder layer; with `slots` nothing but attention is computed elsewhere. Its `kind` is its window."""
 
     attention: ClassVar[type[Attention]] = Attention
+    wide: ClassVar[type[Activated]] = Activated
 
     @nn.compact
     def __call__(
@@ -295,8 +309,9 @@ class Layer(Block):
         batch = {**batch, 'ranges': batch['ranges'].within(kind)}
         attention = self.attention(*options, name='attention')
         hidden_BxLxD = attention(hidden_BxLxD, batch, seed_2, slots)
-        wide = Activated(*options, a.intermediate, name='intermediate')(self.opened(hidden_BxLxD))
-        return self.residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
+        wide = self.wide(*options, a.intermediate, name='intermediate')
+        activated = wide(self.opened(hidden_BxLxD), seed_2)
+        return self.residual(*options, name='output')(activated, hidden_BxLxD, seed_2)
 
 
 class Transform(ModelPart):

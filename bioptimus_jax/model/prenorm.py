@@ -15,9 +15,8 @@ import jax.numpy as jnp
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import LikeBert, ModelPart, at_slots
-from bioptimus_jax.model.rotary import TRUNCATE, Rope, read, rotation
+from bioptimus_jax.model.rotary import ROPE, TRUNCATE, Rope, check_heads, read, rotation
 
-ROPE = 'rope_parameters'
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 """Types of layers in layer_types and rope_parameters of config.json."""
 
@@ -66,8 +65,7 @@ class PreNorm(LikeBert):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.head_size % 2:
-            raise ValueError(f'heads of {self.head_size} columns cannot be rotated: an even number is needed')
+        check_heads(self.head_size)
 
     @property
     @abc.abstractmethod

@@ -14,6 +14,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 
+ROPE, SCALING, HEAD_SIZE = 'rope_parameters', 'rope_scaling', 'head_dim'
+"""Keys of config.json."""
 DEFAULT, LINEAR, YARN = 'default', 'linear', 'yarn'
 FACTOR, ORIGINAL, ATTENTION, TRUNCATE = (
     'factor',
@@ -83,6 +85,34 @@ class Rope(NamedTuple):
             (np.arange(head_size // 2, dtype=np.float32) - np.float32(low)) / np.float32(width), 0, 1
         )
         return slower_P * ramp_P + plain_P * (1 - ramp_P)
+
+
+def check_heads(head_size: int) -> None:
+    """Raise ValueError where the columns of a head are no pairs."""
+    if head_size % 2:
+        raise ValueError(f'heads of {head_size} columns cannot be rotated: an even number is needed')
+
+
+def check_head_size(values: Mapping[str, Any], head_size: int, file: Path) -> None:
+    """Raise InputError where config.json wants heads of another size than the hidden size divided by their number."""
+    if values.get(HEAD_SIZE, head_size) != head_size:
+        raise InputError(
+            f'{file}: {HEAD_SIZE} is {values[HEAD_SIZE]!r}; only {head_size}, the hidden size divided by the attention '
+            'heads, is supported'
+        )
+
+
+def rope_in(values: Mapping[str, Any], base: float | None, positions: int, file: Path) -> Rope:
+    """How a model whose layers are alike turns positions, by the values of its config.json that are not null.
+
+    `base`: what transformers takes where none is given. Where both names of the object are there the older one counts,
+    as in transformers. Raises InputError as `read` does.
+    """
+    name = SCALING if values.get(SCALING) else ROPE
+    described = values.get(name, {})
+    if isinstance(described, Mapping) and 'partial_rotary_factor' in values:
+        described = {'partial_rotary_factor': values['partial_rotary_factor'], **described}
+    return read(described, values.get('rope_theta', base), positions, file, name)
 
 
 def read(given: Any, theta: Any, positions: Any, file: Path, name: str) -> Rope:

@@ -27,8 +27,8 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
         for key, names in {
             'decay': 'bert all',
             'fall': 'linear cosine constant sqrt',
-            'family': 'albert bert big_bird camembert deberta-v2 distilbert electra eurobert longformer '
-            'megatron-bert modernbert mpnet roberta ultrabert xlm-roberta',
+            'family': 'albert bert big_bird camembert deberta-v2 distilbert electra eurobert gte longformer '
+            'megatron-bert modernbert mpnet nomic_bert roberta ultrabert xlm-roberta',
             'features': 'family first mentions starts',
             'layout': 'documents first_line neighbours pairs pairs_exact_half twice two_segments',
             'map': 'none linear respelled spelled',

@@ -20,10 +20,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
-from bioptimus_jax.model.prenorm import ROPE, Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
-from bioptimus_jax.model.rotary import Rope, read, turned
-
-HEAD_SIZE, SCALING = 'head_dim', 'rope_scaling'
+from bioptimus_jax.model.prenorm import Layer, LayerKind, PreNorm, RotaryAttention, WordEmbeddings
+from bioptimus_jax.model.rotary import HEAD_SIZE, ROPE, Rope, check_head_size, rope_in, turned
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,11 +87,7 @@ class EuroBert(PreNorm):
         """The architecture; null is what transformers makes of a key that is missing."""
         given = {name: value for name, value in values.items() if value is not None}
         made = super().from_config(given, file)
-        if given.get(HEAD_SIZE, made.head_size) != made.head_size:
-            raise InputError(
-                f'{file}: {HEAD_SIZE} is {given[HEAD_SIZE]!r}; only {made.head_size}, the hidden size divided by the '
-                'attention heads, is supported'
-            )
+        check_head_size(given, made.head_size, file)
         try:
             return dataclasses.replace(made, **cls._fields(given, made, file))
         except ValueError as error:
@@ -101,12 +95,8 @@ class EuroBert(PreNorm):
 
     @classmethod
     def _fields(cls, given: Mapping[str, Any], made: Self, file: Path) -> dict[str, Any]:
-        """How positions are turned. Where both names are there the older one counts, as in transformers."""
-        name = SCALING if given.get(SCALING) else ROPE
-        described = given.get(name, {})
-        if isinstance(described, Mapping) and 'partial_rotary_factor' in given:
-            described = {'partial_rotary_factor': given['partial_rotary_factor'], **described}
-        return {'rope': read(described, given.get('rope_theta'), made.max_positions, file, name)}
+        """How positions are turned."""
+        return {'rope': rope_in(given, None, made.max_positions, file)}
 
     def to_config(self) -> dict[str, Any]:
         return {**super().to_config(), HEAD_SIZE: self.head_size, ROPE: self.rope.to_config()}

@@ -24,7 +24,6 @@ from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, SIZES, ModelPart
 from bioptimus_jax.model.prenorm import (
     FULL,
-    ROPE,
     SLIDING,
     Layer,
     LayerKind,
@@ -33,7 +32,7 @@ from bioptimus_jax.model.prenorm import (
     WordEmbeddings,
     ropes_of_types,
 )
-from bioptimus_jax.model.rotary import Rope, check_base, turned
+from bioptimus_jax.model.rotary import ROPE, Rope, check_base, turned
 
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'

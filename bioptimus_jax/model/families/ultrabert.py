@@ -18,8 +18,8 @@ from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.eurobert import EuroBert
 from bioptimus_jax.model.layers import ModelPart
-from bioptimus_jax.model.prenorm import FULL, ROPE, SLIDING, LayerKind, ropes_of_types
-from bioptimus_jax.model.rotary import DEFAULT, Rope
+from bioptimus_jax.model.prenorm import FULL, SLIDING, LayerKind, ropes_of_types
+from bioptimus_jax.model.rotary import DEFAULT, ROPE, Rope
 
 TYPES, WINDOW, WINDOWS, THETAS = 'layer_types', 'sliding_window', 'attention_windows', 'rope_theta'
 USUAL = (SLIDING, SLIDING, FULL)
