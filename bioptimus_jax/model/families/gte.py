@@ -107,7 +107,7 @@ class Gte(layers.LikeBert):
         r'\.mlp_ln\.': '.post_mlp_layernorm.',
         r'^lm_head\.norm\.': 'lm_head.layer_norm.',
     }
-    # Ends of modules in files that hold several of its parameters, one below the other.
+    # Modules in files that hold several of its parameters, one below the other.
     stacked: ClassVar[Mapping[str, tuple[str, ...]]] = {
         'self_attn.qkv_proj': ('self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj'),
         'mlp.up_gate_proj': ('mlp.up_proj', 'mlp.gate_proj'),
@@ -148,17 +148,15 @@ class Gte(layers.LikeBert):
 
     def from_hf_tensors(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Tensors with those apart that lie one below the other in files."""
-        apart = {}
+        apart: dict[str, np.ndarray] = {}
         for name, tensor in tensors.items():
-            module, _, leaf = name.rpartition('.')
-            parts = next((parts for end, parts in self.stacked.items() if module.endswith(f'.{end}')), ())
-            if not parts or len(tensor) % len(parts):
+            several = next((end for end in self.stacked if f'.{end}.' in name), '')
+            parts = self.stacked.get(several, ())
+            if parts and len(tensor) % len(parts) == 0:
+                pieces = np.split(tensor, len(parts))
+                apart |= {name.replace(several, part): piece for part, piece in zip(parts, pieces)}
+            else:  # of parts that do not come out even the names are unknown, and so they are refused
                 apart[name] = tensor
-                continue
-            before = module.rpartition('.')[0].rpartition('.')[0]
-            rows = len(tensor) // len(parts)
-            for n, part in enumerate(parts):
-                apart[f'{before}.{part}.{leaf}'] = tensor[n * rows : (n + 1) * rows]
         return apart
 
     @property
