@@ -8,11 +8,10 @@
 #     is 1.0. If the other has it, alpha is -0.17. By the definition, and with other numbers, it is 0.3 both times.
 # The reason: a place where a reader has no box is filled with 0, and so are boxes of class 0. If nothing else is in the
 # image, that is one class only, and alpha is set to 1.
-# By the README, the field of the class takes a number or a name. It does not say that 0 has another meaning. In COCO's
-# own files numbers begin with 1. They begin with 0 in Label Studio's export in that format, and in files made of
-# YOLO's. Nothing is raised. It hurts whoever reports how well radiologists or pathologists agree, or sorts out images
-# by `iaa_threshold`: with one class each image has an alpha of 1, whatever was drawn. Remedy: add 1 to every
-# category_id, or give names.
+# By the README, the field of the class takes a number or a name. It does not say that 0 has another meaning, and many
+# programs count classes from 0. Nothing is raised. It hurts whoever reports how well radiologists or pathologists
+# agree, or sorts out images by `iaa_threshold`: with one class each image has an alpha of 1, whatever was drawn.
+# Remedy: add 1 to every category_id, or give names.
 # Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
