@@ -3,11 +3,13 @@
 import dataclasses
 import math
 import random
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -26,7 +28,7 @@ from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.loading import load_head
 from bioptimus_jax.finetuning.optimizer import UncorrectedAdamW, optimizer_of
-from bioptimus_jax.finetuning.stability import encoder_layers, parameter_groups
+from bioptimus_jax.finetuning.stability import distinct_layers, encoder_layers, parameter_groups
 from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.subset import as_seen, chosen_examples
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
@@ -34,16 +36,21 @@ from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
 from bioptimus_jax.finetuning.training import _best_epoch, finetune
 from bioptimus_jax.finetuning.used_rows import UsedRows
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.roberta import Roberta
+from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.texts import Text, Texts
 from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.vocab.agreement import load_for_words
 
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
     pytest.param('longformer', marks=pytest.mark.slow),  # a RoBERTa but for its windows
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('gte', 'nomic_bert')),  # gated, as EuroBERT
 )
 DISTANCES = ('relative_attention_bias', 'encoder.LayerNorm')
 """What belongs to tables of distances, beside the layers."""
@@ -583,7 +590,7 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
     names = {id(p): name for name, p in plain.items()}
     above = {names[id(p)] for module in head.above for p in module.parameters()}
     assert {name.split('.')[-3] for name in above} <= {'pooler', 'head'}
-    assert bool(above) == (kind in ('bert', 'modernbert'))
+    assert bool(above) == (kind in ('bert', 'modernbert', 'gte', 'nomic_bert'))
     top = {name for name in plain if '.3.' in name}
     # Drawn again, with the embeddings, the lower layers and what is new as they are.
     _, _, drawn = loaded(reinit_layers=1)
@@ -612,7 +619,29 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
     _, single, _ = loaded(segment_ids='one')
     assert (single.given.get('token_type_ids', torch.zeros(1)) == 0).all()
     alike = torch.allclose(head.predict(single), head.predict(batch), atol=1e-5)
-    assert alike == (kind not in ('bert', 'electra'))
+    assert alike == (kind not in ('bert', 'electra', 'nomic_bert'))
+
+
+def test_a_model_of_one_token_type_reads_pairs_with_the_tokenizer_of_bert(tmp_path, bert, pairs):
+    """As a RoBERTa has it after surgery with a WordPiece; transformers has no row for the second text's type."""
+    import transformers
+
+    known = subwords.load(bert)
+    shape = (len(known.tokens), 32, 1, 2, 64, 128)
+    for family, name in ((Roberta, 'one'), (Bert, 'two')):
+        made = family(*shape).padded_with(known.pad)
+        write_folder(tmp_path / name, made, made.initial_parameters(jax.random.key(0)), bert)
+    one = tmp_path / 'one'
+    encoded = transformers.AutoTokenizer.from_pretrained(one)(*pairs.train[0].words, return_tensors='pt')
+    transformers.AutoModel.from_pretrained(one)(**encoded)
+    assert list(encoded) == ['input_ids', 'attention_mask']
+    # Folders of others do not say so.
+    shutil.copy(tmp_path / 'two' / 'tokenizer_config.json', one)
+    tokenizer, head = load_head(CLASSES, one, pairs.labels, settings(), 0)
+    found = CLASSES.windows(tokenizer, pairs.train, settings()).windows
+    assert any(1 in window.types for window in found)
+    targets = [CLASSES.target(w, pairs.train[w.example].answers, head) for w in found]
+    assert torch.isfinite(head.loss(head.batch(found, targets)))
 
 
 def test_devel_is_learned_and_then_chooses_nothing(bert, pairs, drugs):
@@ -687,15 +716,15 @@ def test_a_loss_that_is_not_finite_is_laid_to_what_can_be_its_cause(first, error
         _best_epoch(ENTITIES, training, Path('m'), (), (), print, print, print, 0)
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', [*KINDS, 'albert'])
 def test_an_adapter_is_on_every_layer_of_every_family_and_merged_is_the_same_model(kind, four_layers, drugs):
     wanted = settings(lora_rank=2)
     folder = four_layers(kind)
     tokenizer, tagger = load_tagger(folder, TYPES, wanted, 0)
     trained = {name: p for name, p in tagger.named_parameters() if p.requires_grad}
-    layers = encoder_layers(tagger)
+    layers = distinct_layers(tagger)
     linear = sum(isinstance(m, LoraLayer) for layer in layers for m in layer.modules())
-    assert len([name for name in trained if 'lora_' in name]) == 2 * linear >= 4 * 2 * 2
+    assert len([name for name in trained if 'lora_' in name]) == 2 * linear >= len(layers) * 2 * 2
     plain = {name for name in trained if 'lora_' not in name}
     assert plain
     assert not any('layer' in name or of_embeddings(name) for name in plain), plain

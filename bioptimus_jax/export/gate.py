@@ -158,12 +158,15 @@ def _check_untouched(folder: Path, untouched: Mapping[str, np.ndarray]) -> None:
     import transformers
 
     left = dict(untouched)
-    for hf_class in ('AutoModel', 'AutoModelForPreTraining'):
+    for hf_class in ('AutoModel', 'AutoModelForPreTraining', 'AutoModelForSequenceClassification'):
         if not left:
             return
-        model = getattr(transformers, hf_class).from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
+        try:
+            model = getattr(transformers, hf_class).from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True
+            )
+        except ValueError:  # the family has no such class
+            continue
         state = model.state_dict()
         for name in list(left):
             found = state.get(name, state.get(name.removeprefix(f'{model.base_model_prefix}.')))

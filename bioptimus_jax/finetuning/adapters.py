@@ -7,7 +7,7 @@ import torch
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetuning.heads import Head
-from bioptimus_jax.finetuning.stability import encoder_layers
+from bioptimus_jax.finetuning.stability import distinct_layers
 from bioptimus_jax.model.lora import Lora
 
 KEY = 'config.finetune.lora_targets'
@@ -51,7 +51,7 @@ def put_on(head: Head, lora: Lora) -> Adapter:
 
 def _in_layers(head: Head, lora: Lora, modules: Iterable[tuple[str, torch.nn.Module]]) -> list[str]:
     """The names of the linear modules in layers that are targets; a module comes right before those in it."""
-    layers = {id(layer) for layer in encoder_layers(head)}
+    layers = {id(layer) for layer in distinct_layers(head)}
     found: dict[str, str] = {}
     layer = None
     for name, module in modules:

@@ -28,6 +28,7 @@ from bioptimus_jax.model.weights import (
 )
 from bioptimus_jax.storage.files import atomic, complete, write_json
 from bioptimus_jax.tokenizer import subwords
+from bioptimus_jax.tokenizer.tokenizer_files import leave_types_out
 
 NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -221,6 +222,8 @@ def write_folder(
         if (tokenizer_folder / name).is_file() and tokenizer_folder.resolve() != folder.resolve():
             with atomic(folder / name, 'wb') as file:
                 file.write((tokenizer_folder / name).read_bytes())
+    if architecture.segment_types < 2:
+        leave_types_out(folder, known.tokenizer)
     fixed = {
         'architectures': [architecture.hf_class],
         'model_type': architecture.model_type,

@@ -31,6 +31,10 @@ SWITCHES = {
 """Keys of tokenizer_config.json and what BERT's normaliser calls them."""
 
 
+INPUTS, UNTYPED = 'model_input_names', ['input_ids', 'attention_mask']
+"""The key of what a tokenizer gives to its model, and that of one whose model has no token types."""
+
+
 def named_roles(roles: Roles) -> dict[str, str]:
     """The special tokens as tokenizer_config.json names them."""
     return {NAMES_OF_ROLES[role]: token for role, token in roles._asdict().items()}
@@ -41,6 +45,16 @@ def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict
     with atomic(folder / READY) as file:
         file.write(tokenizer.to_str(pretty=True))
     write_json(folder / SETTINGS, settings)
+
+
+def leave_types_out(folder: Path, tokenizer: tokenizers.Tokenizer) -> None:
+    """Say in tokenizer_config.json that the model has one token type, if the tokenizer gives a second text another.
+
+    transformers would give that type to the model, which has no row for it.
+    """
+    said = _object(folder / SETTINGS)
+    if said and INPUTS not in said and any(tokenizer.encode('a', 'b').type_ids):
+        write_json(folder / SETTINGS, {**said, INPUTS: UNTYPED})
 
 
 def special_tokens(subwords: Subwords) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from bioptimus_jax.model import layers
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.rotary import (
     ROPE,
     Rope,
@@ -158,6 +158,10 @@ class Gte(layers.LikeBert):
             else:  # of parts that do not come out even the names are unknown, and so they are refused
                 apart[name] = tensor
         return apart
+
+    def untouched(self) -> Mapping[str, tuple[int, ...]]:
+        """The pooler, which classifiers of transformers read."""
+        return pooler(self)
 
     @property
     def wide(self) -> float:

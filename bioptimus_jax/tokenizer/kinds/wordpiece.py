@@ -18,7 +18,9 @@ from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.probes import PROBES
 from bioptimus_jax.tokenizer.subwords import READY, SETTINGS, Kind, Roles, Subwords
 from bioptimus_jax.tokenizer.tokenizer_files import (
+    INPUTS,
     SWITCHES,
+    UNTYPED,
     add_listed,
     check_ids,
     check_roles,
@@ -128,7 +130,7 @@ class WordPiece(Kind):
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
         if doubled:  # of models without token types
-            settings['model_input_names'] = ['input_ids', 'attention_mask']
+            settings[INPUTS] = UNTYPED
         settings |= {
             'model_max_length': model_max_length,
             **named_roles(subwords.roles),
