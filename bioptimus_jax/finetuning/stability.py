@@ -71,7 +71,7 @@ def _listed(encoder: torch.nn.Module, wanted: int) -> torch.nn.ModuleList:
     if not outer:
         raise ConfigError(
             f'config.finetune: {type(encoder).__name__} has no list of {wanted} layers of one kind, which '
-            'freeze_layers, reinit_layers, layer_decay and lora_rank need'
+            'freeze_layers, reinit_layers and layer_decay need'
         )
     return outer[0]
 
