@@ -55,23 +55,24 @@ def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
 
 def encoder_layers(head: Head) -> torch.nn.ModuleList:
     """The list of the encoder's layers, lowest first. Raises ConfigError where there is no such list."""
-    return _listed(head.encoder, head.encoder.config.num_hidden_layers)
+    wanted = head.encoder.config.num_hidden_layers
+    return _listed(head.encoder, wanted, 'freeze_layers, reinit_layers and layer_decay need')
 
 
 def distinct_layers(head: Head) -> torch.nn.ModuleList:
     """The layers whose weights are not those of another: of an ALBERT one for each group. Raises as above."""
     config = head.encoder.config
-    return _listed(head.encoder, getattr(config, 'num_hidden_groups', config.num_hidden_layers))
+    wanted = getattr(config, 'num_hidden_groups', config.num_hidden_layers)
+    return _listed(head.encoder, wanted, 'lora_rank needs')
 
 
-def _listed(encoder: torch.nn.Module, wanted: int) -> torch.nn.ModuleList:
+def _listed(encoder: torch.nn.Module, wanted: int, needed: str) -> torch.nn.ModuleList:
     found = [m for m in encoder.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == wanted]
     # `modules` gives a module before those in it, so the first list is the outermost.
     outer = [m for m in found if len({type(layer) for layer in m}) == 1][:1]
     if not outer:
         raise ConfigError(
-            f'config.finetune: {type(encoder).__name__} has no list of {wanted} layers of one kind, which '
-            'freeze_layers, reinit_layers and layer_decay need'
+            f'config.finetune: {type(encoder).__name__} has no list of {wanted} layers of one kind, which {needed}'
         )
     return outer[0]
 
