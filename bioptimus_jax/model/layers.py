@@ -182,6 +182,7 @@ class Embeddings(ModelPart):
     """Word, position and, where there are any, token-type rows, summed, normalised and made as wide as the model."""
 
     token_types: int = 0
+    positioned: bool = True
 
     @nn.compact
     def __call__(
@@ -199,7 +200,7 @@ class Embeddings(ModelPart):
             # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
             types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
             summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
-        if a.position_table:
+        if self.positioned:
             summed_BxLxD = summed_BxLxD + self.embedding(
                 a.positions, batch['positions'], 'position_embeddings'
             )

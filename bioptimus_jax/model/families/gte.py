@@ -172,6 +172,9 @@ class Gte(layers.LikeBert):
         turns = rotation(batch['positions'], self.rope, self.head_size, self.positions)
         return {**super().context(batch), 'rotation': turns}
 
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return layers.Embeddings(self, compute, self.token_types, positioned=False)
+
     def layer(self, compute: Compute) -> nn.Module:
         return Layer(self, compute)
 
