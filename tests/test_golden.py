@@ -93,7 +93,7 @@ def golden_file(family: str, trained: str) -> Path:
 
 
 # Slow: families with the layers of another (MPNet's are RoBERTa's, EuroBERT's are UltraBERT's), whose gradients are
-# compared with those of transformers in test_model.py, as those of ALBERT, DeBERTa-v2 and UltraBERT are, which go
+# compared with those of transformers in test_model.py, as those of ALBERT, DeBERTa-v2, GTE and UltraBERT are, which go
 # through the same steps as BERT. Losses and gradients of the objectives are compared with transformers in test_rtd.py
 # and test_pairs.py.
 ALIKE = (
@@ -107,7 +107,7 @@ ALIKE = (
     'megatron-bert',
     'nomic_bert',
 )
-COMPARED = ('albert', 'deberta-v2', 'ultrabert')
+COMPARED = ('albert', 'deberta-v2', 'gte', 'ultrabert')
 SLOW = (*((family, 'mlm') for family in (*ALIKE, *COMPARED)), ('electra', 'rtd'), ('bert', 'nsp'))
 
 
