@@ -218,10 +218,10 @@ class SelfAttention(ModelPart):
             self.heads_of(self.dense(self.architecture.hidden, hidden_BxLxD, name))
             for name in ('query', 'key', 'value')
         )
-        query, key = (self.positioned(heads, batch) for heads in (query, key))
+        query, key = (self.with_positions(heads, batch) for heads in (query, key))
         return self.attended(query, key, value, batch['ranges'], seed_2, **self.terms(batch))
 
-    def positioned(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
+    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
         """Queries or keys, with their positions where the family puts these in here."""
         del batch
         return heads_BxLxHxK

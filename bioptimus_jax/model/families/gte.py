@@ -45,7 +45,7 @@ IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.*)$')
 class SelfAttention(layers.SelfAttention):
     """Attention whose queries and keys are turned by their positions."""
 
-    def positioned(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
+    def with_positions(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
         """Queries or keys, turned."""
         return turned(heads_BxLxHxK, *batch['rotation'])
 
