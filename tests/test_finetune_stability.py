@@ -623,7 +623,7 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
 
 
 def test_a_model_of_one_token_type_reads_pairs_with_the_tokenizer_of_bert(tmp_path, bert, pairs):
-    """As a RoBERTa has it after surgery with a WordPiece; transformers has no row for the second text's type."""
+    """Surgery from a RoBERTa with a WordPiece makes one; transformers has no row for the type of the second text."""
     import transformers
 
     known = subwords.load(bert)
