@@ -9,7 +9,7 @@
 #   - average=None gives 4000 numbers for 4 classes.
 # The reason: the scores have texts in rows and classes in columns, and the sum that counts hits runs over the columns.
 # What is left is whether the right class has the first place within its own row: 1 for the first place of four, 2/3 for
-# the second. This is no area under a ROC curve, and the shares of the classes alone may make it high.
+# the second. That is not an area under a ROC curve, and class frequencies alone can make it high.
 # The documentation says that the area is computed for each class and then averaged. Its example with average=None
 # prints five numbers for three classes, and the example of the class has as many texts as classes. Nothing is raised,
 # and the result lies between 0 and 1. The binary function is right. Who has too many texts for exact areas, or counts

@@ -60,7 +60,7 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
 
 
 def distinct_layers(head: Head) -> torch.nn.ModuleList:
-    """The layers whose weights are not those of another: of an ALBERT one for each group. Raises as above."""
+    """The layers with weights of their own: in an ALBERT one per group. Raises as `encoder_layers`."""
     config = head.encoder.config
     wanted = getattr(config, 'num_hidden_groups', config.num_hidden_layers)
     return _listed(head.encoder, wanted, 'lora_rank needs')

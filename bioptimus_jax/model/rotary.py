@@ -88,7 +88,7 @@ class Rope(NamedTuple):
 
 
 def check_heads(head_size: int) -> None:
-    """Raise ValueError where the columns of a head are no pairs."""
+    """Raise ValueError for an odd number of columns in a head: rotary positions need pairs."""
     if head_size % 2:
         raise ValueError(f'heads of {head_size} columns cannot be rotated: an even number is needed')
 
@@ -103,7 +103,7 @@ def check_head_size(values: Mapping[str, Any], head_size: int, file: Path) -> No
 
 
 def rope_in(values: Mapping[str, Any], base: float | None, positions: int, file: Path) -> Rope:
-    """How a model whose layers are alike turns positions, by the values of its config.json that are not null.
+    """The rotary positions of a model whose layers are alike, from the values of config.json that are not null.
 
     `base`: what transformers takes where none is given. Where both names of the object are there the older one counts,
     as in transformers. Raises InputError as `read` does.

@@ -32,7 +32,7 @@ SWITCHES = {
 
 
 INPUTS, UNTYPED = 'model_input_names', ['input_ids', 'attention_mask']
-"""The key of what a tokenizer gives to its model, and that of one whose model has no token types."""
+"""The key for what a tokenizer passes to its model, and its value for a model without token types."""
 
 
 def named_roles(roles: Roles) -> dict[str, str]:

@@ -15,7 +15,7 @@ from bioptimus_jax.finetuning.batches import padded
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.heads import Head, read_both_ways
 from bioptimus_jax.finetuning.texts.features import FEATURES, PREDICTORS
-from bioptimus_jax.finetuning.texts.windows import TextWindow
+from bioptimus_jax.finetuning.texts.windows import TextWindow, tells_apart
 
 BUILT = ('head', 'features', 'lstm_hidden')
 """Keys of config.finetune that decide what a head is made of."""
@@ -44,8 +44,6 @@ class TextHead(Head):
     def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
         features = FEATURES[settings.features]
         classifier.config.problem_type = self.problem_type
-        # A RoBERTa's tokenizer may be BERT's, which gives the second text a type that the model has no row for.
-        self.types = getattr(classifier.config, 'type_vocab_size', 2)
         super().__init__(classifier.base_model if features.of else classifier, labels, dtype)
         self.features = features
         self.built = {name: getattr(settings, name) for name in BUILT}
@@ -76,7 +74,7 @@ class TextHead(Head):
         pieces_BxL = padded([w.pieces for w in windows], self.pad)
         mask_BxL = np.arange(pieces_BxL.shape[1]) < np.array([[len(w.pieces)] for w in windows])
         arrays = {'input_ids': pieces_BxL, 'attention_mask': mask_BxL.astype(np.int64)}
-        if windows[0].types and self.types > 1:
+        if windows[0].types and tells_apart(self.encoder.config):
             arrays['token_type_ids'] = padded([w.types for w in windows], 0)
         given = {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
         spans_Bx2x2 = torch.tensor([w.mentions for w in windows], dtype=torch.int64, device=self.device)

@@ -38,6 +38,14 @@ class TextWindow:
     part: int = 0
 
 
+def tells_apart(config: Any) -> bool:
+    """Whether a model with this config of transformers has more than one token type.
+
+    A RoBERTa may have BERT's tokenizer, which gives the second text a type that the model has no row for.
+    """
+    return getattr(config, 'type_vocab_size', 0) > 1
+
+
 def windows(
     tokenizer: Any,
     examples: Sequence[Text],

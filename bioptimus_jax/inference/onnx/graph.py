@@ -19,6 +19,7 @@ import torch
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.loading import load_weights
+from bioptimus_jax.finetuning.texts.windows import tells_apart
 from bioptimus_jax.inference.model import kind_of
 from bioptimus_jax.inference.onnx.session import GRAPH, LOGITS, VECTORS
 from bioptimus_jax.model.folder import has_sentence_vectors
@@ -92,9 +93,12 @@ class Traced(torch.nn.Module):
 def inputs_of(model: Any) -> tuple[str, ...]:
     """What the graph of a model takes: ids of pieces, whether they are text, and of which of two texts they are, where
     the model tells those apart."""
-    apart = getattr(model.config, 'type_vocab_size', 0) > 1
     takes = 'token_type_ids' in inspect.signature(model.forward).parameters
-    return ('input_ids', 'attention_mask', *(['token_type_ids'] if apart and takes else []))
+    return (
+        'input_ids',
+        'attention_mask',
+        *(['token_type_ids'] if takes and tells_apart(model.config) else []),
+    )
 
 
 def write_float32(model: Any, purpose: Purpose, folder: Path) -> None:

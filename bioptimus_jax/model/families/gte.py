@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.model import layers
-from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
+from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.rotary import (
@@ -43,24 +43,19 @@ IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.*)$')
 
 
 class SelfAttention(layers.SelfAttention):
-    """Attention whose queries and keys are turned by their positions."""
+    """Self-attention with rotary positions."""
 
     def with_positions(self, heads_BxLxHxK: jax.Array, batch: Mapping[str, Any]) -> jax.Array:
         """Queries or keys, turned."""
         return turned(heads_BxLxHxK, *batch['rotation'])
 
 
-class Gated(layers.Activated):
-    """Wide columns, activated, times others; neither has biases."""
-
-    @property
-    def biased(self) -> bool:
-        return False
+class Gated(layers.Unbiased, layers.Activated):
+    """The gated product, without biases."""
 
     @nn.compact
     def __call__(self, hidden_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
-        gate, wide = (self.dense(self.features, hidden_BxLxD, name) for name in ('gate_proj', 'up_proj'))
-        return self.drop(ACTIVATIONS[self.architecture.activation](gate) * wide, seed_2)
+        return self.drop(self.gated(self.features, hidden_BxLxD), seed_2)
 
 
 class Layer(layers.Layer):
@@ -165,7 +160,7 @@ class Gte(layers.LikeBert):
 
     @property
     def wide(self) -> float:
-        return 1.75 * self.intermediate  # as EuroBERT, whose blocks are gated, too
+        return layers.GATED_SHARE * self.intermediate
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
         """The context with the cosines and sines of all positions."""

@@ -45,30 +45,22 @@ FIRST_SUPPORTED = {
 """Other keys of that spelling, with the one value that transformers' own class computes."""
 
 
-class Residual(layers.Residual):
-    """Dense layer without a bias, dropout, added to what went in, normalised."""
-
-    @property
-    def biased(self) -> bool:
-        return False
+class Residual(layers.Unbiased, layers.Residual):
+    """BERT's residual without a bias in its dense layer."""
 
 
-class SelfAttention(gte.SelfAttention):
-    """Attention of queries, keys and values without biases."""
-
-    @property
-    def biased(self) -> bool:
-        return False
+class SelfAttention(layers.Unbiased, gte.SelfAttention):
+    """GTE's self-attention without biases."""
 
 
 class Attention(layers.Attention):
-    """This attention with such a residual."""
+    """Self-attention with this residual."""
 
     residual: ClassVar = Residual
 
 
 class Gated(gte.Gated):
-    """GTE's wide columns, of which nothing is dropped."""
+    """GTE's gated product, without dropout."""
 
     def drop(self, values: jax.Array, seed_2: jax.Array | None, after: int = 0) -> jax.Array:
         del seed_2, after
