@@ -33,10 +33,13 @@ from bioptimus_jax.vocab.agreement import load_for_words
 KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
-    # A RoBERTa with windows, a BERT whose layers are one, a BERT, one with its norms in front, two that are gated.
+    # A RoBERTa with windows, a BERT whose layers are one, a BERT, two with their norms in front, two that are gated.
     *(
         pytest.param(kind, marks=pytest.mark.slow)
-        for kind in ('longformer', 'albert', 'big_bird', 'megatron-bert', 'gte', 'nomic_bert')
+        for kind in (
+            *('longformer', 'albert', 'big_bird', 'megatron-bert', 'roberta-prelayernorm'),
+            *('gte', 'nomic_bert'),
+        )
     ),
 )
 STATES, GRADIENT, WEIGHTS = 1e-5, 1e-5, 2e-5

@@ -249,6 +249,7 @@ def test_wrong_content_is_refused_in_one_line(flaw, tmp_path, monkeypatch):
         'albert',
         'big_bird',
         'megatron-bert',
+        'roberta-prelayernorm',
         'gte',
         'nomic_bert',
     ],

@@ -105,6 +105,7 @@ ALIKE = (
     'big_bird',
     'longformer',
     'megatron-bert',
+    'roberta-prelayernorm',
     'nomic_bert',
 )
 COMPARED = ('albert', 'deberta-v2', 'gte', 'ultrabert')

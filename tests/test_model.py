@@ -110,6 +110,7 @@ LIKE_OTHERS = (
     *('roberta, padded with 0', 'roberta, one layer, uneven, untied', 'mpnet, one layer, uneven, untied'),
     *('deberta-v2, more buckets than positions', 'modernbert, windows beyond the text'),
     'nomic_bert, one layer, uneven, untied',
+    'roberta-prelayernorm, one layer, uneven, untied',
     *(
         'modernbert, a longer context',
         'eurobert, a longer context by linear',

@@ -46,6 +46,7 @@ SMALL = {
     'electra': 'electra, narrow table',
     'big_bird': 'big_bird',
     'megatron-bert': 'megatron-bert, one layer, uneven, untied',
+    'roberta-prelayernorm': 'roberta-prelayernorm, one layer, uneven, untied',
     'gte': 'gte',
     'nomic_bert': 'nomic_bert, one layer, uneven, untied',
     'albert': 'albert, two groups of layers, as wide as its table, untied',

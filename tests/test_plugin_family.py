@@ -105,6 +105,7 @@ CASES = {
         tokenizers=('bytelevel', 'bytelevel'),
     ),
     'megatron-bert': Case('megatron-bert', surgery={'strategy': 'contextualized', 'map': 'linear'}),
+    'roberta-prelayernorm': Case('roberta-prelayernorm', tokenizers=('bytelevel', 'bytelevel')),
     'gte, as the multilingual one': Case('gte', tokenizers=('deberta', 'unigram')),
     'nomic_bert, longer': Case(
         'nomic_bert',
@@ -154,6 +155,7 @@ SLOW = (
     *(
         'big_bird',
         'megatron-bert',
+        'roberta-prelayernorm',
         'gte, as the multilingual one',
         'nomic_bert, longer',
         'longformer, longer',

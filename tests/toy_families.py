@@ -32,6 +32,7 @@ from bioptimus_jax.model.trees import flatten, unflatten
 # Their files' names are none that Python imports.
 DebertaV2: Any = FAMILIES.load('deberta-v2')
 MegatronBert: Any = FAMILIES.load('megatron-bert')
+RobertaPreLayerNorm: Any = FAMILIES.load('roberta-prelayernorm')
 ORIGINAL = 'original_max_position_embeddings'
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)
@@ -47,6 +48,7 @@ SMALL: dict[str, Architecture] = {
     'albert': Albert(*SIZES, embedding_size=16),
     'longformer': Longformer(*SIZES, attention_windows=(6,)),
     'megatron-bert': MegatronBert(*SIZES),
+    'roberta-prelayernorm': RobertaPreLayerNorm(*SIZES),
     'gte': Gte(*SIZES),
     'nomic_bert': NomicBert(*SIZES),
     'modernbert': ModernBert(200, 32, 3, 4, 48, 40, global_every=2, local_attention=6),
@@ -83,6 +85,9 @@ SHAPES: dict[str, Architecture] = {
     ),
     'megatron-bert, one layer, uneven, untied': MegatronBert(
         131, 21, 1, 3, 37, 29, token_types=3, activation='relu', untied=True
+    ),
+    'roberta-prelayernorm, one layer, uneven, untied': RobertaPreLayerNorm(
+        131, 21, 1, 3, 37, 29, activation='relu', untied=True
     ),
     'gte, one layer, uneven, no types, a longer context, untied': Gte(
         131,
@@ -172,7 +177,11 @@ TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
 PLACES, TYPES = (f'embeddings.{name}_embeddings.weight' for name in ('position', 'token_type'))
 ELSEWHERE = {
     name: {f'{prefix}.{TYPES}': f'{prefix}.{PLACES}'}
-    for prefix, names in (('roberta', ('roberta', *RENAMED)), ('longformer', ('longformer',)))
+    for prefix, names in (
+        ('roberta', ('roberta', *RENAMED)),
+        ('longformer', ('longformer',)),
+        ('roberta_prelayernorm', ('roberta-prelayernorm',)),
+    )
     for name in names
 }
 """model_type -> a tensor that is not a parameter here, as it adds to every row of another."""

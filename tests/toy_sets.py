@@ -61,7 +61,7 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
         'intermediate_size': 64,
         'max_position_embeddings': 128,
     }
-    if kind in ('roberta', 'longformer'):
+    if kind in ('roberta', 'longformer', 'roberta-prelayernorm'):
         shape |= {'vocab_size': save_byte_level(folder, 'RobertaTokenizerFast')}
         shape['max_position_embeddings'] = 130
         shape |= {'attention_window': 4} if kind == 'longformer' else {}

@@ -28,7 +28,7 @@ SHIPPED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
             'decay': 'bert all',
             'fall': 'linear cosine constant sqrt',
             'family': 'albert bert big_bird camembert deberta-v2 distilbert electra eurobert gte longformer '
-            'megatron-bert modernbert mpnet nomic_bert roberta ultrabert xlm-roberta',
+            'megatron-bert modernbert mpnet nomic_bert roberta roberta-prelayernorm ultrabert xlm-roberta',
             'features': 'family first mentions starts',
             'layout': 'documents first_line neighbours pairs pairs_exact_half twice two_segments',
             'map': 'none linear respelled spelled',

@@ -17,9 +17,8 @@ import jax.numpy as jnp
 from bioptimus_jax.model import layers
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, judge
+from bioptimus_jax.model.norms_in_front import Normed
 from bioptimus_jax.model.prenorm import FinalNorm
-
-NORM = 'ln'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +43,7 @@ class MegatronBert(layers.LikeBert):
         return Layer(self, compute)
 
     def final_norm(self, compute: Compute) -> nn.Module:
-        return FinalNorm(self, compute, NORM)
+        return FinalNorm(self, compute, Normed.norm)
 
     def untouched(self) -> Mapping[str, tuple[int, ...]]:
         """Pooler and head of next sentences."""
@@ -59,24 +58,6 @@ class SummedEmbeddings(layers.Embeddings):
         self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
     ) -> jax.Array:
         return self.drop(self.summed(batch, delta_BxLxD), seed_2).astype(jnp.float32)
-
-
-class Sum(layers.Residual):
-    """Dense layer and dropout, added to what went in."""
-
-    def closed(self, summed_BxLxD: jax.Array) -> jax.Array:
-        """The sum as it is."""
-        return summed_BxLxD
-
-
-class Normed(layers.Block):
-    """A block with its norm in front."""
-
-    residual: ClassVar = Sum
-
-    def opened(self, hidden_BxLxD: jax.Array) -> jax.Array:
-        """The states, normalised."""
-        return self.normal(hidden_BxLxD, NORM)
 
 
 class Attention(Normed, layers.Attention):
