@@ -50,10 +50,20 @@ KINDS = (
     *('bert', 'electra', 'distilbert', 'roberta', 'mpnet', 'deberta-v2'),
     *('modernbert', 'eurobert', 'ultrabert'),
     pytest.param('longformer', marks=pytest.mark.slow),  # a RoBERTa but for its windows
-    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ('gte', 'nomic_bert')),  # gated, as EuroBERT
+    # Gated, as EuroBERT; with their norms in front, as ModernBERT.
+    *(
+        pytest.param(kind, marks=pytest.mark.slow)
+        for kind in ('gte', 'nomic_bert', 'megatron-bert', 'roberta-prelayernorm')
+    ),
 )
 DISTANCES = ('relative_attention_bias', 'encoder.LayerNorm')
 """What belongs to tables of distances, beside the layers."""
+
+
+def of_norm(name):
+    """Whether it is a parameter of a norm, by the name of that: `ln` in a Megatron-BERT."""
+    called = name.lower().split('.')[-2]
+    return called == 'ln' or called.endswith('norm')
 
 
 def of_embeddings(name):
@@ -125,7 +135,7 @@ def test_rates_by_hand(four_layers, kind, rule, by_place):
             seen.add(place)
         else:
             assert rate == 1.0, name
-        free = 'norm' in name.lower() or '.bias' in name or name.startswith('chain.')
+        free = of_norm(name) or '.bias' in name or name.startswith('chain.')
         assert decay == (0.0 if free else 0.01), name
     assert seen == set(by_place)
 
@@ -235,7 +245,7 @@ def test_new_layers_are_drawn_as_before_pre_training(tmp_path, kind):
         assert torch.equal(parameter, same[name]), name
         if name not in drawn:  # lower layers, embeddings, what is after the layers, the head
             assert torch.equal(parameter, before[name]), name
-        elif 'norm' in name.lower() or name.endswith('bias'):
+        elif of_norm(name) or name.endswith('bias'):
             assert (parameter == (0 if name.endswith('bias') else 1)).all(), name
         else:
             assert not torch.equal(parameter, before[name]), name
@@ -298,11 +308,12 @@ def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drug
     batch = batch_of(tokenizer, tagger, drugs.train[:4])
     given = {'input_ids': batch.pieces_BxL, 'attention_mask': batch.mask_BxL}
     states = whole[1].eval().encoder(**given, output_hidden_states=True).hidden_states
+    modules = dict(tagger.encoder.named_modules())
     after = next(
-        (getattr(tagger.encoder, n) for n in ('final_norm', 'norm') if hasattr(tagger.encoder, n)),
-        lambda x: x,
+        (modules[n] for n in ('final_norm', 'norm', 'LayerNorm', 'encoder.ln') if n in modules), None
     )
-    torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, after(states[2]))
+    wanted = after(states[2]) if after else states[2]
+    torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, wanted)
     save_model(ENTITIES, tokenizer, tagger, Reads(), tmp_path / 'kept')
     again = kept_tagger(tmp_path / 'kept', settings())
     torch.testing.assert_close(again(batch), tagger(batch))
@@ -590,12 +601,12 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
     names = {id(p): name for name, p in plain.items()}
     above = {names[id(p)] for module in head.above for p in module.parameters()}
     assert {name.split('.')[-3] for name in above} <= {'pooler', 'head'}
-    assert bool(above) == (kind in ('bert', 'modernbert', 'gte', 'nomic_bert'))
+    assert bool(above) == (kind in ('bert', 'megatron-bert', 'modernbert', 'gte', 'nomic_bert'))
     top = {name for name in plain if '.3.' in name}
     # Drawn again, with the embeddings, the lower layers and what is new as they are.
     _, _, drawn = loaded(reinit_layers=1)
     changed = {name for name, p in drawn.items() if not torch.equal(p, plain[name])}
-    weights = {name for name in top | above if name.endswith('weight') and 'norm' not in name.lower()}
+    weights = {name for name in top | above if name.endswith('weight') and not of_norm(name)}
     assert weights <= changed <= top | above
     # Frozen.
     frozen, of_frozen, parameters = loaded(freeze_layers=3)
@@ -609,9 +620,7 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
         of_rule = rates(head, decayed)
         assert {of_rule[name][0] for name in above} <= {rate}
         assert {of_rule[name][0] for name in top} == {rate / 2}
-        assert {of_rule[name][0] for name in plain.keys() - lower - top - above if 'norm' not in name} == {
-            1.0
-        }
+        assert {of_rule[name][0] for name in plain.keys() - lower - top - above if not of_norm(name)} == {1.0}
     # Fewer layers, and one id for both texts: other logits, unless the family has no such ids.
     shorter, _, _ = loaded(remove_layers=2)
     assert len(encoder_layers(shorter)) == 2
@@ -619,7 +628,7 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
     _, single, _ = loaded(segment_ids='one')
     assert (single.given.get('token_type_ids', torch.zeros(1)) == 0).all()
     alike = torch.allclose(head.predict(single), head.predict(batch), atol=1e-5)
-    assert alike == (kind not in ('bert', 'electra', 'nomic_bert'))
+    assert alike == (kind not in ('bert', 'electra', 'megatron-bert', 'nomic_bert'))
 
 
 def test_a_model_of_one_token_type_reads_pairs_with_the_tokenizer_of_bert(tmp_path, bert, pairs):

@@ -124,6 +124,7 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     first = {'zhang': 1, 'electra': 2}[settings.layer_decay_rule]
     groups: dict[tuple[float, float], list[Any]] = {}
     uncovered = []
+    norms = _of_norms(head)
     for name, parameter, place in _places(head, layers):
         if not parameter.requires_grad:
             continue
@@ -136,7 +137,7 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
             continue
         else:
             rate = settings.learning_rate * settings.layer_decay ** (depth - 1 - place + first)
-        decays = not (_is_bias(name) or _is_norm(name) or name.startswith(head.undecayed))
+        decays = not (_is_bias(name) or id(parameter) in norms or name.startswith(head.undecayed))
         # Zhang et al. let a pooler have none, which is above the top layer.
         decay = settings.weight_decay if decays and not (depth and place == depth and first == 1) else 0.0
         groups.setdefault((rate, decay), []).append(parameter)
@@ -151,6 +152,7 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     inside = {id(p) for p in head.encoder.parameters()}
     table = {id(p) for p in head.encoder.get_input_embeddings().parameters()} | _of_distances(head.encoder)
+    norms = _of_norms(head)
     for name, parameter in head.named_parameters():
         if id(parameter) in number:
             yield name, parameter, number[id(parameter)]
@@ -160,7 +162,7 @@ def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tup
             yield name, parameter, EMBEDDINGS
         else:
             # The norm after the last layer goes with the top layer.
-            yield name, parameter, len(layers) - 1 if _is_norm(name) else None
+            yield name, parameter, len(layers) - 1 if id(parameter) in norms else None
 
 
 def _of_distances(encoder: Any) -> set[int]:
@@ -178,8 +180,10 @@ def _is_bias(name: str) -> bool:
     return name.rpartition('.')[2].startswith('bias')  # an LSTM's are bias_ih_l0 ...
 
 
-def _is_norm(name: str) -> bool:
-    return 'norm' in name.lower()
+def _of_norms(head: Head) -> set[int]:
+    """Ids of the parameters of norms, by class: Megatron-BERT has them as `ln`, and a model's name may hold "norm"."""
+    norms = (m for m in head.modules() if type(m).__name__.endswith('Norm') and not [*m.children()])
+    return {id(p) for norm in norms for p in norm.parameters()}
 
 
 def _uncovered(names: list[str]) -> ConfigError:
