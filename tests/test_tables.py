@@ -206,6 +206,11 @@ WRONG = {
         SENTIMENT,
         r"row 1: 'text' is no text: \['a', 'b'\]",
     ),
+    'half a pair': (
+        {'text': ['a', 'b', 'c'] * 3, 'text_b': ['d'] * 9, 'label': [0, 1, 0] * 3},
+        SENTIMENT,
+        r'''row 1: has 'text' and 'text_b', so one text would go unread; call two texts "sentence1" and "sentence2"''',
+    ),
     'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tag'),
 }
 

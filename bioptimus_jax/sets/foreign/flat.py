@@ -28,6 +28,8 @@ PAIRS = (
     ('text', 'text_pair'),
 )
 """Keys of two texts."""
+SECOND = frozenset(second for _, second in PAIRS) - {'context'}
+"""Keys that only a second text has; a context may be anything."""
 ALONE = ('text', 'sentence', 'question')
 OF_MODELS = (
     *('answers', 'predicted', 'prediction', 'predictions', 'predicted_label', 'predicted_labels'),
@@ -114,6 +116,11 @@ def _texts(
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
     pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
     names = pair or next(((name,) for name in ALONE if name in found), ())
+    if not asked and len(names) == 1 and (left := next((n for n in found if n in SECOND), '')):
+        raise InputError(
+            f'{where}: has {found[names[0]]!r} and {found[left]!r}, so one text would go unread; call two texts '
+            '"sentence1" and "sentence2"'
+        )
     if names:
         context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
     texts = []
