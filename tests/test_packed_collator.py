@@ -164,10 +164,13 @@ def only_in_half():
     [
         (
             lambda t: dict(pack_for=model_of('DebertaV2')),
-            r'DebertaV2ForMaskedLM does not keep .* apart .*eager',
+            r"DebertaV2ForMaskedLM does not keep .* apart \(attention 'eager'\); leave pack_for out",
         ),
         (lambda t: dict(pack_for=t), 'pack_for: got BertTokenizer'),
-        (lambda t: dict(pack_for=only_in_half()), r"BertForMaskedLM does not keep .* apart .*'only_half'"),
+        (
+            lambda t: dict(pack_for=only_in_half()),
+            r"apart \(attention 'only_half'\); load it with .*'sdpa', or leave",
+        ),
         (lambda t: dict(row_pieces=96), 'give it as pack_for'),
         (lambda t: dict(pack_for=model_of('Bert'), row_pieces=40), '40, but a document has up to 50 pieces'),
         (

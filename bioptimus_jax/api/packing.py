@@ -125,10 +125,13 @@ def packing_for(model: 'PreTrainedModel', width: int, multiple: int) -> Packing:
     if found:
         added = found.added and str(dtype).removeprefix('torch.')
         return dataclasses.replace(found, width=width, multiple=multiple, added=added)
+    attention = getattr(model.config, '_attn_implementation', 'unknown')
+    # Some families of transformers, a DeBERTa or a Longformer, have no other attention.
+    other = getattr(model, '_supports_sdpa', False) and attention != 'sdpa'
+    load = "load it with attn_implementation='sdpa', or " if other else ''
     raise ConfigError(
-        f'pack_for: {type(model).__name__} does not keep the documents of a row apart (attention '
-        f"{getattr(model.config, '_attn_implementation', 'unknown')!r}); load it with attn_implementation='sdpa', or "
-        'leave pack_for out'
+        f'pack_for: {type(model).__name__} does not keep the documents of a row apart (attention {attention!r}); '
+        f'{load}leave pack_for out'
     )
 
 

@@ -34,6 +34,7 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 COLUMN_MULTIPLE = 128
 HEAD = 'cls'  # above the parameters that the output layer alone reads
+IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.*)$')  # a parameter's layer, and its path there
 EXPECTED: dict[type, str] = {
     int: f'a whole number from 1 to {LARGEST_SIZE} ({MOST_LAYERS} for layers)',
     float: 'a number from 0 to 1',

@@ -7,7 +7,6 @@ as it is: no gradient of theirs is computed, and no checkpoint holds them.
 D, E: rows and columns of a matrix, R: the rank, V: tokens, N: those whose rows are trained.
 """
 
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import HEAD, Architecture, Rule
+from bioptimus_jax.model.architecture import HEAD, IN_LAYER, Architecture, Rule
 from bioptimus_jax.model.layers import DOWN, UP
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import Pretrain
@@ -31,7 +30,6 @@ BASE, TOKENS, WEIGHTS = 'base', 'tokens', 'weights'
 ROWS = '_rows'
 """End of the path of rows that are trained, of a table of that path without it."""
 KERNEL = '/kernel'
-IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.+)/kernel$')
 # All of them are small but for the rows. A kernel's own axes would not do: ranks and numbers of rows have no divisors.
 RULES = (
     Rule(f'/({DOWN}|{UP})$', (None, None)),
@@ -54,7 +52,8 @@ def targets_of(settings: Pretrain, paths: Sequence[str]) -> list[str]:
     """The matrices of layers that get an adapter, by the paths of their kernels. Raises ConfigError."""
     if settings.lora is None:
         return []
-    found = {path: at for path in paths if (at := IN_LAYER.match(path))}
+    kernels = {path: path.removesuffix(KERNEL) for path in paths if path.endswith(KERNEL)}
+    found = {path: at for path, module in kernels.items() if (at := IN_LAYER.match(module))}
     layers = {int(at[1]) for at in found.values()}
     if beyond := sorted(set(settings.lora_layers) - layers):
         raise ConfigError(

@@ -7,7 +7,7 @@ import re
 import jax
 
 from bioptimus_jax.hosts.devices import peak_of_kind
-from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.architecture import HEAD, IN_LAYER, Architecture
 from bioptimus_jax.model.lora import ATTENTION, is_target
 
 WAY_OUT = re.compile(r'(^|/)(output/dense|Wo|o_proj)/kernel$')
@@ -36,10 +36,9 @@ def forward_flops_per_token(
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
     in_head = sum(size for path, size in matrices.items() if path.startswith(HEAD))
     # Layers that share weights multiply by them once each.
-    used = {f'encoder/layer/{own}/': times for own, times in collections.Counter(a.own_layers).items()}
+    times = collections.Counter(map(str, a.own_layers))
     in_all = sum(
-        size * next((times for layer, times in used.items() if path.startswith(layer)), 1)
-        for path, size in matrices.items()
+        size * (times[at[1]] if (at := IN_LAYER.match(path)) else 1) for path, size in matrices.items()
     )
     # Two operations for a weight; scores, and what they mix: two each for a piece attended to and a column.
     of_layer, encoder = 2 * (in_all - in_head) / a.layers, 0.0
@@ -54,13 +53,10 @@ def forward_flops_per_token(
 
 def behind_attention(architecture: Architecture) -> list[str]:
     """The matrices of the last layer whose results no other piece reads."""
-    layer = f'encoder/layer/{architecture.own_layers[-1]}/'
-    names = (
-        path.removeprefix(layer)
-        for path in architecture.shapes()
-        if path.startswith(layer) and path.endswith('/kernel')
-    )
-    return [layer + name for name in names if not is_target(name, ATTENTION) or WAY_OUT.search(name)]
+    last = str(architecture.own_layers[-1])
+    kernels = [path for path in architecture.shapes() if path.endswith('/kernel')]
+    of_last = {path: at[2] for path in kernels if (at := IN_LAYER.match(path)) and at[1] == last}
+    return [path for path, name in of_last.items() if not is_target(name, ATTENTION) or WAY_OUT.search(name)]
 
 
 def peak_flops() -> float | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.architecture import IN_LAYER, Rule
 from bioptimus_jax.model.families.bert import Bert, judge
 from bioptimus_jax.model.layers import RULES, LikeBert
 
@@ -21,7 +21,6 @@ THEIRS = {
     'output/LayerNorm/': 'full_layer_layer_norm/',
 }
 """Parts of our paths -> parts of theirs; the first that fits decides."""
-IN_GROUP = re.compile(r'^encoder/layer/(\d+)/(.*)$')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Albert(LikeBert):
 
     @classmethod
     def tensor_name(cls, path: str) -> str:
-        if in_group := IN_GROUP.match(path):
+        if in_group := IN_LAYER.match(path):
             group, inner = in_group.groups()
             ours = next(part for part in THEIRS if inner.startswith(part))
             inner = THEIRS[ours] + inner.removeprefix(ours)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.model import layers
-from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.architecture import IN_LAYER, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert, pooler
 from bioptimus_jax.model.rotary import (
@@ -39,7 +39,6 @@ THEIRS = {
     'output/LayerNorm/': 'post_mlp_layernorm/',
 }
 """Parts of our paths in a layer -> parts of theirs; the first that fits decides."""
-IN_LAYER = re.compile(r'^encoder/layer/(\d+)/(.*)$')
 
 
 class SelfAttention(layers.SelfAttention):
