@@ -3,7 +3,7 @@
 # the ninth. Every other label, such as 9, 'icd9' and 'ICD-9-CM', makes the codes be looked up in the tenth revision.
 #   - Six patients of equal age have heart failure, diabetes with complications or a metastasis, each once by a code of
 #     ICD-9-CM and once by one of ICD-10. With the labels 'ICD-9' and 'ICD-10' the two have equal Charlson scores: 1, 2
-#     and 6. With 9 and 10, the numbers in the diagnoses of MIMIC-IV, those of the ninth revision have 0.
+#     and 6. With the numbers 9 and 10 as labels, those of the ninth revision have 0.
 #   - It is so for 'icd9' and 'icd10', which are the package's own names for the revisions, for 'ICD9', and for
 #     'ICD-9-CM', as the README calls it. The score of Elixhauser and the combined score do it as well.
 #   - 996 patients, half of them with codes of the ninth revision: the mean score is 1.5 in place of 3.
