@@ -89,6 +89,15 @@ def test_the_files_by_hand(tmp_path):
     assert not [f.name for f in tmp_path.iterdir() if f.name.startswith('.')]
 
 
+def test_shuffled_sentences_keep_their_documents(tmp_path):
+    given = [
+        Predicted((word,), ('O',), ('O',), at) for word, at in zip('abcde', (0, 2, 0, 1, 2), strict=True)
+    ]
+    write_predictions(tmp_path / 'p.tsv', given)
+    assert read_predictions(tmp_path / 'p.tsv') == given
+    assert [s.words for s in read_iob2(tmp_path / 'p.tsv')] == [s.words for s in given]
+
+
 def test_standoff_of_any_type_is_read_again(tmp_path):
     """White space in a type, which tags may have and BRAT's types may not, becomes an underscore."""
     tags = ('B-Cell Type', 'I-Cell Type', 'O', 'B-Disease\u00a0or  Symptom', 'B-Drug')

@@ -29,7 +29,7 @@ from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set_at, split_files
 from bioptimus_jax.sets.foreign.forms import FORMS, read_items
-from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS
+from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS, Keys
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.foreign.splits import split_of
 from bioptimus_jax.sets.sentences import SPLITS
@@ -503,6 +503,65 @@ def test_texts_with_answers_are_those_that_were_written(tmp_path, form):
     ]
 
 
+@pytest.mark.parametrize('always', [True, False])
+@pytest.mark.parametrize('columns', [['claim', 'verdict', 'id'], [2, 3, 1]])
+def test_quoted_columns_that_set_json_describes(tmp_path, always, columns):
+    """As pandas writes them, always or where it must; a group in `document` says which part of a name is meant."""
+    texts = {'s1@A': 'the "x" of it', 's2@B': 'a plain one', 's3@A': 'no, no'}
+    rows = [
+        ('id', 'claim', 'verdict'),
+        *((name, text, 'yes no'.split()[name == 's2@B']) for name, text in texts.items()),
+    ]
+    file = io.StringIO()
+    csv.writer(file, delimiter='\t', quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL).writerows(rows)
+    text, answer, name = columns
+    said = {'texts': [text], 'answer': answer, 'name': name, 'header': True, 'document': r's\d+@(.*)'}
+    folder = laid_out(tmp_path / 'set', {'{}.tsv': file.getvalue(), 'set.json': json.dumps(said)})
+    dataset, _ = texts_in(folder)
+    assert [t.words for t in dataset.train] == [(t,) for t in texts.values()]
+    assert [t.document for t in dataset.train] == [0, 1, 0]
+    assert dataset.labels == ('no', 'yes')
+    assert (
+        dataset.notes[0] == 'train: fields are quoted, and were read without the quotation marks around them'
+    )
+
+
+@pytest.mark.parametrize('ending', ['csv', 'tsv'])
+def test_line_breaks_within_quotes_between_tabs(tmp_path, ending):
+    rows = 'text\tlabel\n"A study.\nIt is ""long""."\tyes\n\nshort\tno\n'
+    put(tmp_path, {f'x.{ending}': rows.encode()})
+    assert [(i.texts, i.line) for i in read_items(tmp_path / f'x.{ending}').items] == [
+        (('A study.\nIt is "long".',), 2),
+        (('short',), 5),
+    ]
+    # A text that only begins with a mark does not swallow the lines behind it.
+    put(tmp_path, {f'y.{ending}': b'text\tlabel\n"A" study\tyes\n"so\tno\nit is"\tno\n'})
+    assert [i.texts for i in read_items(tmp_path / f'y.{ending}').items] == [
+        ('"A" study',),
+        ('"so',),
+        ('it is"',),
+    ]
+
+
+def test_a_bracket_may_be_the_first_word_of_a_table(tmp_path):
+    put(tmp_path, {'x.csv': b'sentence_id,token,tag\n0,[,O\n0,Gout,B-D\n0,],O\n'})
+    [item] = read_items(tmp_path / 'x.csv').items
+    assert (item.words, item.tags) == (('[', 'Gout', ']'), ('O', 'B-D', 'O'))
+
+
+def test_label_studio_has_names_of_texts_and_no_half_pairs(tmp_path):
+    def tasks(**data):
+        said = [{'type': 'choices', 'value': {'choices': ['yes']}}]
+        return json.dumps([{'id': 1, 'data': data, 'annotations': [{'result': said}]}]).encode()
+
+    put(tmp_path, {'x.json': tasks(pmid='P7', claim='Gout.', text_b='Flu.')})
+    [item] = read_items(tmp_path / 'x.json', Keys(('claim',), '', 'pmid')).items
+    assert (item.name, item.texts, item.answers) == ('P7', ('Gout.',), ('yes',))
+    put(tmp_path, {'y.json': tasks(text='Gout.', text_b='Flu.')})
+    with pytest.raises(InputError, match="y.json:1: has 'text' and 'text_b', so one text would go unread"):
+        read_items(tmp_path / 'y.json')
+
+
 def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
     """A rejected label is none, and another key is named in set.json."""
     rows = [
@@ -669,7 +728,7 @@ def test_sentences_keep_the_documents_that_are_named_beside_them(tmp_path):
     put(tmp_path, {'x.csv': '\n'.join(['sentence_id,document,token,tag', *rows]).encode()})
     for name in ('x.jsonl', 'x.csv'):
         read = split_of(tmp_path / name, read_items(tmp_path / name)).sentences
-        assert [s.document for s in read] == [0, 0, 0, 1, 2]
+        assert [s.document for s in read] == [0, 0, 0, 1, 0]
         assert [s.source for s in read] == ['7', '7', '7', '9', '7']
     put(tmp_path, {'y.jsonl': lines(*({**r, 'pmid': None} for r in records)).encode()})
     assert {s.document for s in split_of(tmp_path / 'y', read_items(tmp_path / 'y.jsonl')).sentences} == {0}

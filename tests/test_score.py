@@ -370,6 +370,46 @@ def topics(tmp_path):
     return tmp_path / 'topics'
 
 
+IDS = ['q1', 'q2', 'q3', 'q4']
+RIGHT = ['drug', 'other', 'drug', 'other']
+
+
+@pytest.mark.parametrize(
+    ('names', 'said'),
+    [
+        (('id', 'text', 'label'), {}),
+        (('pmid', 'claim', 'verdict'), {'texts': ['claim'], 'answer': 'verdict', 'name': 'pmid'}),
+    ],
+)
+def test_answers_to_texts_are_matched_by_their_names(names, said, tmp_path):
+    """As a service gives them back, in any order; by the names that set.json has given to the keys, too."""
+    name, text, label = names
+    (tmp_path / 'gold').mkdir()
+    rows = [{name: i, text: f'It is {i}', label: a} for i, a in zip(IDS, RIGHT, strict=True)]
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / 'gold' / f'{split}.jsonl').write_text('\n'.join(line(**row) for row in rows))
+    if said:
+        (tmp_path / 'gold' / 'set.json').write_text(json.dumps(said))
+    alone = [line(**{name: row[name], 'answers': [row[label]]}) for row in rows]
+    beside = [line(**{name: row[name], text: row[text], 'prediction': row[label]}) for row in rows]
+    for given in (alone, alone[::-1], beside, beside[::-1]):
+        (tmp_path / 'p.jsonl').write_text('\n'.join(given))
+        scored = score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {})
+        assert scored.lines()[1].startswith('  accuracy: 100.00')
+        assert not scored.notes
+    # Names of something else, such as places in a batch, say nothing.
+    numbered = [line(**{name: at, 'answers': [row[label]]}) for at, row in enumerate(rows)]
+    (tmp_path / 'p.jsonl').write_text('\n'.join(numbered))
+    [note] = score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {}).notes
+    assert note.startswith('the file repeats no text')
+    for given, at, wrong in ((alone[:2] + alone[3:], 3, 'q4'), ([*alone[:2], alone[1], alone[3]], 3, 'q2')):
+        (tmp_path / 'p.jsonl').write_text('\n'.join(given))
+        with pytest.raises(
+            InputError, match=rf"p\.jsonl:{at}: names '{wrong}', but text 3 .* is 'q3'; answer each"
+        ):
+            score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {})
+
+
 def test_answers_to_texts_in_columns_and_json(topics, tmp_path):
     """Three of four are right; one that says nothing is wrong."""
     (tmp_path / 'p.tsv').write_text('a dose\tdrug\na mouse\tdrug\na dose\tdrug\nnothing\tother\n')

@@ -17,11 +17,15 @@ SHOWN = 40
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """What was predicted for an example; `words` as the example has them, None where the file does not repeat them."""
+    """What was predicted for an example; `words` as the example has them, None where the file does not repeat them.
+
+    `name`: what the file calls the example, '' where it has no names.
+    """
 
     words: tuple[str, ...] | None
     answers: tuple[Any, ...]
     line: int
+    name: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,14 +13,13 @@ from bioptimus_jax.config.fields import meant
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets import own
-from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
 from bioptimus_jax.sets.foreign.items import Keys
-from bioptimus_jax.sets.labelled import rows_of
+from bioptimus_jax.sets.labelled import own_rows
 from bioptimus_jax.sets.sentences import SPLITS, text_of
-from bioptimus_jax.sets.texts import CLASSES, FOUND, SIMILARITY, Layout, Published, in_order
+from bioptimus_jax.sets.texts import CLASSES, DESCRIBED, FOUND, SIMILARITY, Layout, Published, in_order
 
-FILE = 'set.json'
+FILE = DESCRIBED
 KEYS: Mapping[str, Any] = {
     'task': str,
     'texts': list,
@@ -179,8 +178,8 @@ def _columns(file: Path, values: Mapping[str, Any], split: Callable[[str], Path]
     headers: dict[Path, list[str]] = {}
     for name in SPLITS:
         path = split(name)
-        first = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n', 1)[0].rstrip('\r')
-        headers[path] = [column.strip() for column in first.split('\t')]
+        rows = own_rows(path)
+        headers[path] = [column.strip() for column in rows[0][2]] if rows else []
     train, *others = headers
     for path in others:
         if headers[path] != headers[train]:
@@ -212,7 +211,7 @@ def _labels(values: Mapping[str, Any], train: Path) -> list[str]:
         listed = [answer for item in items if item.listed for answer in item.answers or ()]
         single = [answer for item in items if not item.listed for answer in item.answers or ()]
         return in_order([*_apart(listed, False), *_apart(single, values.get('several', False))])
-    rows = rows_of(train)
+    rows = own_rows(train)
     if not layout.header and rows:
         wide = [row for row in rows if len(row[2]) > max(layout.answer, *layout.texts)]
         own.refuse_header([(*row[:2], [row[2][at] for at in (*layout.texts, layout.answer)]) for row in wide])

@@ -17,7 +17,7 @@ from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.flat import texts_joined, without_role
 from bioptimus_jax.sets.foreign.forms import JSON, form_at, form_of_name, read_items, read_source
-from bioptimus_jax.sets.foreign.items import Item, Items, Keys, Source
+from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Item, Items, Keys, Source
 from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
@@ -54,12 +54,16 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
                 f'{files[split]}: has {numbered(len(read[0].words), "text")} a line, but {files["train"]} {width}; '
                 'the splits of a set have the same columns'
             )
-    return Texts(name, train, **later, labels=tuple(labels), notes=() if known else _notes(files, numbers))
+    return Texts(name, train, **later, labels=tuple(labels), notes=_notes(files, numbers, known))
 
 
-def _notes(files: Mapping[str, Path], numbers: bool) -> tuple[str, ...]:
-    """How the files of one's own set were read, in words. Raises InputError where all of them have a header."""
-    if form_at(files['train']):
+def _notes(files: Mapping[str, Path], numbers: bool, known: Published | None) -> tuple[str, ...]:
+    """How the files of one's own set were read, in words. Raises InputError where all of them have a header, of which
+    no record speaks."""
+    named = form_at(files['train'])
+    if known:
+        return tuple(own.notes_on_quotes(files)) if known.own and not named else ()
+    if named:
         return tuple(notes_of(read_items(files['train'])))
     rows = {split: own_rows(file) for split, file in files.items()}
     if not numbers:
@@ -108,7 +112,7 @@ def read_file(
     layout = layout or (known.layout if known else None)
     if items := named_items(path, known, layout):
         return _of_items(path, items, layout, known, numbers, labels)
-    rows = rows_of(path) if layout else own_rows(path)
+    rows = own_rows(path) if not known or known.own else rows_of(path)
     layout = layout or _own_layout(rows)
     answers = functools.partial(answers_of, known=known, numbers=numbers, labels=labels)
     _check_header(rows, layout, known, answers)
@@ -184,6 +188,28 @@ def named_items(path: Path, known: Published | None, layout: Layout | None) -> I
     return read_items(path) if form_at(path) else None
 
 
+def predicted_items(path: Path, layout: Layout | None) -> Items:
+    """The records of predictions: by the usual names, and by those that the set has given to its keys where they are
+    there. Raises InputError."""
+    if layout is None:
+        return read_items(path, PREDICTED_KEYS)
+    texts = tuple(layout.keys[at] for at in layout.texts)
+    try:
+        found = read_items(path, PREDICTED_KEYS)
+    except InputError:  # Label Studio, say, has no text of a usual name
+        return read_items(path, Keys(texts, predicted=True))
+    there = {key.lower() for item in found.items[:1] for key in item.keys}
+    answer = layout.keys[layout.answer] if any(item.answers is None for item in found.items) else ''
+    name = '' if layout.name is None else layout.keys[layout.name]
+    named = Keys(
+        texts if there.issuperset(text.lower() for text in texts) else (),
+        answer if answer.lower() in there else '',
+        name if name.lower() in there else '',
+        predicted=True,
+    )
+    return found if named == PREDICTED_KEYS else read_items(path, named)
+
+
 def _of_items(
     path: Path,
     found: Items,
@@ -205,7 +231,7 @@ def _of_items(
             raise InputError(f'{item.place}: a text is empty')
         document = _document(item.place, item.name, layout, documents)
         given = answers_of_item(item, known, numbers, labels)
-        examples.append(Text(item.texts, given, document, line=item.line))
+        examples.append(Text(item.texts, given, document, line=item.line, name=item.name))
     return tuple(examples)
 
 
@@ -268,7 +294,8 @@ def _example(
     if not all(texts):
         raise InputError(f'{where}: a text is empty')
     name = '' if layout.name is None else columns[layout.name]
-    return Text(texts, answers(where, given), _document(where, name, layout, documents), line=number)
+    document = _document(where, name, layout, documents)
+    return Text(texts, answers(where, given), document, line=number, name=name)
 
 
 def _document(where: str, name: str, layout: Layout | None, documents: dict[str, int]) -> int:
@@ -278,7 +305,7 @@ def _document(where: str, name: str, layout: Layout | None, documents: dict[str,
     found = re.match(layout.document, name)
     if not found:
         raise InputError(f'{where}: {name!r:.60} names no document')
-    return documents.setdefault(found[0], len(documents))
+    return documents.setdefault(found[1] if found.re.groups else found[0], len(documents))
 
 
 def answers_of(

@@ -107,7 +107,12 @@ def notes(files: Mapping[str, Path], rows: Sequence[ColumnLine], numbers: bool) 
         said.append(
             f'no other line of train than the first has the label {first!r:.60}: a header is to be removed'
         )
-    return said + [note for split, file in files.items() for note in _quoted(split, file)]
+    return said + notes_on_quotes(files)
+
+
+def notes_on_quotes(files: Mapping[str, Path]) -> list[str]:
+    """How the quotation marks of files were read, where they have some."""
+    return [note for split, file in files.items() for note in _quoted(split, file)]
 
 
 def _quoted(split: str, file: Path) -> list[str]:

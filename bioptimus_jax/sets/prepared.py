@@ -69,16 +69,16 @@ class Tagged(NamedTuple):
 
 
 def gathered_sentences(place: Path, records: Iterable[Tagged]) -> SplitReading:
-    """The sentences of records; a document ends where another one is named. Records without a word are left out and
-    counted. Raises InputError.
+    """The sentences of records; one that names no document belongs to that before it. Records without a word are left
+    out and counted. Raises InputError.
     """
     sentences = list[Sentence]()
-    document, current = 0, ''
+    numbers, current = dict[str, int](), ''
     for where, words, tags, source in records:
         if flaw := _flaw(words, tags):
             raise InputError(f'{where}: {flaw}')
-        if source and source != current:
-            document, current = document + bool(current), source
+        current = source or current
+        document = numbers.setdefault(current, len(numbers)) if current else 0
         sentences.append(Sentence(tuple(words), tuple(tags), document, source=current))
     repairs = {'records without a word': sum(not s.words for s in sentences)}
     whole = tuple(s for s in sentences if s.words)

@@ -28,13 +28,20 @@ def unquoted(lines: Sequence[str]) -> list[list[str]] | None:
 
 def is_quoted(lines: Iterable[str]) -> bool:
     """Whether the first lines of a file are quoted; a cell may go on in the next line."""
-    rows, unfinished = list[str](), ''
-    for line in lines:
-        row = f'{unfinished}\n{line}' if unfinished else line
+    return unquoted([row for _, row in whole_rows(enumerate(lines))]) is not None
+
+
+def whole_rows(lines: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Rows with the numbers of their first lines, as a quoted field may go on in the next line; without a last one that
+    does not end.
+    """
+    rows, begun, unfinished = list[tuple[int, str]](), 0, ''
+    for number, line in lines:
+        begun, row = (begun, f'{unfinished}\n{line}') if unfinished else (number, line)
         unfinished = row if is_open(row.split('\t')) else ''
         if not unfinished:
-            rows.append(row)
-    return unquoted(rows) is not None
+            rows.append((begun, row))
+    return rows
 
 
 def count_quoted(lines: Sequence[str]) -> int:

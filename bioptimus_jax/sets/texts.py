@@ -16,8 +16,9 @@ FOLD = '-fold'
 """The part of the name of a set with folds that stands before the number of one that is not the public set's."""
 VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 WHOLE = re.compile(r'-?\d{1,9}')
-FOUND = 'found in its files'
-"""The source of the record of a set whose files say by themselves that texts have several labels."""
+DESCRIBED, FOUND = 'set.json', 'found in its files'
+"""Sources of the record of one's own set: a file beside the others, or these, which say that texts have several labels.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Text:
     """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none).
 
     `parts`: where its texts are sentences that are classified one by one, the labels of each. `line` of its file where
-    it begins.
+    it begins; `name`: what the file calls it, '' where it has no names.
     """
 
     words: tuple[str, ...]
@@ -33,6 +34,7 @@ class Text:
     document: int = 0
     parts: tuple[tuple[str | float, ...], ...] = ()
     line: int = dataclasses.field(default=0, compare=False)
+    name: str = dataclasses.field(default='', compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Published:
     train: Layout | None = None
     first: str = ''
     unclear: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is no public set."""
+        return self.source in (DESCRIBED, FOUND)
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 Further columns of a line hold predicted mentions that overlap others (`tags.with_beside`).
 """
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,22 +19,26 @@ from bioptimus_jax.storage.files import atomic
 
 PREDICTIONS = 'predictions.tsv'
 COLUMNS = 'token TAB gold TAB predicted'
+BEGINS = re.compile(f'{DOCUMENT}(?: ([0-9]{{1,9}}))?')
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
 
 
 def write_predictions(path: Path, sentences: Sequence[Predicted]) -> None:
     """Write the TSV that `read_predictions` gives back: a blank line after each sentence and each -DOCSTART-.
 
+    Where sentences are not in the order of their documents, the number of the document stands behind -DOCSTART-.
     Raises InputError for a word that such a file cannot hold.
     """
     documents = any(s.document for s in sentences)
+    in_order = all(one.document <= after.document for one, after in itertools.pairwise(sentences))
     started = -1
     with atomic(path) as file:
         for sentence in sentences:
-            assert sentence.document >= max(started, 0), 'sentences are not in the order of their documents'
-            if documents:  # one line for each document, those without a sentence too
+            if documents and in_order:  # one line for each document, those without a sentence too
                 file.write(f'{DOCUMENT}\n\n' * (sentence.document - started))
-                started = sentence.document
+            elif sentence.document != started:
+                file.write(f'{DOCUMENT} {sentence.document}\n\n' * documents)
+            started = sentence.document
             for row in zip(sentence.words, sentence.gold, sentence.predicted, strict=True):
                 if not row[0] or row[0] == DOCUMENT or any(c in row[0] for c in '\t\n'):
                     raise InputError(f'{path}: the word {row[0]!r} cannot be written as {COLUMNS}')
@@ -46,14 +52,16 @@ def read_predictions(path: Path) -> list[Predicted]:
     rows: list[tuple[str, str, str]] = []
     document = -1
     for number, line in _lines(path):
-        if line and line != DOCUMENT:
+        begins = BEGINS.fullmatch(line)
+        if line and not begins:
             rows.append(_columns(path, number, line))
             continue
         if rows:
             words, gold, predicted = zip(*rows, strict=True)
             sentences.append(Predicted(words, gold, predicted, max(document, 0)))
             rows = []
-        document += line == DOCUMENT
+        if begins:
+            document = int(begins[1]) if begins[1] else document + 1
     if rows:
         raise InputError(
             f'{path}:{number}: ends within a sentence; the file was cut off, score the model again'

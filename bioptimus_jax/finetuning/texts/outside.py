@@ -11,8 +11,8 @@ from bioptimus_jax.finetuning.outside import Item, Submission, said_of
 from bioptimus_jax.progress.console import some_labels
 from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.foreign.flat import without_role
-from bioptimus_jax.sets.foreign.forms import form_at, form_of_name, read_items
-from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Items
+from bioptimus_jax.sets.foreign.forms import form_at, form_of_name
+from bioptimus_jax.sets.foreign.items import Items
 from bioptimus_jax.sets.texts import Published, Text
 
 SHOWN = 5
@@ -26,6 +26,7 @@ def read_answers(
     """The answers to every text of the test set, and what is odd about them, in words. Raises InputError."""
     found = _named(asked, known)
     items = _of_records(found, known, numbers) if found else _in_columns(asked, known, numbers)
+    items = _in_order(asked, items)
     for item in items:
         strange = [x for x in item.answers if asked.labels and x not in asked.labels]
         if strange:
@@ -40,9 +41,35 @@ def read_answers(
         notes.append(f'{empty:,} {UNANSWERED}')
     if not (numbers or asked.labels):
         notes += _strange_labels(asked, answers)
-    if all(item.words is None for item in items):
+    by_name = '' not in _names(items) and _names(items) == _names(asked.gold)
+    if not by_name and all(item.words is None for item in items):
         notes.append('the file repeats no text: answers are taken in the order of the test file')
     return answers, notes
+
+
+def _in_order(asked: Submission, items: list[Item]) -> list[Item]:
+    """Items in the order of the test set, by their names where both sides name the same ones.
+
+    Raises InputError where names are all that tells which example an answer is for, and they do not tell it.
+    """
+    given, wanted = _names(items), _names(asked.gold)
+    if '' in given or '' in wanted or given == wanted or {*given}.isdisjoint(wanted):
+        return items
+    if sorted(given) == sorted(wanted) and len({*wanted}) == len(wanted):
+        places = {name: at for at, name in enumerate(wanted)}
+        return sorted(items, key=lambda item: places[item.name])
+    if any(item.words is not None for item in items):
+        return items
+    at = next((at for at, pair in enumerate(zip(given, wanted, strict=False)) if len({*pair}) == 2), -1)
+    at = min(len(given), len(wanted)) - 1 if at < 0 else at
+    raise InputError(
+        f'{asked.file}:{items[at].line}: names {given[at]!r:.60}, but {asked.place(at)} is {wanted[at]!r:.60}; answer '
+        'each of them once, or in their order and with their texts'
+    )
+
+
+def _names(examples: Sequence[Item | Text]) -> list[str]:
+    return [example.name for example in examples]
 
 
 def _spaced(item: Item, example: Text | None) -> Item:
@@ -65,7 +92,7 @@ def _strange_labels(asked: Submission, answers: Sequence[Sequence[str]]) -> list
 
 def _in_columns(asked: Submission, known: Published | None, numbers: bool) -> list[Item]:
     read: Sequence[Text] = labelled.read_file(asked.file, known, numbers)
-    return [Item(text.words, text.answers, text.line) for text in read]
+    return [Item(text.words, text.answers, text.line, text.name) for text in read]
 
 
 def _named(asked: Submission, known: Published | None) -> Items | None:
@@ -73,10 +100,7 @@ def _named(asked: Submission, known: Published | None) -> Items | None:
     # What has a record may begin with a header of its own.
     if not (form_of_name(asked.file) if known else form_at(asked.file)):
         return None
-    found = read_items(asked.file, PREDICTED_KEYS)
-    if known and known.layout.keys and any(item.answers is None for item in found.items):
-        return labelled.named_items(asked.file, known, known.layout)
-    return found
+    return labelled.predicted_items(asked.file, known.layout if known and known.layout.keys else None)
 
 
 def _of_records(found: Items, known: Published | None, numbers: bool) -> list[Item]:
@@ -93,5 +117,5 @@ def _of_records(found: Items, known: Published | None, numbers: bool) -> list[It
             read = [labelled.answers_of(one.place, answer, known, numbers) for answer in one.answers]
         answers = dict.fromkeys(answer for answers in read for answer in answers)
         words = tuple(text.strip() for text in one.texts)
-        items.append(Item(words or None, tuple(answers), one.line))
+        items.append(Item(words or None, tuple(answers), one.line, one.name))
     return items

@@ -15,7 +15,7 @@ from bioptimus_jax.progress.console import shortened
 from bioptimus_jax.sets.foreign import flat
 from bioptimus_jax.sets.foreign.items import Context, Item
 from bioptimus_jax.sets.prepared import DOCUMENTS, TAGS, TOKENS
-from bioptimus_jax.sets.quoting import unquoted
+from bioptimus_jax.sets.quoting import unquoted, whole_rows
 
 MARKS = (',', ';', '\t')
 LONGEST_FIELD = 2**28
@@ -62,7 +62,7 @@ def items_of(place: str, text: str, context: Context) -> Iterator[Item]:
     entries = _entries(place, names, rows)
     if word and tag and known.keys().isdisjoint(('text', *flat.ENTITIES)):
         entry = next(((n, one) for n, one in entries if one), None)
-        if entry and not entry[1][word].startswith('['):
+        if entry and not _holds_list(entry[1][word]):
             yield from _sentences(place, names, word, tag, entry, entries, context)
             return
         entries = _entries(
@@ -107,11 +107,24 @@ def _lines(text: str) -> list[str]:
     return [f'{line}\n' for line in text.split('\n')[: -1 if text.endswith('\n') else None]]
 
 
+def _holds_list(cell: str) -> bool:
+    """Whether a cell is a list, as JSON or as Python prints it, and not a word such as the bracket itself."""
+    try:
+        return isinstance(json.loads(cell), list)
+    except (ValueError, RecursionError):
+        return LISTED.fullmatch(cell) is not None
+
+
 def _tabbed(text: str) -> Iterator[Row]:
-    lines = [line.rstrip('\r') for line in text.split('\n')]
-    filled = [line for line in lines if line.strip()]
-    plain = iter(unquoted(filled) or [line.split('\t') for line in filled])
-    return ((number, next(plain) if line.strip() else []) for number, line in enumerate(lines, 1))
+    lines = [*enumerate((line.rstrip('\r') for line in text.split('\n')), 1)]
+    rows = whole_rows(lines)
+    whole = sum(row.count('\n') + 1 for _, row in rows) == len(lines)
+    plain = unquoted([row for _, row in rows if row.strip()]) if whole else None
+    if plain is None or any('\n' in field and '\t' in field for fields in plain for field in fields):
+        # A text that only begins with a quotation mark would swallow lines, with the tabs in them.
+        rows, plain = lines, unquoted([line for _, line in lines if line.strip()])
+    cells = iter(plain or [row.split('\t') for _, row in rows if row.strip()])
+    return ((number, next(cells) if row.strip() else []) for number, row in rows)
 
 
 def _entries(place: str, names: Sequence[str], rows: Iterator[Row]) -> Iterator[tuple[int, dict[str, str]]]:

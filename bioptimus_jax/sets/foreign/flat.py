@@ -8,7 +8,7 @@ So are the exports of doccano, the answers of `bioptimus predict --as=json` and 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
@@ -28,7 +28,7 @@ PAIRS = (
     ('text', 'text_pair'),
 )
 """Keys of two texts."""
-SECOND = frozenset(second for _, second in PAIRS) - {'context'}
+SECOND = tuple(second for _, second in PAIRS if second != 'context')
 """Keys that only a second text has; a context may be anything."""
 ALONE = ('text', 'sentence', 'question')
 OF_MODELS = (
@@ -116,11 +116,8 @@ def _texts(
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
     pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
     names = pair or next(((name,) for name in ALONE if name in found), ())
-    if not asked and len(names) == 1 and (left := next((n for n in found if n in SECOND), '')):
-        raise InputError(
-            f'{where}: has {found[names[0]]!r} and {found[left]!r}, so one text would go unread; call two texts '
-            '"sentence1" and "sentence2"'
-        )
+    if not asked and len(names) == 1:
+        refuse_half_a_pair(where, found)
     if names:
         context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
     texts = []
@@ -135,6 +132,16 @@ def _texts(
             raise InputError(f'{where}: {name!r} holds half of a character; write the file again as UTF-8')
         texts.append(value)
     return tuple(texts)
+
+
+def refuse_half_a_pair(where: str, keys: Collection[str]) -> None:
+    """Raise InputError where one text is read and a second one stands beside it. `keys`: in lower case."""
+    alone, second = (next((n for n in names if n in keys), '') for names in (ALONE, SECOND))
+    if alone and second:
+        raise InputError(
+            f'{where}: has {alone!r} and {second!r}, so one text would go unread; call two texts "sentence1" and '
+            '"sentence2"'
+        )
 
 
 def _words(

@@ -43,7 +43,8 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
     result = chosen.get('result')
     if not isinstance(result, list) or not all(isinstance(one, Mapping) for one in result):
         raise InputError(f'{where}: an annotation has no list "result"; export it again as JSON')
-    entry = {'id': value.get('id'), **_texts(where, value['data'], context)}
+    name = {key: value['data'][key] for key in (context.keys.name,) if key in value['data']}
+    entry = {'id': value.get('id'), **name, **_texts(where, value['data'], context)}
     yield flat.item_of(where, line, entry | _marked(where, result, context), context)
 
 
@@ -65,6 +66,8 @@ def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, s
     """The text of a task, or the pair of texts. Raises InputError where it is not told which it is."""
     texts = {key: text for key, text in data.items() if isinstance(text, str)}
     known = context.keys.texts or next((pair for pair in flat.PAIRS if {*pair} <= texts.keys()), ())
+    if not known:
+        flat.refuse_half_a_pair(where, texts)
     names = known or (['text'] if 'text' in texts else list(texts))
     if missing := [name for name in names if name not in texts]:
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(data)}')
