@@ -506,7 +506,7 @@ def test_texts_with_answers_are_those_that_were_written(tmp_path, form):
 @pytest.mark.parametrize('always', [True, False])
 @pytest.mark.parametrize('columns', [['claim', 'verdict', 'id'], [2, 3, 1]])
 def test_quoted_columns_that_set_json_describes(tmp_path, always, columns):
-    """As pandas writes them, always or where it must; a group in `document` says which part of a name is meant."""
+    """Pandas writes them so, always or where it must; a group in `document` says which part of a name is meant."""
     texts = {'s1@A': 'the "x" of it', 's2@B': 'a plain one', 's3@A': 'no, no'}
     rows = [
         ('id', 'claim', 'verdict'),
@@ -558,7 +558,7 @@ def test_label_studio_has_names_of_texts_and_no_half_pairs(tmp_path):
     [item] = read_items(tmp_path / 'x.json', Keys(('claim',), '', 'pmid')).items
     assert (item.name, item.texts, item.answers) == ('P7', ('Gout.',), ('yes',))
     put(tmp_path, {'y.json': tasks(text='Gout.', text_b='Flu.')})
-    with pytest.raises(InputError, match="y.json:1: has 'text' and 'text_b', so one text would go unread"):
+    with pytest.raises(InputError, match=r"y\.json:1: has 'text' and 'text_b', so one text would go unread"):
         read_items(tmp_path / 'y.json')
 
 

@@ -382,7 +382,7 @@ RIGHT = ['drug', 'other', 'drug', 'other']
     ],
 )
 def test_answers_to_texts_are_matched_by_their_names(names, said, tmp_path):
-    """As a service gives them back, in any order; by the names that set.json has given to the keys, too."""
+    """A service gives them back in any order; it is so by the names that set.json has given to the keys, too."""
     name, text, label = names
     (tmp_path / 'gold').mkdir()
     rows = [{name: i, text: f'It is {i}', label: a} for i, a in zip(IDS, RIGHT, strict=True)]

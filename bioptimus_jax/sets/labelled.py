@@ -191,7 +191,7 @@ def named_items(path: Path, known: Published | None, layout: Layout | None) -> I
 def predicted_items(path: Path, layout: Layout | None) -> Items:
     """The records of predictions: by the usual names, and by those that the set has given to its keys where they are
     there. Raises InputError."""
-    if layout is None:
+    if not layout:
         return read_items(path, PREDICTED_KEYS)
     texts = tuple(layout.keys[at] for at in layout.texts)
     try:
