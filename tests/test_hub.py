@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
 import toy_hub
 from toy_commands import call
@@ -27,19 +28,22 @@ from bioptimus_jax.finetuning import stored
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities import usage as tags
 from bioptimus_jax.finetuning.kept import Reads
+from bioptimus_jax.finetuning.loading import load_weights
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.texts import usage as labels
 from bioptimus_jax.hosts.remote import models
 from bioptimus_jax.hosts.remote.pins import recorded, with_pinned_models
 from bioptimus_jax.inference.model import model_at
 from bioptimus_jax.inference.onnx.answering import ANSWERING
+from bioptimus_jax.model import pooling
 from bioptimus_jax.model.folder import named_model
 from bioptimus_jax.pretrain.objectives import rtd
 from bioptimus_jax.records.kept import KeptEnsemble
 from bioptimus_jax.records.manifests import Manifest
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import read_json, write_json
 from bioptimus_jax.surgery.config import Surgery
 from bioptimus_jax.tokenizer.config import Vocab
+from bioptimus_jax.vocab.agreement import load_in_transformers
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
 CONFIG = """
@@ -409,6 +413,34 @@ def test_a_kept_model_in_several_folders_is_fetched_with_all_of_them(hub, tmp_pa
     models.downloaded.cache_clear()
     with pytest.raises(InputError, match=r'lab/several: no such folder here, and no such model on the hub'):
         model_at('lab/several')
+
+
+def test_an_object_from_the_hub_is_read_as_its_files_there_say(hub, tmp_path, monkeypatch):
+    """Other programs fetch the weights alone; without the hub it is said that the rest is not known."""
+    folder = save_encoder(tmp_path / 'tiny')
+    for path, said in pooling.files_for_sentence_transformers('cls', 32).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        write_json(folder / path, said)
+    Reads(remark='all are alike').write(folder)
+    files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob('*') if p.is_file()}
+    first = hub.commit('models', 'lab/tiny', files)
+    hub.commit('models', 'lab/tiny', {'reading.json': b'{}', '1_Pooling/config.json': b'{}'})
+    huggingface_hub.snapshot_download(
+        'lab/tiny', revision=first, allow_patterns=['config.json', 'model*', 'tok*']
+    )
+    tokenizer = load_in_transformers(folder)
+    model, _ = load_weights(folder, 'AutoModelForMaskedLM')
+    model.name_or_path, model.config._commit_hash = 'lab/tiny', first
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', True)
+    for ask, text in ((bx.embed, 'a dose'), (bx.predict, 'a [MASK]')):
+        with pytest.warns(UserWarning, match=r'read by the defaults, as its .*json cannot be had: lab/tiny@'):
+            ask(model, [text], tokenizer=tokenizer)
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', False)
+    found = bx.embed(model, ['a dose'], tokenizer=tokenizer)
+    np.testing.assert_array_equal(found, bx.embed(folder, ['a dose']))
+    assert np.abs(found - bx.embed(model, ['a dose'], tokenizer=tokenizer, pooling='mean')).max() > 0.01
+    with pytest.warns(UserWarning, match='on devel all are alike'):
+        bx.predict(model, ['a [MASK]'], tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize(

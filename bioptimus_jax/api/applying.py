@@ -17,6 +17,7 @@ from bioptimus_jax.api.objects import (
     TokenizerOrFolder,
     as_folder,
     check_whole,
+    loaded_from,
     undisturbed,
     whole_number,
     workplace,
@@ -95,7 +96,7 @@ def predict(
     `model`: what `finetune` returned; the folder of a fine-tuned model or of several seeds that were kept, of a run
     with one such model, or of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on
     the hub; or a model of transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if
-    the folder that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are read
+    the folder or hub id that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are read
     together, or rows of a data set with a column `text`; special tokens in them are text, but for the mask of a masked
     language model. `max_pieces`: the length of windows, 0 for that of the training. `progress`: a bar; by default on a
     terminal and in a notebook, where it takes over a second.
@@ -136,9 +137,9 @@ def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
 
 def _bring_reading(model: Any, folder: Path) -> None:
     """A model that was loaded from a folder reads texts as that folder says."""
-    said = Path(model.name_or_path) / READING
-    if said.is_file():
-        shutil.copyfile(said, folder / READING)
+    origin = loaded_from(model, READING)
+    if origin and (origin / READING).is_file():
+        shutil.copyfile(origin / READING, folder / READING)
 
 
 def _warn(message: str) -> None:

@@ -1,7 +1,5 @@
 """Vectors of texts, from Python."""
 
-from pathlib import Path
-
 import numpy as np
 
 from bioptimus_jax.api.bars import Bar, shown
@@ -11,6 +9,7 @@ from bioptimus_jax.api.objects import (
     Texts,
     TokenizerOrFolder,
     as_folder,
+    loaded_from,
     texts_of,
     undisturbed,
     whole_number,
@@ -33,10 +32,10 @@ def embed(
 
     `model`: a folder, as `config.pretrain.objective=contrastive` exports it or as sentence-transformers saves a plain
     encoder; its id on the hub; or a model of transformers with `tokenizer`. `texts`: a list, or rows of a data set with
-    a column `text`; special tokens in them are text. `pooling`: mean or cls; empty: as the folder says, which the model
-    is in or was loaded from, else the mean. `dimensions`: how many of the numbers are kept, from the first, of a model
-    that was trained for it; 0: all. `max_pieces`: how much is read of a text; 0: as the folder says. `progress`: a bar;
-    by default on a terminal and in a notebook.
+    a column `text`; special tokens in them are text. `pooling`: mean or cls; empty: as the folder or hub id says, which
+    the model is in or was loaded from, else the mean. `dimensions`: how many of the numbers are kept, from the first,
+    of a model that was trained for it; 0: all. `max_pieces`: how much is read of a text; 0: as the folder says.
+    `progress`: a bar; by default on a terminal and in a notebook.
 
     Raises InputError for a folder without a model of a known family, and for vectors that are made in another way;
     ConfigError for a longer vector or window than the model has.
@@ -46,7 +45,7 @@ def embed(
 
     from bioptimus_jax.analysis.sentence_vectors import text_vectors
     from bioptimus_jax.model.loaded import load_model
-    from bioptimus_jax.model.pooling import FEWEST, POOLINGS, USUAL, longest_in, pooling_in
+    from bioptimus_jax.model.pooling import FEWEST, MODULES, POOLINGS, USUAL, longest_in, pooling_in
 
     longest, size, show = (
         whole_number('max_pieces', max_pieces, 0),
@@ -63,8 +62,8 @@ def embed(
     with workplace() as place, undisturbed(), exact, Bar(show) as bar:
         folder = as_folder(place / 'model', model, tokenizer)
         loaded = load_model(folder)
-        # An object may have been loaded from a folder that says more than it does.
-        said = folder if isinstance(model, PLACE) or not model.name_or_path else Path(model.name_or_path)
+        told = isinstance(model, PLACE) or (pooling and longest)
+        said = folder if told else loaded_from(model, MODULES) or folder
         positions, hidden = loaded.architecture.positions, loaded.architecture.hidden
         if longest > positions:
             raise ConfigError(f'max_pieces: {longest}, but {folder} has {positions} positions')

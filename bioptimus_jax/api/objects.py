@@ -5,6 +5,7 @@ import copy
 import operator
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +14,7 @@ from bioptimus_jax.config.fields import MOST
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.hosts.remote.models import downloaded, hub_model, model_folder
+from bioptimus_jax.hosts.remote.models import MAIN, HubModel, downloaded, hub_model, model_folder
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import shortened
@@ -102,6 +103,23 @@ def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
     if isinstance(tokenizer, PLACE):
         tokenizer = agreement.load_in_transformers(tokenizer_place(tokenizer))
     return _saved(folder, tokenizer, 'tokenizer')
+
+
+def loaded_from(model: 'PreTrainedModel', asked: str) -> Path | None:
+    """The folder that a model of transformers was loaded from, which may say more than it does: of a hub id that of the
+    hub's cache, at the same commit.
+
+    `asked`: the file that is looked for there. None, with a warning, where the hub does not say whether there is one;
+    None also for a model that was not loaded.
+    """
+    place = model.name_or_path
+    if not (wanted := hub_model(place)):
+        return Path(place) if place else None
+    try:
+        return downloaded(HubModel(wanted.name, model.config._commit_hash or MAIN), False, asked)
+    except InputError as error:
+        warnings.warn(f'model: is read by the defaults, as its {asked} cannot be had: {error}', stacklevel=3)
+        return None
 
 
 def check_plain(model: Any) -> None:

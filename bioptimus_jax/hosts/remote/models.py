@@ -81,20 +81,21 @@ def model_folder(place: str, named_in: str) -> Path:
 
 
 @functools.cache
-def downloaded(wanted: HubModel, weights: bool = True) -> Path:
+def downloaded(wanted: HubModel, weights: bool = True, asked: str = '') -> Path:
     """The folder of the hub's cache with all that is needed of a model, or all but its weights.
 
-    It is the same one for as long as the program runs. What is in the cache is used where there is no network. Raises
+    It is the same one for as long as the program runs. What is in the cache is used where there is no network. `asked`:
+    a file without which the cache does not say whether the model has it, as other programs fetch less. Raises
     InputError.
     """
-    if wanted.is_commit and (folder := in_cache(wanted, weights)):
+    if wanted.is_commit and (folder := in_cache(wanted, weights, asked)):
         return folder
     try:
         return _fetched(wanted, weights)
     except InputError:
         raise
     except Exception as error:  # of the client, of its web client, of the answers of a server that is none
-        if _is_unreached(error) and (folder := in_cache(wanted, weights)):
+        if _is_unreached(error) and (folder := in_cache(wanted, weights, asked)):
             return folder
         raise InputError(_refusal(wanted, error)) from error
 
@@ -143,13 +144,16 @@ def _configuration(wanted: HubModel) -> Path | None:
         return None
 
 
-def in_cache(wanted: HubModel, weights: bool = True) -> Path | None:
-    """The folder of the hub's cache that holds all of a model: configuration, tokenizer and `weights`; else None."""
+def in_cache(wanted: HubModel, weights: bool = True, asked: str = '') -> Path | None:
+    """The folder of the hub's cache that holds all of a model, else None.
+
+    All: configuration, tokenizer, `weights` and the file `asked`.
+    """
     from huggingface_hub import try_to_load_from_cache
 
     file = try_to_load_from_cache(wanted.name, 'config.json', revision=wanted.revision)
     folder = Path(file).parent if isinstance(file, str) else None
-    return folder if folder and _is_complete(folder, weights) else None
+    return folder if folder and (folder / asked).exists() and _is_complete(folder, weights) else None
 
 
 def needed_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
