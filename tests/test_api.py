@@ -829,6 +829,11 @@ REFUSED = [
         "number 1 is a row without 'text' \\(tokens\\)",
         lambda m, t: bx.predict(m, [{'tokens': []}]),
     ),
+    (
+        bx.InputError,
+        "texts: number 1: has 'text' and 'text_b', so one text would go unread; call two texts \"sentence1\"",
+        lambda m, t: bx.predict(m, [{'text': 'a', 'Text_B': 'b'}]),
+    ),
     *(
         (kind, message, lambda m, t, texts=texts, call=call: call(m, t, texts))
         for call in (

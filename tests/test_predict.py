@@ -129,6 +129,21 @@ def test_labels_and_numbers_are_those_of_the_pipeline(models, capsys, tmp_path):
             assert mine['answers'] == (best if kind == 'one' else [x for x in 'abc' if other[x] > 0.5])
 
 
+def test_texts_of_a_row_are_those_that_a_set_would_have(models):
+    rows = [
+        {'text': 'whole', 'sentence1': 'no', 'sentence2': 'patient'},
+        {'text': 'no', 'text_pair': 'patient'},
+        {'text': 'no', 'text_pair': None},
+        {'Sentence': 'no'},
+    ]
+    said = bx.predict(models['one'], rows)
+    assert (
+        said
+        == bx.predict(models['one'], [('no', 'patient')] * 2 + ['no'] * 2)
+        != bx.predict(models['one'], ['no'] * 4)
+    )
+
+
 def test_how_many_texts_are_cut_is_said(models, capsys):
     from bioptimus_jax import predict
 

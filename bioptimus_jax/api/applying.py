@@ -26,9 +26,6 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.kept import NAME as READING
 from bioptimus_jax.progress.console import shortened
 
-BEHIND = 'text_pair'
-"""The key of a text that is read behind the one under TEXT."""
-
 if TYPE_CHECKING:
     from bioptimus_jax.inference.given import Given
 
@@ -96,10 +93,10 @@ def predict(
     `model`: what `finetune` returned; the folder of a fine-tuned model or of several seeds that were kept, of a run
     with one such model, or of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on
     the hub; or a model of transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if
-    the folder or hub id that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are read
-    together, or rows of a data set with a column `text`; special tokens in them are text, but for the mask of a masked
-    language model. `max_pieces`: the length of windows, 0 for that of the training. `progress`: a bar; by default on a
-    terminal and in a notebook, where it takes over a second.
+    the folder or hub id that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are
+    read together, or rows of a data set with a column `text`, or two as `sentence1` and `sentence2`; special tokens in
+    them are text, but for the mask of a masked language model. `max_pieces`: the length of windows, 0 for that of the
+    training. `progress`: a bar; by default on a terminal and in a notebook, where it takes over a second.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers', which are texts ('1' for 1), and
@@ -126,12 +123,18 @@ def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator
 
 def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
     """The text of a row, or the two that are read together, by the keys of sets. Raises InputError."""
-    from bioptimus_jax.sets.foreign.flat import PAIRS
+    from bioptimus_jax.sets.foreign.flat import ALONE, PAIRS, SECOND, refuse_half_a_pair
 
-    if TEXT in row and not (isinstance(row.get(BEHIND), str) and row[BEHIND]):
-        return row[TEXT]
-    if pair := next((pair for pair in PAIRS if {*pair} <= row.keys()), None):
-        return [row[name] for name in pair]
+    found = {str(key).strip().lower(): text for key, text in row.items()}
+    # A column of second texts is empty where there is one text.
+    found = {
+        key: text for key, text in found.items() if key not in SECOND or (isinstance(text, str) and text)
+    }
+    if pair := next((pair for pair in PAIRS if {*pair} <= found.keys()), None):
+        return [found[name] for name in pair]
+    refuse_half_a_pair(f'texts: number {number}', found)
+    if alone := next((name for name in ALONE if name in found), None):
+        return found[alone]
     raise InputError(f'texts: number {number} is a row without {TEXT!r} ({shortened(row)})')
 
 

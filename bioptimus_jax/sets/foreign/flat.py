@@ -116,7 +116,7 @@ def _texts(
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
     pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
     names = pair or next(((name,) for name in ALONE if name in found), ())
-    if not asked and len(names) == 1:
+    if not pair:
         refuse_half_a_pair(where, found)
     if names:
         context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
@@ -135,11 +135,11 @@ def _texts(
 
 
 def refuse_half_a_pair(where: str, keys: Collection[str]) -> None:
-    """Raise InputError where one text is read and a second one stands beside it. `keys`: in lower case."""
-    alone, second = (next((n for n in names if n in keys), '') for names in (ALONE, SECOND))
-    if alone and second:
+    """Raise InputError where a second text stands beside a text of which it is not the pair. `keys`: in lower case."""
+    first, left = (next((name for name in keys if name in names), '') for names in (ALONE, SECOND))
+    if first and left:
         raise InputError(
-            f'{where}: has {alone!r} and {second!r}, so one text would go unread; call two texts "sentence1" and '
+            f'{where}: has {first!r} and {left!r}, so one text would go unread; call two texts "sentence1" and '
             '"sentence2"'
         )
 
