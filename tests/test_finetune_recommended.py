@@ -171,6 +171,7 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
     rows['validation'] = rows_of(folder / 'ner' / 'drugs', 'devel')
     rows['train'] = Frame(rows['train'])
     rows['test'][0]['ner_tags'] = np.array(rows['test'][0]['ner_tags'])
+    rows['test'][1]['places'] = [{'start': np.int64(0)}]
     made = bx.finetune(model, rows, workdir=tmp_path / 'run', keys=keys)
     assert 'model/data/standard: 30 epochs, batches of 8' in capfd.readouterr().out
     assert made.folder.is_relative_to(tmp_path / 'run')

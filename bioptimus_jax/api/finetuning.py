@@ -15,6 +15,7 @@ from bioptimus_jax.api.objects import (
     ModelOrFolder,
     TokenizerOrFolder,
     as_folder,
+    as_json,
     experiment,
     is_table,
     undisturbed,
@@ -178,7 +179,7 @@ def _rows(split: str, rows: Any) -> Iterator[dict[str, Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ConfigError(f'data: row {number} of {split} is {type(row).__name__}, not a dictionary')
-        yield {key: value.tolist() if hasattr(value, 'tolist') else value for key, value in row.items()}
+        yield as_json(row)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from bioptimus_jax.api.objects import (
     Texts,
     TokenizerOrFolder,
     as_folder,
+    as_json,
     experiment,
     texts_of,
     undisturbed,
@@ -103,14 +104,14 @@ def score(
         if isinstance(predicted, PLACE):
             of_predicted = Path(predicted)
         else:
-            write_jsonl(of_predicted, map(dict, _records('predicted', predicted)))
+            write_jsonl(of_predicted, _records('predicted', predicted))
         found = scored(of_gold, of_predicted, task, types or {})
         return Scores(found.measures(), found.notes)
 
 
-def _records(name: str, given: Iterable[Any]) -> list[Mapping[str, Any]]:
-    """The records of an argument of that name. Raises InputError for what is none."""
-    records = list(given)
+def _records(name: str, given: Iterable[Any]) -> list[dict[str, Any]]:
+    """The records of an argument of that name, as JSON can hold them. Raises InputError for what is none."""
+    records = list(map(as_json, given))
     for number, one in enumerate(records):
         if not isinstance(one, Mapping):
             raise InputError(f'{name}: number {number} is no record, but {one!r:.40}')

@@ -249,6 +249,15 @@ def is_table(given: object) -> bool:
     return hasattr(given, 'columns') and hasattr(given, 'to_dict')
 
 
+def as_json(value: Any) -> Any:
+    """A value as JSON can hold it: without arrays and numbers of numpy, torch or pandas, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    return as_json(value.tolist()) if hasattr(value, 'tolist') else value
+
+
 def check_whole(given: object, name: str = 'texts') -> None:
     """Raise ConfigError for one text, no list, a table, and texts in several parts, as a `DatasetDict` has them."""
     if isinstance(given, str | bytes):
