@@ -730,6 +730,9 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
     said = [{'answers': named} for named in (['A'], ['B'], ['B'], ['A'])]
     found = bx.score(iter(several), iter(said), task='classes').measures['default']
     assert (found['precision'], found['recall']) == (0.75, 0.75)
+    found = bx.score(several[:2], [{'answers': ['A', 'B']}, {'answers': 'C, B'}], task='classes')
+    assert found.measures['default']['precision'] == 0.5
+    assert 'answers with labels that no test item has count as wrong: C 1' in found.notes
     with pytest.raises(bx.InputError, match=r'^predicted: number 1 is no record, but None'):
         bx.score(texts, [{'answers': ['yes']}, None], task='classes')
 

@@ -100,11 +100,14 @@ def score(
 
     with workplace() as place:
         of_predicted = place / 'predicted.jsonl'
-        of_gold = Path(gold) if isinstance(gold, PLACE) else _gold_file(place, _records('gold', gold), task)
         if isinstance(predicted, PLACE):
             of_predicted = Path(predicted)
         else:
             write_jsonl(of_predicted, _records('predicted', predicted))
+        if isinstance(gold, PLACE):
+            of_gold = Path(gold)
+        else:
+            of_gold = _gold_file(place, _records('gold', gold), task, of_predicted)
         found = scored(of_gold, of_predicted, task, types or {})
         return Scores(found.measures(), found.notes)
 
@@ -118,8 +121,11 @@ def _records(name: str, given: Iterable[Any]) -> list[dict[str, Any]]:
     return records
 
 
-def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str) -> Path:
-    """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError."""
+def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, predicted: Path) -> Path:
+    """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError.
+
+    `predicted`: the file of predictions, whose labels are labels of the set, too.
+    """
     from bioptimus_jax.sets.described import OF_SEVERAL  # late: imports pyarrow
 
     lines = list(_gold_lines(records))
@@ -139,10 +145,22 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str) -> 
     ]
     for split in SPLITS:  # a set has all of them, though test alone is scored
         write_jsonl(folder / f'{split}.jsonl', rows)
-    labels = in_order(label for of_one in given for label in of_one)
+    labels = in_order([*(label for of_one in given for label in of_one), *_labels_in(predicted)])
     several = {'task': CLASSES, 'texts': keys, 'answer': 'labels', 'labels': labels, 'several': True}
     write_json(folder / 'set.json', {**several, 'measures': OF_SEVERAL})
     return folder
+
+
+def _labels_in(predicted: Path) -> Iterator[str]:
+    """The labels that a file of predictions as records names; none of another file."""
+    from bioptimus_jax.sets.described import SEPARATOR  # late, as above
+    from bioptimus_jax.sets.foreign.forms import form_at, read_items
+    from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS
+
+    there = predicted.is_file() and form_at(predicted)
+    for item in read_items(predicted, PREDICTED_KEYS).items if there else ():
+        for answer in item.answers or ():
+            yield from filter(None, map(str.strip, answer.split(SEPARATOR)))
 
 
 def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:

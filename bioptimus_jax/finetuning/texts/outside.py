@@ -39,8 +39,8 @@ def read_answers(
     empty = 0 if known and known.several else sum(not a for a in answers)
     if empty:
         notes.append(f'{empty:,} {UNANSWERED}')
-    if not (numbers or asked.labels):
-        notes += _strange_labels(asked, answers)
+    if not numbers:
+        notes += _strange_labels(asked, answers, known.uncounted if known else ())
     by_name = '' not in _names(items) and _names(items) == _names(asked.gold)
     if not by_name and all(item.words is None for item in items):
         notes.append('the file repeats no text: answers are taken in the order of the test file')
@@ -80,9 +80,11 @@ def _spaced(item: Item, example: Text | None) -> Item:
     return dataclasses.replace(item, words=example.words) if same else item
 
 
-def _strange_labels(asked: Submission, answers: Sequence[Sequence[str]]) -> list[str]:
-    """A note where answers have labels that no text of a test file has, which may be all that there is of its set."""
-    ours = {answer for text in asked.gold for answer in text.answers}
+def _strange_labels(
+    asked: Submission, answers: Sequence[Sequence[str]], uncounted: Sequence[str]
+) -> list[str]:
+    """A note where answers have labels that no text of the test set has, but for labels that no measure counts."""
+    ours = {*uncounted, *(answer for text in asked.gold for answer in text.answers)}
     strange = Counter(answer for given in answers for answer in given if answer not in ours)
     if not strange:
         return []
