@@ -15,7 +15,7 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import STOPPED, Stopped
 from bioptimus_jax.finetuning import cells, recommended
 from bioptimus_jax.finetuning.config import Finetune
-from bioptimus_jax.finetuning.finished import read_model
+from bioptimus_jax.finetuning.finished import BY_DEVEL, read_model
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
@@ -202,14 +202,17 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
         with pytest.raises((bx.ConfigError, bx.InputError), match=re.escape(message)):
             bx.finetune(model, data, workdir=tmp_path / 'wrong')
     assert not (tmp_path / 'wrong').exists()
+    several = {'finetune.seeds': (0, 1), 'finetune.settings': ('short', 'standard'), 'finetune.keep': 'all'}
     by_folder = bx.finetune(
         model,
         folder / 'ner' / 'drugs',
         workdir=tmp_path / 'other',
-        keys={**keys, 'finetune.epochs': 2, 'finetune.seeds': (0, 1), 'finetune.keep': 'all'},
+        keys={**keys, **several, 'finetune.epochs': 12, 'finetune.setting.short.epochs': 1},
         quiet=True,
     )
-    [records] = read_model(str(tmp_path / 'other' / 'finetune' / 'model')).records.values()
+    [records] = read_model(f'{tmp_path}/other/finetune/model:{BY_DEVEL}').records.values()
     f1 = {seed: record.devel['default']['f1'] for seed, record in records.items()}
-    assert (by_folder.seed, by_folder.folder.parts[-4]) == (max(f1, key=f1.__getitem__), 'drugs')
-    assert by_folder.devel['default']['f1'] == max(f1.values())
+    best = max(f1, key=f1.__getitem__)
+    assert (by_folder.seed, *by_folder.folder.parts[-4:-2]) == (best, 'drugs', records[best].setting)
+    assert records[best].setting == 'standard'
+    assert by_folder.devel['default']['f1'] == max(f1.values()) > 0

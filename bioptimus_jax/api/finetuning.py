@@ -196,19 +196,14 @@ def _no_bars_of_datasets() -> Iterator[None]:
 
 
 def _best(run: Path) -> FineTuned:
-    """The kept model of a run; of several the one that is best on devel."""
-    from bioptimus_jax.finetuning.chosen import best_seed
-    from bioptimus_jax.finetuning.finished import read_model
+    """The kept model of a run; of several that of the setting, and then the seed, that is best on devel."""
+    from bioptimus_jax.finetuning.chosen import best_seed, best_setting
+    from bioptimus_jax.finetuning.finished import SCORES, cells_of, read_cell
     from bioptimus_jax.records.finetune import FineTuning
 
-    found = read_model(str(run / 'finetune' / MODEL))
-    cells = (
-        (record, cell)
-        for dataset, cells in found.cells.items()
-        for seed, cell in cells.items()
-        if isinstance(record := found.records[dataset][seed], FineTuning)
-    )
-    if not (best := best_seed(cells)):
+    found = ((read_cell(folder / SCORES), folder) for folder in cells_of(run / 'finetune') or ())
+    cells = ((record, folder) for record, folder in found if isinstance(record, FineTuning))
+    if not (best := best_seed(best_setting(cells))):
         raise InputError(f'{run}: has kept no model; leave finetune.keep=best')
     record, folder = best
     return FineTuned(folder, record.seed, record.devel, record.test)

@@ -17,22 +17,25 @@ def best_seed(cells: Iterable[tuple[FineTuning, Path]]) -> tuple[FineTuning, Pat
     return max(kept, key=lambda one: _devel(one[0]), default=None)
 
 
-def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
-    """The folder of the kept model, from the fine-tunings of a set and their folders; None where none is kept.
-
-    Model and setting with the highest mean on devel over seeds; of these all seeds together, where they are kept so,
-    else the seed that is best there; the first of equals.
-    """
+def best_setting(cells: Iterable[tuple[FineTuning, Path]]) -> list[tuple[FineTuning, Path]]:
+    """The fine-tunings, one a seed, of the model and setting with the highest mean on devel, the first of equals; empty
+    where no model is kept."""
     groups: dict[tuple[str, str], list[tuple[FineTuning, Path]]] = {}
     for record, folder in cells:
         groups.setdefault((record.model, record.setting), []).append((record, folder))
-    found = []
-    for seeds in groups.values():
-        if best := best_seed(seeds):
-            together = best[1].parents[1] / TOGETHER
-            chosen = together if together.is_dir() else best[1]
-            found.append((statistics.fmean(_devel(record) for record, _ in seeds), chosen))
-    return max(found, key=lambda one: one[0])[1] if found else None
+    kept = filter(best_seed, groups.values())
+    return max(kept, key=lambda seeds: statistics.fmean(_devel(record) for record, _ in seeds), default=[])
+
+
+def model_for_use(cells: Iterable[tuple[FineTuning, Path]]) -> Path | None:
+    """The folder of the kept model, from the fine-tunings of a set and their folders; None where none is kept.
+
+    Of the `best_setting` all seeds together, where they are kept so, else the seed that is best on devel.
+    """
+    if not (best := best_seed(best_setting(cells))):
+        return None
+    together = best[1].parents[1] / TOGETHER
+    return together if together.is_dir() else best[1]
 
 
 def _devel(record: FineTuning) -> float:
