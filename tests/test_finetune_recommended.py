@@ -11,6 +11,8 @@ from toy_programs import begin_warm
 from toy_sets import Frame, save_encoder, save_set
 
 import bioptimus_jax as bx
+from bioptimus_jax.api import finetuning
+from bioptimus_jax.api.objects import experiment
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import STOPPED, Stopped
 from bioptimus_jax.finetuning import cells, recommended
@@ -19,6 +21,7 @@ from bioptimus_jax.finetuning.finished import BY_DEVEL, read_model
 from bioptimus_jax.finetuning.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetuning.tasks.similarity import TASK as SIMILARITY
+from bioptimus_jax.sets.corpora import chosen_sets
 
 
 @pytest.mark.parametrize(
@@ -216,3 +219,15 @@ def test_from_python_a_model_is_fine_tuned_on_rows_and_used(places, programs, mo
     assert (by_folder.seed, *by_folder.folder.parts[-4:-2]) == (best, 'drugs', records[best].setting)
     assert records[best].setting == 'standard'
     assert by_folder.devel['default']['f1'] == max(f1.values()) > 0
+
+
+def test_a_fold_is_given_by_its_folder(tmp_path):
+    fold = tmp_path / 'sets' / 'gad' / '1'
+    fold.mkdir(parents=True)
+    for split in ('train', 'devel', 'test'):
+        (fold / f'{split}.tsv').write_text('@GENE$ and @DISEASE$ a\t1\n@GENE$ or @DISEASE$\t0\n')
+    [chosen] = chosen_sets(experiment(finetuning._set_of(fold, tmp_path, tmp_path)).finetune)
+    assert (chosen.name, chosen.folder) == ('gad-1', fold)
+    for place, name in ((fold.parent, '1'), (fold.parent.parent, 'gad/1')):
+        with pytest.raises(bx.InputError, match=rf'is a folder of sets \({name}\); give one of them'):
+            finetuning._set_of(place, tmp_path, tmp_path)

@@ -106,8 +106,7 @@ def finetune(
 def _set_of(data: FilePath | Mapping[str, Rows], place: Path, given: Path) -> dict[str, Any]:
     """The keys that name the set. Rows are written below `place`, which later lies at `given`."""
     if isinstance(data, PLACE):
-        folder = _folder_of_a_set(Path(data))
-        return {'finetune.folder': str(folder.parent), 'finetune.datasets': (folder.name,)}
+        return _set_in(Path(data))
     if not isinstance(data, Mapping):
         kind = 'a table' if is_table(data) else type(data).__name__
         raise ConfigError(
@@ -156,18 +155,18 @@ def _name_of_row(found: re.Match[str]) -> str:
     return f'data: row {int(line) - 1} of {split}' if line else f'data: {split}'
 
 
-def _folder_of_a_set(place: Path) -> Path:
-    """The absolute path of a set. Raises InputError for a file, a folder of sets, and what is not there."""
-    from bioptimus_jax.sets.corpora import is_dataset, set_folders
+def _set_in(place: Path) -> dict[str, Any]:
+    """The keys that name the set in a folder. Raises InputError for a file, a folder of sets, and what is not there."""
+    from bioptimus_jax.sets.corpora import is_dataset, name_of, set_folders
 
     folder = place.absolute()
     if not folder.exists():
         raise InputError(f'data: {place}: no such folder')
     if folder.is_file():
         raise InputError(f'data: {place} is a file; give the folder of the set, {place.parent}')
-    if not is_dataset(folder) and (found := [one.name for one in set_folders(folder)]):
+    if not is_dataset(folder) and (found := [str(one.relative_to(folder)) for one in set_folders(folder)]):
         raise InputError(f'data: {place} is a folder of sets ({shortened(found)}); give one of them')
-    return folder
+    return {'finetune.folder': str(folder.parent), 'finetune.datasets': (name_of(folder),)}
 
 
 def _rows(split: str, rows: Any) -> Iterator[dict[str, Any]]:
