@@ -21,7 +21,7 @@ from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.finetuning.training import predict
 from bioptimus_jax.records.finetune import Details, FineTuning
 from bioptimus_jax.sets.corpora import set_at
-from bioptimus_jax.sets.cutting import CUTS, bare_text, cut_of_columns
+from bioptimus_jax.sets.cutting import CUTS, bare_text, count_cut_otherwise, cut_of_columns
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.vocab.agreement import load_for_words
@@ -230,12 +230,14 @@ def test_classes_of_words_are_asked_of_whole_words(tmp_path):
     for split in ('train', 'devel', 'test'):
         brat_of = tmp_path / 'set' / split
         brat_of.mkdir(parents=True)
-        (brat_of / 'd.txt').write_text('abcdefgh ij')
+        (brat_of / 'd.txt').write_text('abcdefgh ij.No')
         (brat_of / 'd.ann').write_text('T1\tX 2 5\tcde\n')
-    (tmp_path / 'p.jsonl').write_text(json.dumps({'text': 'abcdefgh ij', 'entities': [[0, 8, 'X']]}))
+    (tmp_path / 'p.jsonl').write_text(json.dumps({'text': 'abcdefgh ij.No', 'entities': [[1, 8, 'X']]}))
     found = score(tmp_path / 'set', tmp_path / 'p.jsonl', 'word_classes', {})
-    assert [e.words for e in found.examples] == [('abcdefgh', 'ij')]
+    assert [e.words for e in found.examples] == [('abcdefgh', 'ij', '.', 'No')]
     assert found.measures()['default']['f1'] == 1
+    assert 'widened to whole words' in found.notes[0]
+    assert not count_cut_otherwise(found.gold.examples, found.gold.dataset.cut)
 
 
 def test_nothing_can_be_learned_from_where_mentions_lie(tmp_path, encoders):

@@ -10,6 +10,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
+from bioptimus_jax.finetuning.outside import Submission
 from bioptimus_jax.finetuning.summary import TokenStatistics
 from bioptimus_jax.finetuning.task import DEFAULT, Task
 from bioptimus_jax.finetuning.tasks.entities import Entities
@@ -95,6 +96,10 @@ class WordClasses(Entities):
         dataset = _by_words(super().read_file(chosen, file)[1])
         return dataset.test, dataset
 
+    def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[str, ...]], list[str]]:
+        by_words = tuple(dataclasses.replace(sentence, marked=False) for sentence in asked.gold)
+        return super().outside(chosen, dataclasses.replace(asked, gold=by_words))
+
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
         return {DEFAULT: macro(self.types), 'micro': MICRO} if self.types else {DEFAULT: MICRO}
@@ -125,7 +130,7 @@ def _by_words(dataset: Dataset) -> Dataset:
     """A set of which words are asked, and not characters: those that a mention touches have its class."""
 
     def plain(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-        return tuple(dataclasses.replace(s, exact=None, marked=False) for s in sentences)
+        return tuple(dataclasses.replace(s, exact=None) for s in sentences)
 
     return dataclasses.replace(
         dataset, train=plain(dataset.train), devel=plain(dataset.devel), test=plain(dataset.test)
