@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
-from bioptimus_jax.storage.files import read_json, write_sealed
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl, write_sealed
 
 DRUG = 'Drug'
 
@@ -548,6 +548,23 @@ def test_a_test_file_alone_does_not_say_which_labels_there_are(form, tmp_path):
         (tmp_path / 'three' / f'{split}.tsv').write_text('One is here.\tyes\nOther.\tno\n')
     with pytest.raises(InputError, match="'maybe' is not a label of the set; they are no, yes"):
         score(tmp_path / 'three', tmp_path / 'three' / f'p.{form}', 'classes', {})
+
+
+@pytest.mark.parametrize(
+    'said', [None, {'texts': ['text'], 'answer': 'labels', 'several': True, 'labels': ['x', 'y', 'z']}]
+)
+def test_a_test_file_alone_may_have_several_labels_a_text(said, tmp_path):
+    gold, answers = (['x', 'y'], [], ['x']), (['x', 'y'], [], ['y'])
+    files = {'test': ('labels', gold), 'p': ('answers', answers)}
+    for name, (key, given) in files.items():
+        write_jsonl(
+            tmp_path / f'{name}.jsonl', [{'text': f'Text {n}.', key: one} for n, one in enumerate(given)]
+        )
+    if said:
+        write_json(tmp_path / 'set.json', said)
+    found = score(tmp_path / 'test.jsonl', tmp_path / 'p.jsonl', 'classes', {})
+    assert [e.predicted for e in found.examples] == list(map(tuple, answers))
+    assert [e.gold for e in found.examples] == list(map(tuple, gold))
 
 
 def test_columns_of_the_gold_standard_by_flag_and_those_of_predictions_are_the_last(tmp_path, capsys):

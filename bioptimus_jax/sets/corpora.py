@@ -199,7 +199,12 @@ def set_at(folder: Path, task: str = ENTITIES, columns: Columns = FOUND) -> Name
             f'{folder / described.FILE}: {name} is a public set, which is read as its authors have it; rename the '
             'folder'
         )
-    if not known and (said := described.described(folder, lambda split: split_source(folder, split)[1])):
+
+    def file_of(split: str) -> Path:
+        # A test file may be scored alone; then it says what train would.
+        return split_source(folder, split if is_dataset(folder) else 'test')[1]
+
+    if not known and (said := described.described(folder, file_of)):
         return NamedSet(name, folder, '', said['task'], columns, json.dumps(said, sort_keys=True))
     merged_types = MERGED * getattr(known, 'merged', False)
     return NamedSet(name, folder, merged_types, known.task if known else task, columns)
