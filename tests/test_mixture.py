@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained, watched_batches
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern, unmixed
 from bioptimus_jax.pretrain.plan import check
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
+from bioptimus_jax.rows.blocks import TOKENIZER_WORD_STARTS
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -196,12 +197,27 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
         ),
         ({'rows.layout': 'pairs'}, r'config\.corpora\.notes\.run: .*layout=documents, this run with pairs'),
         ({'rows.row_pieces': 128}, r'config\.corpora\.notes\.run: .*rows\.row_pieces=64, this run with 128'),
+        ({'rows.words': 'unicode'}, r'config\.corpora\.notes\.run: .*words=tokenizer, this run with unicode'),
+        (
+            {'rows.max_document_pieces': 32, 'model.max_positions': 32},
+            r'config\.corpora\.notes\.run: its config\.rows\.max_document_pieces: 64 pieces, but .* 32 positions',
+        ),
     ],
 )
 def test_what_cannot_be_mixed_is_refused_in_one_line(prepared, tmp_path, changes, refusal):
     with pytest.raises(ConfigError, match=refusal) as caught:
         check(Run(tmp_path / 'run', experiment(prepared, **changes), quiet=True))
     assert '\n' not in str(caught.value)
+
+
+def test_rows_with_other_arrays_are_not_read_together(prepared):
+    rows, others = (Rows(prepared / name / 'rows', 'train') for name in LETTERS)
+    others.fields = (*others.fields, TOKENIZER_WORD_STARTS)
+    for first, second in ((rows, others), (others, rows)):
+        with pytest.raises(
+            InputError, match=r'train: has the arrays tokens, .*but .*train has tokens, .*config\.rows'
+        ):
+            first.concatenated([second])
 
 
 def test_another_vocabulary_is_refused(prepared, tmp_path):

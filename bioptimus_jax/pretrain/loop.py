@@ -39,7 +39,6 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet, of_first
 from bioptimus_jax.storage.files import digest
-from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -201,7 +200,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
-    check_rows(config.rows, architecture)
+    mixture.check_lengths(config, architecture)
     heldout = _heldout_rows(run.folder('rows'))
     here, mesh = present(), make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     check_programs(config, architecture, here, mesh)

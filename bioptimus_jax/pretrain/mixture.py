@@ -3,12 +3,14 @@
 Rows of other corpora are those of other runs, tokenised by the same vocabulary, so nothing is tokenised anew.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
 from bioptimus_jax.config.fields import default_of
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import Schedule, stretches
 from bioptimus_jax.pretrain.order import Pattern
@@ -18,9 +20,10 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.manifests import place_of, read_manifest
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.tokenizer.subwords import READY
 
-KEPT = ('rows.row_pieces', 'rows.layout')
+KEPT = ('rows.row_pieces', 'rows.layout', 'rows.words')
 """Keys that all corpora of a run must have alike."""
 
 
@@ -83,7 +86,7 @@ def contents(experiment: HasTraining) -> dict[str, str]:
 
 
 def check(e: HasTraining, vocab: Manifest | None) -> None:
-    """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary.
+    """Raise ConfigError for a corpus without rows, or with rows of another width, layout, rule of words or vocabulary.
 
     `vocab`: the manifest of the run's own stage, where that is finished.
     """
@@ -98,11 +101,11 @@ def check(e: HasTraining, vocab: Manifest | None) -> None:
             )
         missing = [shape for shape in e.row_shapes if not _split_in(manifest, e, shape)]
         theirs = {kept: manifest.settings.get(kept, default_of(type(e), kept)) for kept in KEPT}
-        ours = {KEPT[0]: missing[0].row_pieces if missing else theirs[KEPT[0]], KEPT[1]: rows.layout}
-        for kept in KEPT:
-            if theirs[kept] != ours[kept]:
+        width = missing[0].row_pieces if missing else theirs[KEPT[0]]
+        for kept, ours in zip(KEPT, (width, rows.layout, rows.words), strict=True):
+            if theirs[kept] != ours:
                 raise ConfigError(
-                    f'{key}: has rows with config.{kept}={theirs[kept]}, this run with {ours[kept]}; make both alike'
+                    f'{key}: has rows with config.{kept}={theirs[kept]}, this run with {ours}; make both alike'
                 )
         if missing:
             raise ConfigError(
@@ -116,6 +119,16 @@ def check(e: HasTraining, vocab: Manifest | None) -> None:
             )
 
 
+def check_lengths(e: HasTraining, architecture: Architecture) -> None:
+    """Raise ConfigError where documents, the run's own or those of a corpus, may be longer than the model's positions,
+    and what else `check_rows` does."""
+    check_rows(e.rows, architecture)
+    for name in names(e):
+        longest = _shape_of(read_manifest(_rows_of(e, name)) or Manifest(), e).max_document_pieces
+        theirs = dataclasses.replace(e.rows, max_document_pieces=longest)
+        check_rows(theirs, architecture, f'config.corpora.{name}.run: its config.rows')
+
+
 def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:
     """Rows of every corpus, the run's own first, in a pattern of the phase."""
     asked = quotas(experiment.phase[phase].corpora)
@@ -124,13 +137,18 @@ def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:
 
 def _split_in(rows: Manifest, e: HasTraining, shape: RowShape) -> str:
     """The training split of another run that goes with this shape; empty without one."""
-    width, longest = (
-        rows.settings.get(n, default_of(type(e), n)) for n in (KEPT[0], 'rows.max_document_pieces')
-    )
+    theirs = _shape_of(rows, e)
     # Of a run's own rows the width alone has to be the same: how long documents are is each run's affair.
-    if RowShape(width, longest) == shape or (width == shape.row_pieces and shape == RowShape.of(e.rows)):
+    if shape in (theirs, RowShape.of(e.rows)) and shape.row_pieces == theirs.row_pieces:
         return 'train'
     return shape.split_apart if shape.split_apart in (rows.counts or {}).get('more', {}) else ''
+
+
+def _shape_of(rows: Manifest, e: HasTraining) -> RowShape:
+    """The shape of another run's own rows."""
+    return RowShape(
+        *(rows.settings.get(key, default_of(type(e), key)) for key in (KEPT[0], 'rows.max_document_pieces'))
+    )
 
 
 def _tokenizer(manifest: Manifest | None) -> str:

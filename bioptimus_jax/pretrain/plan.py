@@ -37,7 +37,7 @@ from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import finished_place, read_manifest
 from bioptimus_jax.storage.files import bytes_below, existing
 from bioptimus_jax.surgery.config import Longer
-from bioptimus_jax.surgery.graft import adapted, check_rows
+from bioptimus_jax.surgery.graft import adapted
 from bioptimus_jax.tokenizer.config import Vocab
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -224,7 +224,7 @@ def check(run: Run[HasTraining]) -> None:
     )
     if not (runtime.base_run or run.mirror):  # the base may have them; not all that is in a bucket is here
         check_disk(experiment, architecture, run.workdir)
-    check_rows(experiment.rows, architecture)
+    mixture.check_lengths(experiment, architecture)
     check_programs(experiment, architecture, here, mesh)
 
 

@@ -25,7 +25,8 @@ class Rows:
         if found is None:
             raise InputError(f'{folder / split}: holds no rows; run `bioptimus rows` first')
         facts = RowsFile.read(found, str(folder / split / 'rows.json'))
-        self.pieces, self.segments, self.counts = facts.row_pieces, facts.segments, facts.counts
+        self.place, self.counts = folder / split, facts.counts
+        self.pieces, self.segments = facts.row_pieces, facts.segments
         self.fields = (*FIELDS, *(name for name in MORE if getattr(facts, name)))
         self.shards = [
             {
@@ -40,7 +41,13 @@ class Rows:
         self.ends, self.parts = np.cumsum(lengths), [self]
 
     def concatenated(self, others: Sequence['Rows']) -> 'Rows':
-        """The rows, and behind them those of other corpora, numbered through."""
+        """The rows, and behind them those of other corpora, numbered through. Raises InputError for other arrays."""
+        for part in others:
+            if part.fields != self.fields:
+                raise InputError(
+                    f'{part.place}: has the arrays {", ".join(part.fields)}, but {self.place} has '
+                    f'{", ".join(self.fields)}; make both with the same config.rows.layout and config.rows.words'
+                )
         together = copy.copy(self)
         together.parts = [self, *others]
         together.shards = [shard for part in together.parts for shard in part.shards]
