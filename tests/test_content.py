@@ -26,6 +26,7 @@ from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.storage.files import read_jsonl
+from bioptimus_jax.text.words import count_words
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_what_is_no_condition_is_refused(text):
 
 
 def test_density_by_hand():
-    """Four of nine words stand in a term: the longest one counts, and no part of a word does."""
+    """Four of nine words stand in a term; no part of a word does."""
     text = 'Acute myocardial infarction\nand MYOCARDIAL ischaemia, not infarctions again.'
     terms = Terms(['myocardial', 'myocardial infarction', 'infarction', 'ischaemia', 'again and again'])
     assert terms.density(text, 9) == pytest.approx(4 / 9)
@@ -63,22 +64,28 @@ def test_density_by_hand():
     assert Terms(['il-2', 'il-4', 'il-6 rose']).density('IL-2/IL-4/IL-6 rose again', 3) == pytest.approx(
         2 / 3
     )
+    # What overlaps counts as a whole, whichever term begins first.
+    both = Terms(['acute renal', 'renal failure syndrome'])
+    assert both.density('acute renal failure syndrome ensued', 5) == pytest.approx(4 / 5)
+    # Scripts without blanks: each letter is a word.
+    chinese = '患者有高血压。'  # "The patient has high blood pressure."
+    assert Terms(['高血压']).density(chinese, count_words(chinese)) == pytest.approx(3 / 6)
+    hyphenated = '吉兰-巴雷'  # Guillain-Barre
+    assert Terms([hyphenated]).density(hyphenated, count_words(hyphenated)) == 1
 
 
 @given(
     st.lists(st.sampled_from('abcde'), max_size=30),
-    st.sets(st.sampled_from(['a', 'b c', 'c', 'd e a']), min_size=1),
+    st.sets(st.sampled_from(['a', 'b c', 'c', 'c d', 'd e a']), min_size=1),
 )
 def test_density_is_that_of_a_plain_search(words, terms):
-    """Word by word from the left, the longest term first."""
-    at = covered = 0
-    by_length = sorted((term.split() for term in terms), key=len, reverse=True)
-    while at < len(words):
-        length = next((len(term) for term in by_length if words[at : at + len(term)] == term), 0)
-        covered += length
-        at += length or 1
+    """Every term at every place."""
+    covered = set()
+    for term in map(str.split, terms):
+        for at in range(len(words)):
+            covered |= set(range(at, at + len(term))) if words[at : at + len(term)] == term else set()
     found = Terms(sorted(terms)).density(' '.join(words), len(words))
-    assert found == pytest.approx(covered / max(len(words), 1))
+    assert found == pytest.approx(len(covered) / max(len(words), 1))
 
 
 def corpus(tmp_path, rows, **content):

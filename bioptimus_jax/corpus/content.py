@@ -27,7 +27,7 @@ from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.storage.files import numbered_jsonl
-from bioptimus_jax.text.words import count_words
+from bioptimus_jax.text.words import count_words, spaced
 
 WORDS, TERMS = 'words', 'terms'
 ID = 'id'
@@ -124,41 +124,45 @@ def content_files(settings: Content) -> list[Path]:
 
 
 def read_terms(path: Path) -> list[str]:
-    """The terms of a file, one a line, in lower case. Raises InputError where there are none."""
+    """The terms of a file, one a line, as they are compared. Raises InputError where there are none."""
     try:
         lines = path.read_text('utf-8').splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f'{path}: cannot be read ({error}); config.corpus.content.terms names UTF-8 text'
         ) from error
-    terms = sorted({' '.join(line.lower().split()) for line in lines} - {''})
+    terms = sorted(set(map(_folded, lines)) - {''})
     if not terms:
         raise InputError(f'{path}: holds no terms; write one a line')
     return terms
 
 
 class Terms:
-    """Finds terms as whole words, the longest of those that overlap."""
+    """Finds terms as whole words, also those that overlap."""
 
     def __init__(self, terms: Iterable[str]):
-        self.terms = list(terms)
+        self.terms = [_folded(term) for term in terms]
 
     @functools.cached_property
     def _automaton(self) -> ahocorasick_rs.AhoCorasick:
         return ahocorasick_rs.AhoCorasick(self.terms)
 
     def density(self, text: str, words: int) -> float:
-        """The share of the words of a text that stand in a term."""
-        parts, end, covered = text.lower().split(), -1, set[int]()
-        lower, behind = ' '.join(parts), list(itertools.accumulate(len(part) + 1 for part in parts))
-        found = self._automaton.find_matches_as_indexes(lower, overlapping=True)
-        # The earliest first, and the longest of those that begin there.
-        for _, start, stop in sorted(found, key=lambda one: (one[1], -one[2])):
-            if start >= end and _is_whole(lower, start, stop):
+        """The share of the words of a text that stand in a term; `words`: how many it has."""
+        compared, covered = _folded(text), set[int]()
+        parts = compared.split()
+        behind = list(itertools.accumulate(len(part) + 1 for part in parts))
+        for _, start, stop in self._automaton.find_matches_as_indexes(compared, overlapping=True):
+            if _is_whole(compared, start, stop):
                 # The numbers of its words: several terms in one, as in IL-2/IL-4, cover it once.
                 covered.update(range(bisect.bisect(behind, start), bisect.bisect(behind, stop - 1) + 1))
-                end = stop
-        return len(covered) / max(words, 1)
+        # Marks between letters of a script without blanks are no words.
+        return sum(any(map(str.isalnum, parts[number])) for number in covered) / max(words, 1)
+
+
+def _folded(text: str) -> str:
+    """A text or a term with single blanks, in lower case, each word of any script between blanks."""
+    return ' '.join(spaced(text.lower()).split())
 
 
 def _is_whole(text: str, start: int, stop: int) -> bool:

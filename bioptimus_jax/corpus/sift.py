@@ -77,7 +77,7 @@ NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
     'not_read': '',
 }
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
-FORMAT = 5  # of parts: other readers, rules or columns need another number
+FORMAT = 6  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
