@@ -13,6 +13,7 @@ import pytest
 import safetensors.numpy
 from huggingface_hub import ModelCard
 from toy_families import SMALL, noisy, with_padding
+from toy_pretraining import changed
 from transformers import pipeline
 
 from bioptimus_jax.cli.push import parcel
@@ -34,8 +35,10 @@ from bioptimus_jax.pretrain import objectives
 from bioptimus_jax.pretrain.config import OBJECTIVES, PAPER_PHASES
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.report.layout import missing
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
+from bioptimus_jax.report.sections.corpus import corpora
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.sets.corpora import Dataset
@@ -305,9 +308,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
 def recorded(workdir, source, **changes):
     """A run whose records say how it was made, two phases of it trained."""
     c = config.defaults()
-    for dotted, value in {'source.path': str(source), **changes}.items():
-        config.override(c, dotted, value)
-    run = Run(workdir, Experiment.from_config(c), quiet=True)
+    run = Run(workdir, changed(c, {'source.path': source, **changes}), quiet=True)
     counts = {
         'read': 1000,
         'left_out': {'benchmark': 12, 'duplicate_text': 8},
@@ -373,6 +374,58 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     assert '| 0.1 | mlm | tokens | 15% | 80-10-10 | 50 | 8.000 |' in halfway
     moved = recorded(tmp_path / 'elsewhere' / 'run', source)  # the same records give the same bytes
     assert card.model_card(history_of(moved), '0.1', ARCHITECTURE, about) == text
+
+
+def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
+    """Each with its share of every phase and its own audit; nothing of rows that are there instead of those read."""
+    for name in ('notes', 'late'):
+        counts = {
+            'read': 300,
+            'left_out': {'benchmark': 2},
+            'train': 290,
+            'heldout': 8,
+            'words': {'train': 5000},
+        }
+        found = {
+            'counts': counts,
+            'inputs': {},
+            'origins': {'corpus.inputs': [f'hf://datasets/of/{name}@1/a']},
+        }
+        write_json(tmp_path / name / 'corpus' / 'manifest.json', found)
+        write_json(tmp_path / name / 'rows' / 'manifest.json', {'stage': 'rows', 'content': name})
+    mixed = {
+        'phases': '0.1,0.2',
+        'phase.0.1.corpora': 'own=3,notes=1',
+        'phase.0.1.duration_unit': 'steps',
+        'phase.0.2.corpora': 'late=1',
+        **{f'corpora.{name}.run': tmp_path / name for name in ('notes', 'late')},
+    }
+    run = recorded(tmp_path / 'run', '', **mixed)
+    text = card.model_card(history_of(run), '0.1', ARCHITECTURE, {})
+    for told in (
+        '- Rows of phase 0.1: 75.0% of corpus `own`, 25.0% of corpus `notes`\n',
+        '- Corpus `own`: 970 documents for training (97,000 words), 10 held out;',
+        '- Benchmark texts in `own`: 500 sentences were looked for by text, 12 documents that hold one were left out '
+        'of this corpus;',
+        '- Corpus `notes`: 290 documents for training (5,000 words), 8 held out;',
+        '- Benchmark texts in `notes`: none were named',
+    ):
+        assert told in text, told
+    assert 'late' not in text  # only the second phase reads it
+    assert str(tmp_path) not in text
+    assert ModelCard(text).data.datasets == ['ncbi/pubmed', 'of/notes']
+    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
+    assert '- Rows of phase 0.2: 100.0% of corpus `late`\n' in second
+    cells = [[cell.text for cell in row] for row in corpora(read_measures(run)).rows]
+    assert cells == [
+        ['own', '75.0 %', '0.0 %', '970', '97,000', '500', '12'],
+        ['late', '0.0 %', '100.0 %', '290', '5,000', '0', '2'],
+        ['notes', '25.0 %', '0.0 %', '290', '5,000', '0', '2'],
+    ]
+    write_json(run.workdir / 'pretrain' / 'manifest.json', {'inputs': {'corpora:late': 'other rows'}})
+    second = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
+    assert '- Corpus `late`: not on record\n' in second
+    assert corpora(read_measures(run)).rows[1][3] == missing()
 
 
 @pytest.mark.parametrize('lost', ['curriculum.json', 'of no stage'])

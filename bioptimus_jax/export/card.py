@@ -7,7 +7,7 @@ scores that come later leave the export as it is. `bioptimus report` writes the 
 import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +20,12 @@ from bioptimus_jax.hosts.remote.models import HubModel, hub_model
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.model.folder import has_sentence_vectors
-from bioptimus_jax.pretrain import adapter, curriculum
+from bioptimus_jax.pretrain import adapter, curriculum, mixture
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shape import batch_sizes
+from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCounts
 from bioptimus_jax.records.curriculum import PlacedPhase
@@ -129,6 +130,7 @@ class History:
     """What a card tells of a run: how it was made, also where something else is asked for since.
 
     `placed`: the phases as they were trained. `ends`: phase or snapshot -> its step. `losses`: step -> held-out loss.
+    `others`: name -> the documents of another corpus that phases read.
     """
 
     config: HasTraining
@@ -138,6 +140,7 @@ class History:
     placed: Sequence[PlacedPhase] = ()
     ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
     losses: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    others: Mapping[str, Manifest] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, config: HasTraining, workdir: Path) -> 'History':
@@ -150,15 +153,36 @@ class History:
 
         folder = place_of(workdir / 'pretrain')
         evaluations = Evaluation.among(lines_of(workdir / 'pretrain'))
+        used = config.recorded_by(lambda stage: read_manifest(workdir / stage))
         return cls(
-            config.recorded_by(lambda stage: read_manifest(workdir / stage)),
+            used,
             manifest('corpus'),
             manifest('vocab'),
             manifest('surgery'),
             curriculum.read_phases(folder),
             curriculum.recorded_phases(folder),
             {e.step: e.loss for e in evaluations},
+            mixture.documents(used, manifest('pretrain')),
         )
+
+    def phases_of(self, model: str) -> list[PlacedPhase]:
+        """The phases that a phase's model or a snapshot has gone through; the last one until that model."""
+        of_phase = (p.stop for p in self.placed if p.name == phase_of(model))
+        end = self.ends.get(model, max(of_phase, default=0))
+        return [
+            dataclasses.replace(p, stop=min(p.stop, end))
+            for p in self.placed
+            if p.start < end and p.name in self.config.phase
+        ]
+
+    def shares_of(self, model: str) -> dict[str, dict[str, float]]:
+        """The shares of the corpora in the rows that a model has read, by corpus and phase; the run's own first."""
+        return mixture.shares(self.config, [p.name for p in self.phases_of(model)])
+
+    def documents_of(self, model: str) -> dict[str, Manifest]:
+        """The records of the documents behind a model, by corpus: the run's own first, then others that it has read."""
+        known = {**self.others, OWN: self.corpus}
+        return {name: known.get(name, Manifest()) for name in self.shares_of(model)}
 
 
 def model_card(
@@ -190,7 +214,7 @@ def model_card(
         pipeline_tag=purpose.pipeline,
         tags=[architecture.model_type, purpose.tag, *_tags(config, from_scratch)],
         base_model=source.get('base_model'),
-        datasets=_datasets(history.corpus) if history else None,
+        datasets=_datasets(history.documents_of(name).values()) if history else None,
         widget=widget_of(purpose, folder),
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
@@ -203,7 +227,7 @@ def model_card(
         f'{BESIDE.format(name=name) * bool(suffix)}\n',
         f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{bullets(facts_of_model(architecture, about))}',
-        f'## How it was made\n\n{bullets(_made(history, source, architecture))}',
+        f'## How it was made\n\n{bullets(_made(history, name, source, architecture))}',
         _curriculum(history, name),
         _scores_text(scores),
         f'## Limits\n\n{bullets(_limits(config, source, scores, purpose))}',
@@ -291,11 +315,11 @@ def _cached(wanted: HubModel) -> Path:
     return Path(file).parent if isinstance(file, str) else Path(wanted.name)
 
 
-def _datasets(corpus: Manifest) -> list[str] | None:
+def _datasets(corpora: Collection[Manifest]) -> list[str] | None:
     """Data sets that are known for certain: NLM's files by their names, and those that came from the hub."""
-    names = [name.partition(':')[2] for name in corpus.inputs]
+    names = [name.partition(':')[2] for corpus in corpora for name in corpus.inputs]
     found = ['ncbi/pubmed'] * any(map(PUBMED_NAME.fullmatch, names))
-    urls = (corpus.origins or {}).get('corpus.inputs', ())
+    urls = [url for corpus in corpora for url in (corpus.origins or {}).get('corpus.inputs', ())]
     found += [url.removeprefix('hf://datasets/').partition('@')[0] for url in urls]
     return list(dict.fromkeys(found)) or None
 
@@ -319,20 +343,14 @@ def facts_of_model(architecture: Architecture, about: Mapping[str, Any]) -> list
     return lines
 
 
-def _made(history: History | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
+def _made(
+    history: History | None, name: str, source: Mapping[str, Any], architecture: Architecture
+) -> list[str]:
     if history is None:
         return ['Not on record']
     config = history.config
     lines = [_of_source(source, history.surgery, architecture)]
-    if corpus := CorpusCounts.of(history.corpus):
-        kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.kinds.items())
-        left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.left_out.items())
-        lines.append(
-            f'Corpus: {numbered(corpus.train, "document")} for training ({corpus.words.get("train", 0):,} words), '
-            f'{corpus.heldout:,} held out; of {corpus.documents_read:,} read were left out: {left or "none"}'
-            f'{"; the documents contain " + kinds if kinds else ""}'
-        )
-        lines.append(_audit(corpus))
+    lines += _corpora(history, name)
     if vocab := VocabCounts.of(history.vocab):
         shared = (
             f', {vocab.kept:,} shared with the source, {vocab.new:,} new' if vocab.kept is not None else ''
@@ -348,6 +366,35 @@ def _made(history: History | None, source: Mapping[str, Any], architecture: Arch
         )
     lines.append(_training(config))
     return lines
+
+
+def _corpora(history: History, model: str) -> list[str]:
+    """What the documents behind a model are, and where several corpora were read, how much of each."""
+    documents, shares = history.documents_of(model), history.shares_of(model)
+    if len(documents) == 1:
+        return _corpus(history.corpus) if history.corpus.counts else []
+    lines = [
+        f'Rows of phase {phase}: '
+        + ', '.join(f'{of[phase]:.1%} of corpus `{name}`' for name, of in shares.items() if of[phase])
+        for phase in shares[OWN]
+    ]
+    lines.append(f'Corpus `{OWN}` is that of this run, and the held-out documents are of it')
+    return lines + [line for name, found in documents.items() for line in _corpus(found, name)]
+
+
+def _corpus(manifest: Manifest, name: str = '') -> list[str]:
+    """What is on record of a corpus; `name`: where it is one of several."""
+    corpus, named = CorpusCounts.of(manifest), f' `{name}`' * bool(name)
+    if not corpus:
+        return [f'Corpus{named}: not on record']
+    kinds = ', '.join(f'{n:,} {SPECIAL_ARTICLES[kind]}' for kind, n in corpus.kinds.items())
+    left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.left_out.items())
+    return [
+        f'Corpus{named}: {numbered(corpus.train, "document")} for training ({corpus.words.get("train", 0):,} words), '
+        f'{corpus.heldout:,} held out; of {corpus.documents_read:,} read were left out: {left or "none"}'
+        f'{"; the documents contain " + kinds if kinds else ""}',
+        f'Benchmark texts{" in" * bool(name)}{named}: {_audit(corpus, "this corpus" if name else "everything")}',
+    ]
 
 
 def _of_rows(settings: Surgery) -> str:
@@ -392,13 +439,14 @@ def _of_source(source: Mapping[str, Any], surgery: Manifest, architecture: Archi
     return f'Source: {name}{checksum}'
 
 
-def _audit(corpus: CorpusCounts) -> str:
+def _audit(corpus: CorpusCounts, whole: str) -> str:
+    """How far benchmark sentences were looked for; `whole`: what the documents that hold one were left out of."""
     found = corpus.audit
     if not found or not found.sentences:
-        return 'Benchmark texts: none were named, so none were looked for or left out'
+        return 'none were named, so none were looked for or left out'
     return (
-        f'Benchmark texts: {found.sentences:,} sentences were looked for by text, '
-        f'{corpus.left_out.get("benchmark", 0):,} documents that hold one were left out of everything; '
+        f'{found.sentences:,} sentences were looked for by text, '
+        f'{corpus.left_out.get("benchmark", 0):,} documents that hold one were left out of {whole}; '
         f'{found.too_short:,} sentences are too short to be found'
     )
 
@@ -407,8 +455,7 @@ def _curriculum(history: History | None, name: str) -> str:
     """Phases up to this model with steps and held-out loss; later ones are not its history."""
     if history is None or not history.placed:
         return ''
-    config, placed, losses = history.config, history.placed, history.losses
-    own = history.ends.get(name, max((p.stop for p in placed if p.name == phase_of(name)), default=0))
+    config, losses = history.config, history.losses
     lines = [
         '## Curriculum\n',
         '| phase | objective | masked | rate | [MASK]-random-same | steps until | held-out loss |',
@@ -417,10 +464,8 @@ def _curriculum(history: History | None, name: str) -> str:
     if 0 in losses:
         lines.append(f'| step 0 | | | | | 0 | {losses[0]:.3f} |')
     objectives = []
-    for phase in placed:
-        if phase.start >= own or phase.name not in config.phase:
-            continue
-        stop, objective = min(phase.stop, own), config.objective_in(phase.name)
+    for phase in history.phases_of(name):
+        stop, objective = phase.stop, config.objective_in(phase.name)
         objectives.append(objective)
         masking = masking_of(config, phase.name) or ('—', '—', '—')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'

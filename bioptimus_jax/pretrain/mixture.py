@@ -3,13 +3,14 @@
 Rows of other corpora are those of other runs, tokenised by the same vocabulary, so nothing is tokenised anew.
 """
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bioptimus_jax.config.fields import default_of
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import Schedule, stretches
@@ -25,6 +26,8 @@ from bioptimus_jax.tokenizer.subwords import READY
 
 KEPT = ('rows.row_pieces', 'rows.layout', 'rows.words')
 """Keys that all corpora of a run must have alike."""
+CONTENT = 'corpora:{}'
+"""The name of a corpus among the inputs of stage pretrain."""
 
 
 def open_rows(e: HasTraining, own: Path, vocab: Manifest | None) -> dict[RowShape, Rows]:
@@ -75,14 +78,37 @@ def counts_of(
 
 def names(experiment: HasTraining) -> list[str]:
     """The other corpora that the phases take rows from."""
-    used = {name for phase in experiment.trained_phases for name in quotas(phase.corpora)}
-    return sorted(used - {OWN})
+    return list(shares(experiment, experiment.phases))[1:]
 
 
 def contents(experiment: HasTraining) -> dict[str, str]:
     """Which rows those are, for the fingerprint of the stage."""
     records = {name: read_manifest(_rows_of(experiment, name)) for name in names(experiment)}
-    return {f'corpora:{name}': record.content or '' if record else '' for name, record in records.items()}
+    return {CONTENT.format(name): record.content or '' if record else '' for name, record in records.items()}
+
+
+def documents(experiment: HasTraining, trained: Manifest) -> dict[str, Manifest]:
+    """The record of the documents of every other corpus; an empty one where it is damaged, or the rows are others now.
+
+    `trained`: the manifest of stage pretrain, an empty one where it is not finished.
+    """
+    found = dict.fromkeys(names(experiment), Manifest())
+    for name in found:
+        with contextlib.suppress(InputError):
+            now = contents(experiment)[CONTENT.format(name)]
+            if trained.inputs.get(CONTENT.format(name), now) == now:
+                found[name] = read_manifest(_rows_of(experiment, name).parent / 'corpus') or Manifest()
+    return found
+
+
+def shares(experiment: HasTraining, phases: Iterable[str]) -> dict[str, dict[str, float]]:
+    """The shares of the corpora in the rows of those phases, by corpus and phase: the run's own first, then others."""
+    of_phases = {phase: quotas(experiment.phase[phase].corpora) for phase in phases}
+    used = {name for rows in of_phases.values() for name in rows} - {OWN}
+    return {
+        name: {phase: rows.get(name, 0) / PATTERN for phase, rows in of_phases.items()}
+        for name in (OWN, *sorted(used))
+    }
 
 
 def check(e: HasTraining, vocab: Manifest | None) -> None:

@@ -3,8 +3,10 @@
 from collections import Counter, defaultdict
 
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
+from bioptimus_jax.pretrain import mixture
+from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.records.counts import CorpusCounts
-from bioptimus_jax.report.layout import Column, Table, count, percent
+from bioptimus_jax.report.layout import Column, Table, count, each, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 
@@ -49,6 +51,35 @@ def documents(m: Measures) -> Table:
     return Table.of('Documents', columns, records, note=note.strip(), absent=NOT_RUN)
 
 
+def corpora(m: Measures) -> Table:
+    """How much of the rows each corpus gives to each phase, and what is on record of it."""
+    shares = mixture.shares(m.run.config, m.phases)
+    known = {**mixture.documents(m.run.config, m.manifest_of('pretrain')), OWN: m.manifest_of('corpus')}
+    columns = [
+        Column('corpus', lambda name, counts: name),
+        *each({n: f'rows of {n}' for n in m.phases}, lambda n, name, counts: percent(shares[name][n])),
+        Column('documents for training', lambda name, counts: count(counts and counts.train)),
+        Column('words', lambda name, counts: count(counts and counts.words.get('train'))),
+        Column(
+            'benchmark sentences looked for',
+            lambda name, counts: count(counts and (counts.audit.sentences if counts.audit else 0)),
+        ),
+        Column(
+            'documents left out for them',
+            lambda name, counts: count(counts and counts.left_out.get('benchmark', 0)),
+        ),
+    ]
+    records = [(name, CorpusCounts.of(known.get(name))) for name in shares]
+    note = f'{OWN} is the corpus of this run, which the other tables are about; held-out documents are of it.'
+    return Table.of(
+        'Corpora of the phases',
+        columns,
+        records * (len(shares) > 1),
+        note=note,
+        absent='the phases read one corpus, that of this run.',
+    )
+
+
 def leaks(m: Measures) -> Table:
     """Sentences of the benchmark sets that stood in documents, by set and split."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -87,5 +118,5 @@ SECTION = Section(
     'Corpus',
     'What was read, what was left out and why, and which benchmark sentences were in it.',
     ('corpus',),
-    {'documents': documents, 'leaks': leaks, 'leaked_sentences': leaked_sentences},
+    {'documents': documents, 'corpora': corpora, 'leaks': leaks, 'leaked_sentences': leaked_sentences},
 )
