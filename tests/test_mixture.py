@@ -4,14 +4,16 @@ import dataclasses
 import json
 import shutil
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained, watched_batches
 
+from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import mixture
+from bioptimus_jax.pretrain import mixture, overlap
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern, unmixed
 from bioptimus_jax.pretrain.plan import check
@@ -120,6 +122,8 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(changes
     first_of_notes = len(SPECIAL_TOKENS) + len(LETTERS['own'])
     of_notes = [(seen[step]['tokens'].max(axis=1) >= first_of_notes).sum() for step in range(12)]
     assert of_notes == [2] * end + [8] * (12 - end)
+    [found] = overlap.read(run.workdir / 'pretrain')
+    assert (found.corpus, found.found) == ('notes', 0)
     notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows').content
     assert run.manifest('pretrain').inputs['corpora:notes'] == notes
     assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed', **changes)), '0.4')
@@ -218,6 +222,52 @@ def test_rows_with_other_arrays_are_not_read_together(prepared):
             InputError, match=r'train: has the arrays tokens, .*but .*train has tokens, .*config\.rows'
         ):
             first.concatenated([second])
+
+
+def test_held_out_texts_that_another_corpus_trains_on_are_counted_and_said(prepared, tmp_path):
+    """The same texts under other ids: a run holds out by ids."""
+    lines = map(json.loads, (prepared / 'own.jsonl').read_text().splitlines())
+    (tmp_path / 'same.jsonl').write_text(
+        ''.join(json.dumps({**d, 'id': f'x{d["id"]}'}) + '\n' for d in lines)
+    )
+    same = Run(tmp_path / 'same', experiment(prepared, corpus__inputs=tmp_path / 'same.jsonl'), quiet=True)
+    for stage in ('corpus', 'vocab', 'rows'):
+        execute(same, STAGES[stage])
+    heldout = {d.text for d in open_documents(prepared / 'own' / 'corpus', 'heldout')}
+    both = heldout & {d.text for d in open_documents(same.workdir / 'corpus', 'train')}
+    assert 0 < len(both) < len(heldout)
+    said, folders = [], {'notes': prepared / 'notes', 'same': same.workdir}
+    same.console.say = said.append
+    corpora = {name: Rows(folder / 'rows', 'train') for name, folder in folders.items()}
+    found = overlap.record(same.console, Rows(prepared / 'own' / 'rows', 'heldout'), corpora, tmp_path)
+    assert found == overlap.read(tmp_path)
+    assert [(one.corpus, one.heldout, one.found) for one in found] == [
+        ('notes', len(heldout), 0),
+        ('same', len(heldout), len(both)),
+    ]
+    [line] = said
+    assert f'{len(both)} of {len(heldout)} held-out documents begin' in line
+    assert 'config.corpora.same' in line
+
+
+def test_beginnings_are_equal_where_their_pieces_are():
+    """Documents of packed rows may differ beyond 64 pieces, and in the last piece."""
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(5, 7, (6, 300)), np.full((6, 300), 5)]
+    rows[1][:, ::97] = 6
+    lengths = np.stack([rng.permutation([1, 3, 3, 64, 65, 66, 90, 0]) for _ in range(6)])
+    shards = [
+        {'tokens': of, 'segment_lengths': lengths, 'documents': lengths.astype(np.uint64)} for of in rows
+    ]
+    numbers = np.concatenate([found for found, _ in overlap.beginnings(SimpleNamespace(shards=shards))])
+    expected = [
+        tuple(row[stop - length : stop - 1][:64])
+        for of in rows
+        for row, ends, of_row in zip(of, lengths.cumsum(axis=1), lengths)
+        for stop, length in zip(ends, of_row)
+        if length
+    ]
+    assert len(set(expected)) == len(set(zip(expected, numbers.tolist()))) == len(set(numbers.tolist()))
 
 
 def test_another_vocabulary_is_refused(prepared, tmp_path):

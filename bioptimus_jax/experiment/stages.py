@@ -126,7 +126,7 @@ STAGES: dict[str, Stage] = {
             'pretrain',
             'masked language modelling through the curriculum',
             'surgery/, rows/, config.curriculum.probe and texts, the sets of config.evaluation.entities',
-            'pretrain/checkpoints, curriculum.json, difficulty.json, metrics.jsonl',
+            'pretrain/checkpoints, curriculum.json, difficulty.json, heldout_overlap.json, metrics.jsonl',
             ('seed', 'phases', 'phase', 'curriculum', 'pretrain', 'objective', 'evaluation'),
             lambda experiment: ('surgery', 'rows'),
             _late('pretrain.loop', 'build'),

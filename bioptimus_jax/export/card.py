@@ -20,7 +20,7 @@ from bioptimus_jax.hosts.remote.models import HubModel, hub_model
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.config import Source, phase_of
 from bioptimus_jax.model.folder import has_sentence_vectors
-from bioptimus_jax.pretrain import adapter, curriculum, mixture
+from bioptimus_jax.pretrain import adapter, curriculum, mixture, overlap
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import heldout_loss_of, masking_of, objective_in_words, objective_of
 from bioptimus_jax.pretrain.rates import FALLS
@@ -28,7 +28,7 @@ from bioptimus_jax.pretrain.shape import batch_sizes
 from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import CorpusCounts, SurgeryCounts, VocabCounts
-from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.records.curriculum import HeldoutOverlap, PlacedPhase
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.run.manifests import place_of, read_manifest
@@ -130,7 +130,7 @@ class History:
     """What a card tells of a run: how it was made, also where something else is asked for since.
 
     `placed`: the phases as they were trained. `ends`: phase or snapshot -> its step. `losses`: step -> held-out loss.
-    `others`: name -> the documents of another corpus that phases read.
+    `others`: name -> the documents of another corpus that phases read. `overlaps`: held-out documents in these.
     """
 
     config: HasTraining
@@ -141,6 +141,7 @@ class History:
     ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
     losses: Mapping[int, float] = dataclasses.field(default_factory=dict)
     others: Mapping[str, Manifest] = dataclasses.field(default_factory=dict)
+    overlaps: Sequence[HeldoutOverlap] = ()
 
     @classmethod
     def of(cls, config: HasTraining, workdir: Path) -> 'History':
@@ -163,6 +164,7 @@ class History:
             curriculum.recorded_phases(folder),
             {e.step: e.loss for e in evaluations},
             mixture.documents(used, manifest('pretrain')),
+            overlap.read(folder),
         )
 
     def phases_of(self, model: str) -> list[PlacedPhase]:
@@ -472,8 +474,21 @@ def _curriculum(history: History | None, name: str) -> str:
         lines.append(f'| {phase.name} | {objective} | {" | ".join(masking)} | {stop:,} | {loss} |')
     told = '. '.join(objective_in_words(config, objective) for objective in dict.fromkeys(objectives))
     lines.append(f'\nObjective {told}.' if told else '')
-    lines.append(f'Held-out loss: {heldout_loss_of(config)}, on documents never trained on.\n')
+    lines.append(f'Held-out loss: {heldout_loss_of(config)}, on documents {_unseen(history, name)}.\n')
     return '\n'.join(lines)
+
+
+def _unseen(history: History, model: str) -> str:
+    """How far the held-out documents of a model were not trained on."""
+    known = {one.corpus: overlap.in_words(one) for one in history.overlaps}
+    told = [
+        known.get(name, f'how many of them corpus {name} has is not on record')
+        for name in history.documents_of(model)
+        if name != OWN
+    ]
+    return (
+        '; '.join([f'of corpus {OWN} that are left out of its rows', *told]) if told else 'never trained on'
+    )
 
 
 def _scores_text(scores: Sequence[EvalResult]) -> str:

@@ -15,7 +15,7 @@ from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.config import INITIAL
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, watch
+from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, overlap, watch
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches, stream
 from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
@@ -202,6 +202,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     mixture.check_lengths(config, architecture)
     heldout = _heldout_rows(run.folder('rows'))
+    if run.leads and (others := mixture.others_in(config, rows)):
+        overlap.record(run.console, heldout, others, folder)
     here, mesh = present(), make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     check_programs(config, architecture, here, mesh)
     measured = MeasuredAttention()

@@ -36,15 +36,20 @@ def open_rows(e: HasTraining, own: Path, vocab: Manifest | None) -> dict[RowShap
     `vocab` and errors: as of `check`.
     """
     check(e, vocab)
-    others = {
-        place_of(_rows_of(e, name)): read_manifest(_rows_of(e, name)) or Manifest() for name in names(e)
-    }
+    others = [
+        (place_of(_rows_of(e, name)), read_manifest(_rows_of(e, name)) or Manifest()) for name in names(e)
+    ]
     return {
         shape: Rows(own, shape.split(e.rows)).concatenated(
-            [Rows(place, _split_in(manifest, e, shape)) for place, manifest in others.items()]
+            [Rows(place, _split_in(manifest, e, shape)) for place, manifest in others]
         )
         for shape in e.row_shapes
     }
+
+
+def others_in(e: HasTraining, rows: Mapping[RowShape, Rows]) -> dict[str, Rows]:
+    """The rows of the other corpora in what `open_rows` gives, by name, in the run's own shape."""
+    return dict(zip(names(e), rows[RowShape.of(e.rows)].parts[1:], strict=True))
 
 
 def patterns_of(experiment: HasTraining, schedule: Schedule, shape: RowShape) -> list[Pattern]:

@@ -22,6 +22,18 @@ class PlacedPhase(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class HeldoutOverlap(Record):
+    """How many held-out documents a run has, and how many of them were `found` in another corpus that is trained on.
+
+    An entry of the list in pretrain/heldout_overlap.json; see `pretrain.overlap`.
+    """
+
+    corpus: str
+    heldout: int
+    found: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Perplexity(Record):
     """Perplexity of samples of texts: the geometric mean, its 95 % interval (None for one sample), and each of them."""
 

@@ -19,10 +19,18 @@ from bioptimus_jax.model.folder import given
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.pretrain.curriculum import PHASES
 from bioptimus_jax.pretrain.curriculum import RECORD as CURRICULUM
+from bioptimus_jax.pretrain.overlap import RECORD as OVERLAP
 from bioptimus_jax.records.analysis import FrozenScore, HiddenWords, NewToken, Points, SentenceVectors, Shape
 from bioptimus_jax.records.corpus import AuditedDocument
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
-from bioptimus_jax.records.curriculum import Difficulty, Facts, OfSetting, OrderDifficulty, PlacedPhase
+from bioptimus_jax.records.curriculum import (
+    Difficulty,
+    Facts,
+    HeldoutOverlap,
+    OfSetting,
+    OrderDifficulty,
+    PlacedPhase,
+)
 from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
@@ -116,6 +124,7 @@ class Measures:
     search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
     curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
+    overlaps: list[HeldoutOverlap] = _of('pretrain', OVERLAP, list, HeldoutOverlap)
     manifests: dict[str, Manifest] = dataclasses.field(default_factory=dict)
     begun: dict[str, Claim] = dataclasses.field(default_factory=dict)
     """The configuration of every stage that has begun and not ended."""

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 
 from bioptimus_jax.corpus.config import SPECIAL_ARTICLES
 from bioptimus_jax.pretrain import mixture
+from bioptimus_jax.pretrain.overlap import PIECES
 from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.records.counts import CorpusCounts
 from bioptimus_jax.report.layout import Column, Table, count, each, percent
@@ -53,7 +54,7 @@ def documents(m: Measures) -> Table:
 
 def corpora(m: Measures) -> Table:
     """How much of the rows each corpus gives to each phase, and what is on record of it."""
-    shares = mixture.shares(m.run.config, m.phases)
+    shares, overlaps = mixture.shares(m.run.config, m.phases), {one.corpus: one.found for one in m.overlaps}
     known = {**mixture.documents(m.run.config, m.manifest_of('pretrain')), OWN: m.manifest_of('corpus')}
     columns = [
         Column('corpus', lambda name, counts: name),
@@ -68,9 +69,13 @@ def corpora(m: Measures) -> Table:
             'documents left out for them',
             lambda name, counts: count(counts and counts.left_out.get('benchmark', 0)),
         ),
+        Column('held-out documents in it', lambda name, counts: count(overlaps.get(name))),
     ]
     records = [(name, CorpusCounts.of(known.get(name))) for name in shares]
-    note = f'{OWN} is the corpus of this run, which the other tables are about; held-out documents are of it.'
+    note = (
+        f'{OWN} is the corpus of this run, which the other tables are about. Held-out documents are of it; those in '
+        f'another corpus begin with the same {PIECES} pieces as one that is trained on.'
+    )
     return Table.of(
         'Corpora of the phases',
         columns,
