@@ -112,7 +112,7 @@ def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
     manifest = read_json(tmp_path / 'run' / 'corpus' / 'manifest.json')
     assert manifest['origins'] == {'corpus.inputs': [f'hf://datasets/{name}@{first}/data/train-*.parquet']}
     assert manifest['counts']['read'] == 6
-    assert card._datasets(Manifest.read(manifest, 'manifest')) == [name]  # what a model card says
+    assert card._datasets([Manifest.read(manifest, 'manifest')]) == [name]  # what a model card says
     assert fetched(hub) == [part.rpartition('/')[2] for part in parts]
     put(tmp_path / 'here', parts)
     local = flags(tmp_path, **{'corpus.inputs': f'{tmp_path}/here/data/*'})
