@@ -721,6 +721,11 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
     texts = [{'text': 'it helps', 'answers': ['yes']}, {'text': 'it harms', 'answers': ['no']}]
     answers = bx.score(texts, [{'answers': ['yes']}, {'answers': ['yes']}], task='classes')
     assert answers.measures['default']['accuracy'] == 0.5
+    for extra in ([], ['other']):  # one answer each, or several
+        named = [{'id': n, 'text': f'It is {n}', 'answers': [str(n), *extra]} for n in range(3)]
+        other = [{'id': one['id'], 'answers': one['answers']} for one in reversed(named)]
+        found = bx.score(named, other, task='classes').measures['default']
+        assert found.get('accuracy', found.get('f1')) == 1
     numbers = [{'words': ['a', 'b'], 'answers': (np.float32(n / 2),)} for n in range(3)]
     said = [{'answers': np.array([n])} for n in range(2)] + [{'answers': [np.int64(2)]}]
     assert bx.score(numbers, said, task='similarity').measures['default']['r'] == pytest.approx(1)

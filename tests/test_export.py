@@ -411,8 +411,8 @@ def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
         'of this corpus;',
         '- Corpus `notes`: 290 documents for training (5,000 words), 8 held out;',
         '- Benchmark texts in `notes`: none were named',
-        'on documents of corpus own that are left out of its rows; 3 of 10 held-out documents begin with the same 64 '
-        'pieces as documents of corpus notes, which is trained on.',
+        'on documents of corpus own that are left out of its rows. At least 3 of 10 held-out documents begin with the '
+        'same 64 pieces as documents of corpus notes, which is trained on.',
     ):
         assert told in text, told
     assert 'late' not in text  # only the second phase reads it
@@ -420,7 +420,7 @@ def test_a_card_and_the_page_tell_every_corpus_that_phases_read(tmp_path):
     assert ModelCard(text).data.datasets == ['ncbi/pubmed', 'of/notes']
     second = card.model_card(history_of(run), '0.2', ARCHITECTURE, {})
     assert '- Rows of phase 0.2: 100.0% of corpus `late`\n' in second
-    assert '; how many of them corpus late has is not on record; 3 of 10 held-out' in second
+    assert '. How many of them are in corpus late is not on record. At least 3 of 10 held-out' in second
     cells = [[cell.text for cell in row] for row in corpora(read_measures(run)).rows]
     assert cells == [
         ['own', '75.0 %', '0.0 %', '970', '97,000', '500', '12', '—'],

@@ -402,6 +402,20 @@ def test_answers_to_texts_are_matched_by_their_names(names, said, tmp_path):
     (tmp_path / 'p.jsonl').write_text('\n'.join(numbered))
     [note] = score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {}).notes
     assert note.startswith('the file repeats no text')
+    # Gold answers beside what a model leaves out are no answers of its.
+    silent = [line(**row, prediction=None) for row in rows]
+    (tmp_path / 'p.jsonl').write_text('\n'.join(silent))
+    with pytest.raises(InputError, match='needs "answers" or "label"|answer'):
+        assert score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {}).measures()['default']['f1'] < 1
+    # Where the texts stand in their places, names do not move them.
+    moved = [line(**{**row, name: IDS[::-1][at], 'prediction': row[label]}) for at, row in enumerate(rows)]
+    (tmp_path / 'p.jsonl').write_text('\n'.join(moved))
+    assert (
+        score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {}).lines()[1].startswith('  accuracy: 100')
+    )
+    (tmp_path / 'p.jsonl').write_text('\n'.join(alone[:3]))
+    with pytest.raises(InputError, match='p\\.jsonl: ends before text 4'):
+        score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {})
     for given, at, wrong in ((alone[:2] + alone[3:], 3, 'q4'), ([*alone[:2], alone[1], alone[3]], 3, 'q2')):
         (tmp_path / 'p.jsonl').write_text('\n'.join(given))
         with pytest.raises(

@@ -94,9 +94,9 @@ def predict(
     with one such model, or of any tagger, classifier or masked language model of Hugging Face, also as ONNX; its id on
     the hub; or a model of transformers with `tokenizer`. It cuts words, sentences and windows as in its training, if
     the folder or hub id that it is in, or was loaded from, has reading.json. `texts`: one text each, or two that are
-    read together, or rows of a data set with a column `text`, or two as `sentence1` and `sentence2`; special tokens in
-    them are text, but for the mask of a masked language model. `max_pieces`: the length of windows, 0 for that of the
-    training. `progress`: a bar; by default on a terminal and in a notebook, where it takes over a second.
+    read together, or rows of a data set with two, as `sentence1` and `sentence2`, else with a column `text`; special
+    tokens in them are text, but for the mask of a masked language model. `max_pieces`: the length of windows, 0 for
+    that of the training. `progress`: a bar; by default on a terminal and in a notebook, where it takes over a second.
 
     Returns for each text 'id' (its number, from 1), 'text' or 'words', and for a tagger 'entities', as [start, end,
     type] in characters, with 'probabilities'; for a classifier 'answers', which are texts ('1' for 1), and

@@ -159,7 +159,7 @@ def _set_in(place: Path) -> dict[str, Any]:
     """The keys that name the set in a folder. Raises InputError for a file, a folder of sets, and what is not there."""
     from bioptimus_jax.sets.corpora import is_dataset, name_of, set_folders
 
-    folder = place.absolute()
+    folder = Path(os.path.abspath(place))
     if not folder.exists():
         raise InputError(f'data: {place}: no such folder')
     if folder.is_file():

@@ -131,6 +131,9 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, pre
     lines = list(_gold_lines(records))
     answers = [record['answers'] for record in records if 'tags' not in record]
     if task != CLASSES or all(len(given) == 1 for given in answers):
+        if len(answers) == len(records) and all('id' in record for record in records):
+            write_jsonl(place / 'gold.jsonl', map(_named_row, records))
+            return place / 'gold.jsonl'
         (place / 'gold.tsv').write_text(''.join(lines), 'utf-8')
         return place / 'gold.tsv'
     texts = [record.get('words') or [record.get('text')] for record in records]
@@ -141,14 +144,27 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, pre
     folder = place / 'gold'
     folder.mkdir()
     rows = [
-        {**dict(zip(keys, of_one)), 'labels': labels} for of_one, labels in zip(texts, given, strict=True)
+        {**_id_of(record), **dict(zip(keys, of_one)), 'labels': labels}
+        for record, of_one, labels in zip(records, texts, given, strict=True)
     ]
     for split in SPLITS:  # a set has all of them, though test alone is scored
         write_jsonl(folder / f'{split}.jsonl', rows)
     labels = in_order([*(label for of_one in given for label in of_one), *_labels_in(predicted)])
-    several = {'task': CLASSES, 'texts': keys, 'answer': 'labels', 'labels': labels, 'several': True}
+    named = {'name': 'id'} if all('id' in row for row in rows) else {}
+    several = {**named, 'task': CLASSES, 'texts': keys, 'answer': 'labels', 'labels': labels, 'several': True}
     write_json(folder / 'set.json', {**several, 'measures': OF_SEVERAL})
     return folder
+
+
+def _id_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {'id': record['id']} if 'id' in record else {}
+
+
+def _named_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of one answer as a row of a set that names its texts."""
+    words = [' '.join(word.split()) for word in record.get('words') or [record.get('text')]]
+    keys = ('text',) if len(words) == 1 else ('sentence1', 'sentence2')
+    return {**_id_of(record), **dict(zip(keys, words)), 'label': str(record['answers'][0])}
 
 
 def _labels_in(predicted: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from bioptimus_jax.config.fields import MOST
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
-from bioptimus_jax.hosts.remote.models import MAIN, HubModel, downloaded, hub_model, model_folder
+from bioptimus_jax.hosts.remote.models import downloaded, hub_model, model_folder
 from bioptimus_jax.hosts.settled import settled
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.progress.console import shortened
@@ -107,18 +107,23 @@ def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
 
 def loaded_from(model: 'PreTrainedModel', asked: str) -> Path | None:
     """The folder that a model of transformers was loaded from, which may say more than it does: of a hub id that of the
-    hub's cache, at the same commit.
+    hub's cache.
 
-    `asked`: the file that is looked for there. None, with a warning, where the hub does not say whether there is one;
-    None also for a model that was not loaded.
+    transformers 5.23 does not keep the commit, so it is the one that the id has now. `asked`: the file that is looked
+    for there. None, with a warning, where the hub does not say whether there is one; None also for a model that was
+    not loaded.
     """
     place = model.name_or_path
     if not (wanted := hub_model(place)):
         return Path(place) if place else None
     try:
-        return downloaded(HubModel(wanted.name, model.config._commit_hash or MAIN), False, asked)
-    except InputError as error:
-        warnings.warn(f'model: is read by the defaults, as its {asked} cannot be had: {error}', stacklevel=3)
+        return downloaded(wanted, False, asked)
+    except InputError:
+        warnings.warn(
+            f'model: is read by the defaults, as the hub does not say whether {place} has {asked}; give the folder or '
+            'the id instead of the object',
+            stacklevel=3,
+        )
         return None
 
 
@@ -255,7 +260,8 @@ def as_json(value: Any) -> Any:
         return {key: as_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(one) for one in value]
-    return as_json(value.tolist()) if hasattr(value, 'tolist') else value
+    made = value.tolist() if hasattr(value, 'tolist') else value
+    return made if type(made) is type(value) else as_json(made)
 
 
 def check_whole(given: object, name: str = 'texts') -> None:

@@ -156,8 +156,10 @@ class Terms:
             if _is_whole(compared, start, stop):
                 # The numbers of its words: several terms in one, as in IL-2/IL-4, cover it once.
                 covered.update(range(bisect.bisect(behind, start), bisect.bisect(behind, stop - 1) + 1))
-        # Marks between letters of a script without blanks are no words.
-        return sum(any(map(str.isalnum, parts[number])) for number in covered) / max(words, 1)
+        if ' '.join(text.lower().split()) != compared:
+            # Marks between letters of a script without blanks are no words.
+            covered = {number for number in covered if any(map(str.isalnum, parts[number]))}
+        return len(covered) / max(words, 1)
 
 
 def _folded(text: str) -> str:

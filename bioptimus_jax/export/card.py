@@ -482,13 +482,14 @@ def _unseen(history: History, model: str) -> str:
     """How far the held-out documents of a model were not trained on."""
     known = {one.corpus: overlap.in_words(one) for one in history.overlaps}
     told = [
-        known.get(name, f'how many of them corpus {name} has is not on record')
+        known.get(name, f'how many of them are in corpus {name} is not on record')
         for name in history.documents_of(model)
         if name != OWN
     ]
-    return (
-        '; '.join([f'of corpus {OWN} that are left out of its rows', *told]) if told else 'never trained on'
-    )
+    if not told:
+        return 'never trained on'
+    sentences = (sentence[0].upper() + sentence[1:] for sentence in told)
+    return '. '.join([f'of corpus {OWN} that are left out of its rows', *sentences])
 
 
 def _scores_text(scores: Sequence[EvalResult]) -> str:

@@ -182,8 +182,8 @@ def _is_bias(name: str) -> bool:
 
 def _of_norms(head: Head) -> set[int]:
     """Ids of the parameters of norms, by class: Megatron-BERT has them as `ln`, and a model's name may hold "norm"."""
-    norms = (m for m in head.modules() if type(m).__name__.endswith('Norm') and not [*m.children()])
-    return {id(p) for norm in norms for p in norm.parameters()}
+    norms = (m for m in head.modules() if type(m).__name__.endswith('Norm'))
+    return {id(p) for norm in norms for p in norm.parameters(recurse=False)}
 
 
 def _uncovered(names: list[str]) -> ConfigError:

@@ -202,7 +202,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     mixture.check_lengths(config, architecture)
     heldout = _heldout_rows(run.folder('rows'))
-    if run.leads and (others := mixture.others_in(config, rows)):
+    others = mixture.others_in(config, rows)
+    if run.leads and others and not (folder / overlap.RECORD).is_file():
         overlap.record(run.console, heldout, others, folder)
     here, mesh = present(), make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     check_programs(config, architecture, here, mesh)

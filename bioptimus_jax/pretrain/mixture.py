@@ -100,7 +100,8 @@ def documents(experiment: HasTraining, trained: Manifest) -> dict[str, Manifest]
     found = dict.fromkeys(names(experiment), Manifest())
     for name in found:
         with contextlib.suppress(InputError):
-            now = contents(experiment)[CONTENT.format(name)]
+            rows = read_manifest(_rows_of(experiment, name))
+            now = (rows and rows.content) or ''
             if trained.inputs.get(CONTENT.format(name), now) == now:
                 found[name] = read_manifest(_rows_of(experiment, name).parent / 'corpus') or Manifest()
     return found
@@ -155,7 +156,13 @@ def check_lengths(e: HasTraining, architecture: Architecture) -> None:
     and what else `check_rows` does."""
     check_rows(e.rows, architecture)
     for name in names(e):
-        longest = _shape_of(read_manifest(_rows_of(e, name)) or Manifest(), e).max_document_pieces
+        manifest = read_manifest(_rows_of(e, name)) or Manifest()
+        longest = max(
+            (
+                _shape_of(manifest, e) if _split_in(manifest, e, shape) == 'train' else shape
+            ).max_document_pieces
+            for shape in e.row_shapes
+        )
         theirs = dataclasses.replace(e.rows, max_document_pieces=longest)
         check_rows(theirs, architecture, f'config.corpora.{name}.run: its config.rows')
 

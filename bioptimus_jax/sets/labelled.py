@@ -15,7 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress.console import numbered, some_labels
 from bioptimus_jax.sets import own
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
-from bioptimus_jax.sets.foreign.flat import texts_joined, without_role
+from bioptimus_jax.sets.foreign.flat import OF_MODELS, texts_joined, without_role
 from bioptimus_jax.sets.foreign.forms import JSON, form_at, form_of_name, read_items, read_source
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Item, Items, Keys, Source
 from bioptimus_jax.sets.own import ColumnLine
@@ -23,7 +23,7 @@ from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
-from bioptimus_jax.sets.texts import FOUND, Layout, Published, Text, Texts, in_order
+from bioptimus_jax.sets.texts import DESCRIBED, FOUND, Layout, Published, Text, Texts, in_order
 
 LARGEST_NUMBER = 1e6
 NEEDED = '"text" (or two: "sentence1" and "sentence2") with "label"'
@@ -60,10 +60,10 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
 def _notes(files: Mapping[str, Path], numbers: bool, known: Published | None) -> tuple[str, ...]:
     """How the files of one's own set were read, in words. Raises InputError where all of them have a header, of which
     no record speaks."""
-    named = form_at(files['train'])
     if known:
-        return tuple(own.notes_on_quotes(files)) if known.own and not named else ()
-    if named:
+        in_columns = known.source == DESCRIBED and not known.layout.keys
+        return tuple(own.notes_on_quotes(files)) if in_columns else ()
+    if form_at(files['train']):
         return tuple(notes_of(read_items(files['train'])))
     rows = {split: own_rows(file) for split, file in files.items()}
     if not numbers:
@@ -196,10 +196,12 @@ def predicted_items(path: Path, layout: Layout | None) -> Items:
     texts = tuple(layout.keys[at] for at in layout.texts)
     try:
         found = read_items(path, PREDICTED_KEYS)
-    except InputError:  # Label Studio, say, has no text of a usual name
-        return read_items(path, Keys(texts, predicted=True))
+    except InputError:  # no usual name, or half a pair of them
+        found = read_items(path, Keys(texts, predicted=True))
     there = {key.lower() for item in found.items[:1] for key in item.keys}
-    answer = layout.keys[layout.answer] if any(item.answers is None for item in found.items) else ''
+    # What a model says may be missing here and there: then the gold answers beside it are no answers of its.
+    unsaid = there.isdisjoint(OF_MODELS) and all(item.answers is None for item in found.items)
+    answer = layout.keys[layout.answer] if unsaid else ''
     name = '' if layout.name is None else layout.keys[layout.name]
     named = Keys(
         texts if there.issuperset(text.lower() for text in texts) else (),
@@ -305,7 +307,7 @@ def _document(where: str, name: str, layout: Layout | None, documents: dict[str,
     found = re.match(layout.document, name)
     if not found:
         raise InputError(f'{where}: {name!r:.60} names no document')
-    return documents.setdefault(found[1] if found.re.groups else found[0], len(documents))
+    return documents.setdefault(found[found.lastindex or 0], len(documents))
 
 
 def answers_of(

@@ -35,12 +35,15 @@ def whole_rows(lines: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     """Rows with the numbers of their first lines, as a quoted field may go on in the next line; without a last one that
     does not end.
     """
-    rows, begun, unfinished = list[tuple[int, str]](), 0, ''
+    rows, begun, parts, odd = list[tuple[int, str]](), 0, list[str](), False
     for number, line in lines:
-        begun, row = (begun, f'{unfinished}\n{line}') if unfinished else (number, line)
-        unfinished = row if is_open(row.split('\t')) else ''
-        if not unfinished:
-            rows.append((begun, row))
+        begun = begun if parts else number
+        parts.append(line)
+        # Counted line by line: to join and to count a row anew at each line would take too long where none ends.
+        odd ^= line.count('"') % 2 == 1
+        if not odd or (len(parts) == 1 and not is_open(line.split('\t'))):
+            rows.append((begun, '\n'.join(parts)))
+            parts, odd = [], False
     return rows
 
 
@@ -60,11 +63,12 @@ def _needs_it(field: str) -> bool:
 
 
 def _by_columns(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether every column is quoted in each line, or in none, and then holds numbers."""
+    """Whether every column is quoted in each line, or in none, and then holds numbers, perhaps below a name."""
     if len(rows) < 2 or len({len(row) for row in rows}) > 1:
         return False
+    header = all(field.startswith('"') for field in rows[0])
     return all(
-        all(field.startswith('"') for field in column) or all(map(NUMBER.fullmatch, column))
+        all(field.startswith('"') for field in column) or all(map(NUMBER.fullmatch, column[header:]))
         for column in zip(*rows, strict=True)
     )
 

@@ -13,7 +13,7 @@ from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.foreign.flat import without_role
 from bioptimus_jax.sets.foreign.forms import form_at, form_of_name
 from bioptimus_jax.sets.foreign.items import Items
-from bioptimus_jax.sets.texts import Published, Text
+from bioptimus_jax.sets.texts import FOUND, Published, Text
 
 SHOWN = 5
 """Labels that a note names."""
@@ -53,15 +53,18 @@ def _in_order(asked: Submission, items: list[Item]) -> list[Item]:
     Raises InputError where names are all that tells which example an answer is for, and they do not tell it.
     """
     given, wanted = _names(items), _names(asked.gold)
-    if '' in given or '' in wanted or given == wanted or {*given}.isdisjoint(wanted):
+    if '' in given or '' in wanted or {*given}.isdisjoint(wanted):
+        return items
+    alike = zip(given, wanted, strict=False)
+    at = next((at for at, (ours, theirs) in enumerate(alike) if ours != theirs), None)
+    in_place = (_spaced(*pair).words == pair[1].words for pair in zip(items, asked.gold, strict=False))
+    if at is None or all(in_place):  # the number of them is checked later
         return items
     if sorted(given) == sorted(wanted) and len({*wanted}) == len(wanted):
         places = {name: at for at, name in enumerate(wanted)}
         return sorted(items, key=lambda item: places[item.name])
     if any(item.words is not None for item in items):
         return items
-    at = next((at for at, pair in enumerate(zip(given, wanted, strict=False)) if len({*pair}) == 2), -1)
-    at = min(len(given), len(wanted)) - 1 if at < 0 else at
     raise InputError(
         f'{asked.file}:{items[at].line}: names {given[at]!r:.60}, but {asked.place(at)} is {wanted[at]!r:.60}; answer '
         'each of them once, or in their order and with their texts'
@@ -99,8 +102,9 @@ def _in_columns(asked: Submission, known: Published | None, numbers: bool) -> li
 
 def _named(asked: Submission, known: Published | None) -> Items | None:
     """The records of a file whose keys or columns have names; None for lines of columns."""
-    # What has a record may begin with a header of its own.
-    if not (form_of_name(asked.file) if known else form_at(asked.file)):
+    # What has a record of its columns may begin with a header of its own.
+    in_columns = known and known.source != FOUND and not known.layout.keys
+    if not (form_of_name(asked.file) if in_columns else form_at(asked.file)):
         return None
     return labelled.predicted_items(asked.file, known.layout if known and known.layout.keys else None)
 

@@ -64,6 +64,8 @@ def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -
     answer_key = _key(found, context, 'answer', _answer_names(context))
     answers = None if answer_key in (None, key) and mentions else _answers(where, entry, answer_key, context)
     tags = _tags(where, entry, found, context) if words is not None else None
+    if len(texts) == 1 and words is None and mentions is None and not context.keys.texts:
+        refuse_half_a_pair(where, [name for name, own in found.items() if entry[own]])
     name_key = _key(found, context, '', (context.keys.name,) if context.keys.name else NAMES)
     if context.keys.name and name_key is None:
         raise InputError(f'{where}: has no {context.keys.name!r}; it has {shortened(entry)}')
@@ -116,8 +118,6 @@ def _texts(
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
     pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
     names = pair or next(((name,) for name in ALONE if name in found), ())
-    if not pair:
-        refuse_half_a_pair(where, found)
     if names:
         context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
     texts = []

@@ -5,6 +5,7 @@ ground truth is read, else the first, and it is said. A task that nobody has ann
 answers of a model are wanted, and tasks have predictions, these are read.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -45,7 +46,11 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
         raise InputError(f'{where}: an annotation has no list "result"; export it again as JSON')
     name = {key: value['data'][key] for key in (context.keys.name,) if key in value['data']}
     entry = {'id': value.get('id'), **name, **_texts(where, value['data'], context)}
-    yield flat.item_of(where, line, entry | _marked(where, result, context), context)
+    marked = _marked(where, result, context)
+    if not (context.keys.texts or 'entities' in marked):
+        flat.refuse_half_a_pair(where, [key.lower() for key, text in value['data'].items() if text])
+    item = flat.item_of(where, line, entry | marked, context)
+    yield dataclasses.replace(item, keys=(*item.keys, *map(str, value['data'])))
 
 
 def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
@@ -66,8 +71,6 @@ def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, s
     """The text of a task, or the pair of texts. Raises InputError where it is not told which it is."""
     texts = {key: text for key, text in data.items() if isinstance(text, str)}
     known = context.keys.texts or next((pair for pair in flat.PAIRS if {*pair} <= texts.keys()), ())
-    if not known:
-        flat.refuse_half_a_pair(where, texts)
     names = known or (['text'] if 'text' in texts else list(texts))
     if missing := [name for name in names if name not in texts]:
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(data)}')
