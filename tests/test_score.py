@@ -406,7 +406,7 @@ def test_answers_to_texts_are_matched_by_their_names(names, said, tmp_path):
     silent = [line(**row, prediction=None) for row in rows]
     (tmp_path / 'p.jsonl').write_text('\n'.join(silent))
     with pytest.raises(InputError, match='answer'):
-        assert score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {}).measures()['default']['f1'] < 1
+        score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {})
     # Where the texts stand in their places, names do not move them.
     moved = [line(**{**row, name: IDS[::-1][at], 'prediction': row[label]}) for at, row in enumerate(rows)]
     (tmp_path / 'p.jsonl').write_text('\n'.join(moved))
