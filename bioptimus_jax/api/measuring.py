@@ -124,7 +124,7 @@ def _records(name: str, given: Iterable[Any]) -> list[dict[str, Any]]:
 def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, predicted: Path) -> Path:
     """The gold standard as a file: of texts with several labels, or none, as JSON. Raises InputError.
 
-    `predicted`: the file of predictions, whose labels are labels of the set, too.
+    `predicted`: the file of predictions; its labels count as labels of the set, too.
     """
     from bioptimus_jax.sets.described import OF_SEVERAL  # late: imports pyarrow
 
@@ -136,7 +136,7 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, pre
             return place / 'gold.jsonl'
         (place / 'gold.tsv').write_text(''.join(lines), 'utf-8')
         return place / 'gold.tsv'
-    texts = [record.get('words') or [record.get('text')] for record in records]
+    texts = list(map(_texts_of, records))
     if other := next((n for n, of_one in enumerate(texts) if len(of_one) != len(texts[0])), 0):
         raise InputError(f'gold: number {other} has another number of texts than the first')
     keys = [f'sentence{n}' for n in range(1, len(texts[0]) + 1)]
@@ -156,13 +156,17 @@ def _gold_file(place: Path, records: Sequence[Mapping[str, Any]], task: str, pre
     return folder
 
 
+def _texts_of(record: Mapping[str, Any]) -> Sequence[Any]:
+    return record.get('words') or [record.get('text')]
+
+
 def _id_of(record: Mapping[str, Any]) -> dict[str, Any]:
     return {'id': record['id']} if 'id' in record else {}
 
 
 def _named_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record of one answer as a row of a set that names its texts."""
-    words = [' '.join(word.split()) for word in record.get('words') or [record.get('text')]]
+    words = [' '.join(word.split()) for word in _texts_of(record)]
     keys = ('text',) if len(words) == 1 else ('sentence1', 'sentence2')
     return {**_id_of(record), **dict(zip(keys, words)), 'label': str(record['answers'][0])}
 
@@ -182,7 +186,7 @@ def _labels_in(predicted: Path) -> Iterator[str]:
 def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A file of columns: a word and its tag a line, or a text, or two, and its answer."""
     for number, record in enumerate(records):
-        words = record.get('words') or [record.get('text')]
+        words = _texts_of(record)
         given = record.get('tags', record.get('answers'))
         fits = isinstance(given, list | tuple) and all(isinstance(word, str) for word in words)
         if not fits or ('tags' in record and len(given) != len(words)):

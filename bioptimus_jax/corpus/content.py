@@ -148,7 +148,7 @@ class Terms:
         return ahocorasick_rs.AhoCorasick(self.terms)
 
     def density(self, text: str, words: int) -> float:
-        """The share of the words of a text that stand in a term; `words`: how many it has."""
+        """The share of a text's words that are part of a term; `words`: how many words it has."""
         compared, covered = _folded(text), set[int]()
         parts = compared.split()
         behind = list(itertools.accumulate(len(part) + 1 for part in parts))
@@ -157,7 +157,7 @@ class Terms:
                 # The numbers of its words: several terms in one, as in IL-2/IL-4, cover it once.
                 covered.update(range(bisect.bisect(behind, start), bisect.bisect(behind, stop - 1) + 1))
         if ' '.join(text.lower().split()) != compared:
-            # Marks between letters of a script without blanks are no words.
+            # In a script without blanks a mark is not a word.
             covered = {number for number in covered if any(map(str.isalnum, parts[number]))}
         return len(covered) / max(words, 1)
 

@@ -102,7 +102,7 @@ def freeze(head: Head, count: int) -> None:
 
     Freezing takes their weights from the optimiser and changes nothing else: dropout goes on in them in training.
     """
-    for name, parameter, place in _places(head, encoder_layers(head)):
+    for name, parameter, place in _places(head, encoder_layers(head), _of_norms(head)):
         if place is None:
             raise _uncovered([name])
         if place != HEAD and place < count:
@@ -125,7 +125,7 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     groups: dict[tuple[float, float], list[Any]] = {}
     uncovered = []
     norms = _of_norms(head)
-    for name, parameter, place in _places(head, layers):
+    for name, parameter, place in _places(head, layers, norms):
         if not parameter.requires_grad:
             continue
         if place == HEAD:
@@ -146,13 +146,14 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
 
 
-def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tuple[str, Any, Any]]:
+def _places(
+    head: Head, layers: torch.nn.ModuleList | tuple[()], norms: set[int]
+) -> Iterator[tuple[str, Any, Any]]:
     """Name, parameter, and where it is: HEAD, EMBEDDINGS, a layer's number, or None where no rule knows."""
     stack = (*layers, *head.above) if layers else ()
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     inside = {id(p) for p in head.encoder.parameters()}
     table = {id(p) for p in head.encoder.get_input_embeddings().parameters()} | _of_distances(head.encoder)
-    norms = _of_norms(head)
     for name, parameter in head.named_parameters():
         if id(parameter) in number:
             yield name, parameter, number[id(parameter)]

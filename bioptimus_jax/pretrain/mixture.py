@@ -88,8 +88,7 @@ def names(experiment: HasTraining) -> list[str]:
 
 def contents(experiment: HasTraining) -> dict[str, str]:
     """Which rows those are, for the fingerprint of the stage."""
-    records = {name: read_manifest(_rows_of(experiment, name)) for name in names(experiment)}
-    return {CONTENT.format(name): record.content or '' if record else '' for name, record in records.items()}
+    return {CONTENT.format(name): _content_of(experiment, name) for name in names(experiment)}
 
 
 def documents(experiment: HasTraining, trained: Manifest) -> dict[str, Manifest]:
@@ -100,8 +99,7 @@ def documents(experiment: HasTraining, trained: Manifest) -> dict[str, Manifest]
     found = dict.fromkeys(names(experiment), Manifest())
     for name in found:
         with contextlib.suppress(InputError):
-            rows = read_manifest(_rows_of(experiment, name))
-            now = (rows and rows.content) or ''
+            now = _content_of(experiment, name)
             if trained.inputs.get(CONTENT.format(name), now) == now:
                 found[name] = read_manifest(_rows_of(experiment, name).parent / 'corpus') or Manifest()
     return found
@@ -165,6 +163,12 @@ def check_lengths(e: HasTraining, architecture: Architecture) -> None:
         )
         theirs = dataclasses.replace(e.rows, max_document_pieces=longest)
         check_rows(theirs, architecture, f'config.corpora.{name}.run: its config.rows')
+
+
+def _content_of(experiment: HasTraining, name: str) -> str:
+    """What identifies the rows of a corpus; empty where they are not finished."""
+    rows = read_manifest(_rows_of(experiment, name))
+    return (rows and rows.content) or ''
 
 
 def _quotas(experiment: HasTraining, phase: str) -> dict[str, int]:

@@ -1,9 +1,9 @@
-"""Held-out documents of a run whose text is in another corpus that its phases read.
+"""Counts the held-out documents of a run that another corpus of its phases contains.
 
 A run holds documents out by their ids, and the same text may have another id there, or be held out nowhere.
 
-Legend: R rows, L pieces a row, G segments a row, S segments, K pieces at the beginning of a segment, H different
-beginnings of held-out documents.
+Legend: N held-out documents, R rows, L pieces a row, G segments a row, S segments, K pieces at the beginning of a
+segment, H different beginnings of held-out documents.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,9 +29,10 @@ def record(
 ) -> list[HeldoutOverlap]:
     """How many held-out documents begin as one of the rows of each of those corpora; in heldout_overlap.json of
     `folder` and, where there are any, in a line. Raises Stopped."""
-    documents = len(np.unique(np.concatenate([keys_S for _, keys_S in beginnings(heldout)])))
+    numbers_N = of_documents(heldout)
     found = [
-        HeldoutOverlap(name, documents, found_in(console, heldout, rows)) for name, rows in corpora.items()
+        HeldoutOverlap(name, len(numbers_N), found_in(console, numbers_N, rows))
+        for name, rows in corpora.items()
     ]
     write_json(folder / RECORD, plain(found))
     for one in found:
@@ -54,19 +55,23 @@ def in_words(overlap: HeldoutOverlap) -> str:
     )
 
 
-def found_in(console: Console, heldout: Rows, trained: Rows) -> int:
-    """How many held-out documents begin as one that is trained on. Raises Stopped."""
+def of_documents(heldout: Rows) -> np.ndarray:
+    """A number for the beginning of every held-out document, uint64 [N]."""
     numbers_S, keys_S = map(np.concatenate, zip(*beginnings(heldout), strict=True))
     # Later parts of a long document do not begin it; held-out rows are in the order of their documents.
-    keys_S, firsts = np.unique(keys_S, return_index=True)
-    numbers_S = numbers_S[firsts]
-    numbers_H, places_S = np.unique(numbers_S, return_inverse=True)
+    _, firsts_N = np.unique(keys_S, return_index=True)
+    return numbers_S[firsts_N]
+
+
+def found_in(console: Console, numbers_N: np.ndarray, trained: Rows) -> int:
+    """How many of the documents with these beginnings begin as one that is trained on. Raises Stopped."""
+    numbers_H, places_N = np.unique(numbers_N, return_inverse=True)
     seen_H = np.zeros(len(numbers_H), bool)
     for theirs_S, _ in beginnings(trained):
         console.check_stop()
         places = np.minimum(np.searchsorted(numbers_H, theirs_S), len(numbers_H) - 1)
         seen_H[places[numbers_H[places] == theirs_S]] = True
-    return len(np.unique(keys_S[seen_H[places_S]]))
+    return int(seen_H[places_N].sum())
 
 
 def beginnings(rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -176,10 +176,7 @@ def own_rows(path: Path) -> list[ColumnLine]:
 def named_items(path: Path, known: Published | None, layout: Layout | None) -> Items | None:
     """The records of a file whose keys or columns have names; None for lines of columns. Raises InputError."""
     if layout and layout.keys:
-        keys = [layout.keys[at] for at in layout.texts]
-        named = Keys(
-            tuple(keys), layout.keys[layout.answer], '' if layout.name is None else layout.keys[layout.name]
-        )
+        named = _keys_of(layout)
         return read_items(path, named) if form_at(path) else read_source(Source(str(path), path), JSON, named)
     if known and known.source != FOUND:
         if form_of_name(path):
@@ -188,25 +185,29 @@ def named_items(path: Path, known: Published | None, layout: Layout | None) -> I
     return read_items(path) if form_at(path) else None
 
 
+def _keys_of(layout: Layout) -> Keys:
+    """The names that a set has given to its keys."""
+    name = '' if layout.name is None else layout.keys[layout.name]
+    return Keys(tuple(layout.keys[at] for at in layout.texts), layout.keys[layout.answer], name)
+
+
 def predicted_items(path: Path, layout: Layout | None) -> Items:
     """The records of predictions: by the usual names, and by those that the set has given to its keys where they are
     there. Raises InputError."""
     if not layout:
         return read_items(path, PREDICTED_KEYS)
-    texts = tuple(layout.keys[at] for at in layout.texts)
+    given = _keys_of(layout)
     try:
         found = read_items(path, PREDICTED_KEYS)
     except InputError:  # no usual name, or half a pair of them
-        found = read_items(path, Keys(texts, predicted=True))
+        found = read_items(path, Keys(given.texts, predicted=True))
     there = {key.lower() for item in found.items[:1] for key in item.keys}
-    # What a model says may be missing here and there: then the gold answers beside it are no answers of its.
+    # A model may say nothing of a text. The gold answer beside it is not the model's.
     unsaid = there.isdisjoint(OF_MODELS) and all(item.answers is None for item in found.items)
-    answer = layout.keys[layout.answer] if unsaid else ''
-    name = '' if layout.name is None else layout.keys[layout.name]
     named = Keys(
-        texts if there.issuperset(text.lower() for text in texts) else (),
-        answer if answer.lower() in there else '',
-        name if name.lower() in there else '',
+        given.texts if there.issuperset(text.lower() for text in given.texts) else (),
+        given.answer if unsaid and given.answer.lower() in there else '',
+        given.name if given.name.lower() in there else '',
         predicted=True,
     )
     return found if named == PREDICTED_KEYS else read_items(path, named)

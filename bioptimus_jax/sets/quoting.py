@@ -32,14 +32,15 @@ def is_quoted(lines: Iterable[str]) -> bool:
 
 
 def whole_rows(lines: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Rows with the numbers of their first lines, as a quoted field may go on in the next line; without a last one that
-    does not end.
+    """Rows with the numbers of their first lines. A quoted field may go on in the next line; a last row that does not
+    end is left out.
     """
-    rows, begun, parts, odd = list[tuple[int, str]](), 0, list[str](), False
+    rows, parts = list[tuple[int, str]](), list[str]()
+    begun, odd = 0, False
     for number, line in lines:
         begun = begun if parts else number
         parts.append(line)
-        # Counted line by line: to join and to count a row anew at each line would take too long where none ends.
+        # Each line's marks are counted once. Counting the whole row at each line is slow if the row never ends.
         odd ^= line.count('"') % 2 == 1
         if not odd or (len(parts) == 1 and not is_open(line.split('\t'))):
             rows.append((begun, '\n'.join(parts)))

@@ -26,7 +26,7 @@ LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offs
 def write_predictions(path: Path, sentences: Sequence[Predicted]) -> None:
     """Write the TSV that `read_predictions` gives back: a blank line after each sentence and each -DOCSTART-.
 
-    Where sentences are not in the order of their documents, the number of the document stands behind -DOCSTART-.
+    If sentences are out of the order of their documents, each -DOCSTART- has the number of its document after it.
     Raises InputError for a word that such a file cannot hold.
     """
     documents = any(s.document for s in sentences)

@@ -41,7 +41,8 @@ def read_answers(
         notes.append(f'{empty:,} {UNANSWERED}')
     if not numbers:
         notes += _strange_labels(asked, answers, known.uncounted if known else ())
-    by_name = '' not in _names(items) and _names(items) == _names(asked.gold)
+    names = _names(items)
+    by_name = '' not in names and names == _names(asked.gold)
     if not by_name and all(item.words is None for item in items):
         notes.append('the file repeats no text: answers are taken in the order of the test file')
     return answers, notes

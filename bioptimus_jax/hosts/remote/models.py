@@ -85,8 +85,7 @@ def downloaded(wanted: HubModel, weights: bool = True, asked: str = '') -> Path:
     """The folder of the hub's cache with all that is needed of a model, or all but its weights.
 
     It is the same one for as long as the program runs. What is in the cache is used where there is no network. `asked`:
-    a file without which the cache does not say whether the model has it, as other programs fetch less. Raises
-    InputError.
+    a file that the cache must hold as well, since other programs fetch less than all. Raises InputError.
     """
     if wanted.is_commit and (folder := in_cache(wanted, weights, asked)):
         return folder

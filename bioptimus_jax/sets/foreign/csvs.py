@@ -34,7 +34,7 @@ def names_columns(line: str) -> str:
         plain = (
             len(names) > 1 and len({*names}) == len(names) and all(map(NAME.fullmatch, filter(None, names)))
         )
-        texts = not {*flat.ALONE}.isdisjoint(names) or any({*pair} <= {*names} for pair in flat.PAIRS)
+        texts = not {*flat.ALONE}.isdisjoint(names) or bool(flat.pair_in(names))
         if plain and texts and not {*flat.ANSWERS}.isdisjoint(names):
             return mark
     return ''

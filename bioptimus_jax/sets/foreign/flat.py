@@ -116,7 +116,7 @@ def _texts(
     asked = context.keys.texts
     if asked and (missing := [name for name in asked if name.lower() not in found]):
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(entry)}')
-    pair = asked or next((pair for pair in PAIRS if {*pair} <= found.keys()), ())
+    pair = asked or pair_in(found)
     names = pair or next(((name,) for name in ALONE if name in found), ())
     if names:
         context.taken.setdefault('text', ' and '.join(str(found[name.lower()]) for name in names))
@@ -134,8 +134,13 @@ def _texts(
     return tuple(texts)
 
 
+def pair_in(keys: Collection[str]) -> tuple[str, ...]:
+    """The two of these keys that hold a pair of texts, () where none do. `keys`: in lower case."""
+    return next((pair for pair in PAIRS if {*keys}.issuperset(pair)), ())
+
+
 def refuse_half_a_pair(where: str, keys: Collection[str]) -> None:
-    """Raise InputError where a second text stands beside a text of which it is not the pair. `keys`: in lower case."""
+    """Raise InputError for one text beside the second text of another pair. `keys`: in lower case."""
     first, left = (next((name for name in keys if name in names), '') for names in (ALONE, SECOND))
     if first and left:
         raise InputError(

@@ -70,7 +70,7 @@ def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
 def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, str]:
     """The text of a task, or the pair of texts. Raises InputError where it is not told which it is."""
     texts = {key: text for key, text in data.items() if isinstance(text, str)}
-    known = context.keys.texts or next((pair for pair in flat.PAIRS if {*pair} <= texts.keys()), ())
+    known = context.keys.texts or flat.pair_in(texts)
     names = known or (['text'] if 'text' in texts else list(texts))
     if missing := [name for name in names if name not in texts]:
         raise InputError(f'{where}: has no {missing[0]!r}; it has {shortened(data)}')
