@@ -32,6 +32,7 @@ from bioptimus_jax.sets.foreign.forms import FORMS, read_items
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS, Keys
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.foreign.splits import split_of
+from bioptimus_jax.sets.labelled import read_file
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.sets.texts import in_order
@@ -732,6 +733,20 @@ def test_sentences_keep_the_documents_that_are_named_beside_them(tmp_path):
         assert [s.source for s in read] == ['7', '7', '7', '9', '7']
     put(tmp_path, {'y.jsonl': lines(*({**r, 'pmid': None} for r in records)).encode()})
     assert {s.document for s in split_of(tmp_path / 'y', read_items(tmp_path / 'y.jsonl')).sentences} == {0}
+
+
+def test_texts_keep_the_documents_that_are_named_beside_them(tmp_path):
+    """Entities and labels of sentences, too; a text that names no document is one of its own."""
+    named = ['7', '7', None, '9', None, '7']
+    records = [{'id': f's{at}', 'pmid': n, 'text': f'It hurts {at}.'} for at, n in enumerate(named)]
+    put(tmp_path, {'x.jsonl': lines(*({**r, 'entities': [[0, 2, 'P']]} for r in records)).encode()})
+    read = split_of(tmp_path / 'x.jsonl', read_items(tmp_path / 'x.jsonl')).sentences
+    assert [s.document for s in read] == [0, 0, 1, 2, 3, 0]
+    assert [s.source for s in read] == [f's{at}' for at in range(6)]
+    put(tmp_path, {'y.jsonl': lines(*({**r, 'label': 'yes'} for r in records)).encode()})
+    assert [text.document for text in read_file(tmp_path / 'y.jsonl', None, False)] == [0, 0, 1, 2, 3, 0]
+    put(tmp_path, {'z.jsonl': lines(*({**r, 'label': 'yes', 'pmid': None} for r in records)).encode()})
+    assert {text.document for text in read_file(tmp_path / 'z.jsonl', None, False)} == {0}
 
 
 def test_blanks_around_a_label_of_a_list_are_not_part_of_it(tmp_path):

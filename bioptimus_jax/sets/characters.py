@@ -37,15 +37,17 @@ class Mention:
 
 @dataclasses.dataclass(frozen=True)
 class Marked:
-    """One document with its mentions in the order of the file.
+    """One document, or a part of one, with its mentions in the order of the file.
 
-    `place`: its file, and the line where it begins; `name`: what its file or record calls it.
+    `place`: its file, and the line where it begins; `name`: what its file or record calls it; `document`: the name of
+    the document of which it is a part, '' where it is a whole one.
     """
 
     text: str
     mentions: tuple[Mention, ...]
     place: str = ''
     name: str = ''
+    document: str = ''
 
 
 def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
@@ -66,7 +68,7 @@ def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
 def reading(
     path: Path, documents: Sequence[Marked], repairs: Counter[str], cut: str = prose.__name__
 ) -> SplitReading:
-    """Documents as sentences, numbered from 0; `cut`: a rule of `cutting.CUTS`.
+    """Documents as sentences, numbered from 0, the parts of one alike; `cut`: a rule of `cutting.CUTS`.
 
     Raises InputError where there is no text.
     """
@@ -74,7 +76,9 @@ def reading(
     examples: dict[str, str] = {}
     counts: Counter[str] = Counter()
     left_out = 0
-    for number, document in enumerate(documents):
+    numbers: dict[str | int, int] = {}
+    for at, document in enumerate(documents):
+        number = numbers.setdefault(document.document or at, len(numbers))
         kept = without_overlaps(document.mentions)
         left_out += len(document.mentions) - len(kept)
         counts[DISCONTINUOUS] += sum(m.pieces > 1 for m in kept)

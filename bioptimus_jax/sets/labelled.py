@@ -225,6 +225,7 @@ def _of_items(
     if not found.items:
         left = ''.join(f'; {what}: {count:,}' for what, count in found.repairs.items())
         raise InputError(f'{path}: holds no example{left}{of_devel(path)}')
+    named = any(item.document for item in found.items)
     documents: dict[str, int] = {}
     examples = []
     for item in map(texts_joined, found.items):
@@ -232,7 +233,12 @@ def _of_items(
             raise without_role(item, NEEDED, 'name other keys in set.json')
         if not all(item.texts):
             raise InputError(f'{item.place}: a text is empty')
-        document = _document(item.place, item.name, layout, documents)
+        if layout and layout.document:
+            document = _document(item.place, item.name, layout, documents)
+        elif named:
+            document = documents.setdefault(item.document or item.place, len(documents))
+        else:
+            document = 0
         given = answers_of_item(item, known, numbers, labels)
         examples.append(Text(item.texts, given, document, line=item.line, name=item.name))
     return tuple(examples)

@@ -83,7 +83,7 @@ def item_of(where: str, line: int, entry: Mapping[str, Any], context: Context) -
         answers,
         answers is not None and not isinstance(entry[answer_key], str | int | float),
         tuple(map(str, entry)),
-        _document(entry, found) if words is not None else '',
+        _document(entry, found),
     )
 
 

@@ -39,8 +39,8 @@ class Item:
 
     `texts`: one text, or two that are read together. `words` with `tags`, or `mentions` in the first text by
     characters, or `answers` to the texts: each is None where the record does not say it. `listed`: the answers are a
-    list in the file, of which some may have none or several. `document`: the name of the document that the words are
-    a sentence of, '' where the record names none.
+    list in the file, of which some may have none or several. `document`: the name of the document of which the record
+    is a part, '' where it names none.
     """
 
     place: str

@@ -107,5 +107,5 @@ def documents(items: Sequence[Item]) -> list[Marked]:
             raise without_role(item, '"text" with "entities", as the others have')
         if len(item.texts) > 1:
             raise InputError(f'{item.place}: has two texts, but entities are marked in one')
-        found.append(Marked(item.texts[0], item.mentions, item.place, item.name))
+        found.append(Marked(item.texts[0], item.mentions, item.place, item.name, item.document))
     return found
