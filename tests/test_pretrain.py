@@ -69,7 +69,7 @@ from bioptimus_jax.run.manifests import write_manifest
 from bioptimus_jax.scoring import frozen
 from bioptimus_jax.scoring.frozen_sets import FrozenSets
 from bioptimus_jax.sets.corpora import read_split
-from bioptimus_jax.storage.files import read_json, sha256
+from bioptimus_jax.storage.files import read_json, sha256, write_json
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -621,6 +621,18 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     assert model_folders(run.config, run.folder, run.config.finetune.models, 'models') == {
         n: workdir / 'export' / n for n in ('0.1@50', '0.2')
     }
+
+
+def test_a_base_run_that_was_trained_again_is_not_exported(prepared, undisturbed, tmp_path):
+    base = shutil.copytree(undisturbed[0], tmp_path / 'run')
+    arm = Run(tmp_path / 'arm', experiment(prepared, runtime__base_run=f'{base},'), quiet=True)
+    for name in arm.config.stages[: arm.config.stages.index('pretrain') + 1]:
+        execute(arm, STAGES[name])
+    assert arm.manifest('pretrain').folder == str(base / 'pretrain')
+    sums = next(base.glob('pretrain/checkpoints/*/checksums/metadata'))
+    write_json(sums, {name: value + 1 for name, value in read_json(sums).items()})  # as other weights have
+    with pytest.raises(InputError, match=r'was trained again after this run took it; remove .*arm/pretrain'):
+        execute(arm, STAGES['export'])
 
 
 def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(parts, prepared, tmp_path):
