@@ -357,7 +357,16 @@ def test_phases_that_lose_steps_lose_the_same_share_of_what_is_left(tmp_path):
     curriculum.write_record(tmp_path, shorter)
     record = curriculum.read_phases(tmp_path)
     assert curriculum.make_schedule(e, COUNTS, record=record) == shorter
-    assert curriculum.make_schedule(experiment((10, 20, 30, 40)), COUNTS, record=record) == planned
+    # Without a limit phases that are not over have all their steps again; with another duration they always have.
+    unlimited = curriculum.make_schedule(
+        experiment((10, 20, 30, 40)), COUNTS, (), record, ('0.1', '0.2@50', '0.2')
+    )
+    assert [(s.start, s.stop) for s in unlimited] == [(0, 10), (10, 25), (25, 55), (55, 95)]
+    longer = experiment((10, 20, 30, 80), runtime__train_hours='1')
+    assert [s.stop for s in curriculum.make_schedule(longer, COUNTS, (), record)] == [10, 25, 40, 120]
+    # A snapshot whose place is behind the step that was done is taken there; one that there is stays.
+    kept = curriculum.kept_steps(shorter, 4, {'0.2@25': 15}, 20)
+    assert [kept[f'0.2@{share}'] for share in (25, 50, 75)] == [15, 20, 21]
     none = curriculum.without(planned, 30, 70)  # a step of each stays
     assert [(s.start, s.stop) for s in none] == [(0, 10), (10, 30), (30, 31), (31, 32)]
     rate = [float(curriculum.learning_rate_at(curriculum.table(shorter, e), step)) for step in (20, 59)]

@@ -441,6 +441,9 @@ def test_training_ends_in_time_and_a_resumed_run_keeps_to_it(prepared, tmp_path,
     pretrained(again)
     assert read_json(again.workdir / 'pretrain' / 'phases.json') == ends
     assert_same_bits(parameters(again, '0.4'), parameters(run, '0.4'))
+    # Phases that are over stay as they are without a limit, too, and the last one may be longer.
+    pretrained(Run(run.workdir, experiment(prepared, **{'phase__0.4__duration': 8}), quiet=True))
+    assert read_json(run.workdir / 'pretrain' / 'phases.json') == {**ends, '0.4': 20}
     with pytest.raises(ConfigError, match=r'train_hours: the last of self-paced phases'):
         experiment(prepared, **SELF_PACED, **{'runtime.train_hours': '1'})
 

@@ -45,8 +45,8 @@ RECORD, PHASES = 'curriculum.json', 'phases.json'
 class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
-    A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: steps were taken away.
-    `warmup`: its first steps, which have shapes of their own.
+    A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: some of the steps that
+    its duration `asked` for were taken away. `warmup`: its first steps, which have shapes of their own.
     """
 
     name: str
@@ -56,7 +56,13 @@ class ScheduledPhase:
     planned_stop: int = 0
     ended: bool = False
     reduced: bool = False
+    asked: int = 0
     warmup: tuple[Stair, ...] = ()
+
+    @property
+    def planned(self) -> int:
+        """How many steps it was to have."""
+        return self.planned_stop - self.start
 
     def evenly(self, parts: int) -> list[int]:
         """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
@@ -118,11 +124,13 @@ def make_schedule(
     counts: Counts,
     order: Sequence[str] = (),
     record: Collection[PlacedPhase] = (),
+    over: Collection[str] = (),
 ) -> Schedule:
     """Every phase with its first and last step, in `order` (default: as given); `counts`: of the rows that they read.
 
     Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains. Phases
-    that were reduced for lack of time keep the steps that they have, as long as there is a limit of time.
+    that were reduced for lack of time keep the steps that they have while their duration stays, if they are `over` or
+    there is a limit of time.
     """
     names = order or experiment.phases
     warmups = {n: warmup_of(experiment, n, counts) for n in names}
@@ -139,13 +147,22 @@ def make_schedule(
             'the encoder would never come to its learning rate: lower it to half of the steps or less'
         )
     limited = experiment.runtime.train_hours > 0
-    reduced = {r.name: r.stop - r.start for r in record if r.reduced and r.name in steps and limited}
-    steps |= reduced
+    kept = [r for r in record if r.reduced_from == steps.get(r.name, 0) and (limited or r.name in over)]
+    reduced = {r.name: r.stop - r.start for r in kept}
+    phases = [
+        ScheduledPhase(
+            name,
+            experiment.phase[name],
+            0,
+            *[reduced.get(name, asked)] * 2,
+            reduced=name in reduced,
+            asked=asked,
+            warmup=warmups[name],
+        )
+        for name, asked in steps.items()
+    ]
     ends = {r.name: r.stop for r in record if r.ended}
-    schedule = _consecutive(
-        [(n, experiment.phase[n], warmups[n], s) for n, s in steps.items()], sum(steps.values()), ends
-    )
-    return tuple(dataclasses.replace(s, reduced=s.name in reduced) for s in schedule)
+    return _consecutive(phases, sum(phase.planned for phase in phases), ends)
 
 
 def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
@@ -163,21 +180,22 @@ def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
     return tuple(shorter)
 
 
-def _consecutive(
-    phases: Sequence[tuple[str, Phase, tuple[Stair, ...], int]], total: int, ends: Mapping[str, int]
-) -> Schedule:
-    """Phases (name, settings, warm-up, steps) in order; some `ends` are given, and the last one's is the total."""
+def _consecutive(phases: Sequence[ScheduledPhase], total: int, ends: Mapping[str, int]) -> Schedule:
+    """Phases one after the other, each as long as it was to be; some `ends` are given, and the last one's is the
+    total."""
     schedule: list[ScheduledPhase] = []
     start = 0
-    for name, phase, warmup, steps in phases:
-        planned_stop = start + steps
+    for phase in phases:
+        planned_stop = start + phase.planned
         if len(schedule) == len(phases) - 1:
             # It gets the steps that others gave up, so that runs with and without self-pacing are equally long.
             stop = planned_stop = max(planned_stop, total)
         else:
-            stop = ends.get(name, planned_stop)
-        ended = ends.get(name) == stop
-        schedule.append(ScheduledPhase(name, phase, start, stop, planned_stop, ended, warmup=warmup))
+            stop = ends.get(phase.name, planned_stop)
+        ended = ends.get(phase.name) == stop
+        schedule.append(
+            dataclasses.replace(phase, start=start, stop=stop, planned_stop=planned_stop, ended=ended)
+        )
         start = stop
     return tuple(schedule)
 
@@ -221,9 +239,8 @@ def after_evaluation(
     flat = here is not schedule[-1] and flattened(seen, settings.patience, settings.min_improvement)
     if not flat and done < here.stop:
         return schedule
-    phases = [(s.name, s.phase, s.warmup, s.planned_stop - s.start) for s in schedule]
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
-    return _consecutive(phases, schedule[-1].stop, ends)
+    return _consecutive(schedule, schedule[-1].stop, ends)
 
 
 EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
@@ -251,13 +268,18 @@ def evaluation_steps(schedule: Schedule, per_phase: int) -> set[int]:
     return points | {s.stop for s in schedule}
 
 
-def kept_steps(schedule: Schedule, per_phase: int, before: Mapping[str, int]) -> dict[str, int]:
+def kept_steps(
+    schedule: Schedule, per_phase: int, before: Mapping[str, int], reduced_at: int = 0
+) -> dict[str, int]:
     """Name -> step, by step, of the checkpoints kept for good: phase ends, and snapshots as 0.1@25 on the way.
 
-    A snapshot that was taken `before` stays what it is if its phase is made longer afterwards.
+    A snapshot that was taken `before` stays what it is if its phase is made longer or shorter afterwards. Where the
+    phase was `reduced_at` a step behind which others would lie now, they are taken there.
     """
     snapshots = {
-        snapshot_name(s.name, number, per_phase): point
+        snapshot_name(s.name, number, per_phase): max(point, reduced_at)
+        if s.start < reduced_at < s.stop
+        else point
         for s in schedule
         for number, point in enumerate(s.evenly(per_phase)[:-1], 1)
         if point <= s.stop
@@ -289,7 +311,12 @@ def write_record(folder: Path, schedule: Schedule) -> None:
     """Write curriculum.json, whole or not at all: phases in order, their steps, which ended early or were reduced."""
     write_json(
         folder / RECORD,
-        plain([PlacedPhase(s.name, s.start, s.stop, s.ended or None, s.reduced or None) for s in schedule]),
+        plain(
+            [
+                PlacedPhase(s.name, s.start, s.stop, s.ended or None, s.asked if s.reduced else None)
+                for s in schedule
+            ]
+        ),
     )
 
 

@@ -91,10 +91,9 @@ class Session:
                 f'{self.run.config.runtime.until:g} asks for no more. The same command without it continues'
             )
 
-    @property
-    def kept(self) -> dict[str, int]:
-        """Name -> step of the checkpoints that are kept for good."""
-        return _kept(self.run.config, self.folder, self.schedule)
+    def kept(self, reduced_at: int = 0) -> dict[str, int]:
+        """Name -> step of the checkpoints that are kept for good; `reduced_at`: where steps are taken away, if at all."""
+        return _kept(self.run.config, self.folder, self.schedule, reduced_at)
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -217,7 +216,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     clock.record(0)
     record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objectives.own, record)
-    schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
+    over = curriculum.recorded_phases(folder)
+    schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record, over)
     made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
     train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
     kept = _kept(run.config, folder, schedule)
@@ -282,15 +282,15 @@ def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> d
     }
 
 
-def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
+def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule, reduced_at: int = 0) -> dict[str, int]:
     snapshots = e.evaluation.snapshots_per_phase
-    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder))
+    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder), reduced_at)
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime, clock = session.run, session.run.config.runtime, session.clock
     session.check_pause(start)
-    tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
+    tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept()
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     interval, compiled = LogInterval(), set[Program]()
     clock.enter(TRAINING)
@@ -321,10 +321,10 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             interval = LogInterval()
         if done in evaluate_at:
             if _ends_phase(session, state, done):
-                tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
+                tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept()
             interval = _fresh(session)
         if recorded and runtime.train_hours and _reduced(session, done, len(compiled)):
-            tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
+            tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept(done)
             progress.total = session.total
         with clock.within(CHECKPOINT):
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
@@ -392,7 +392,7 @@ def _reduced(session: Session, done: int, compiled: int) -> bool:
     until = session.run.started + hours * 3600
     fitting = steps_in_time(left, done - (clock.first or 0) - compiled, clock.spans, evaluations, until)
     fewer = round(of_first([left - fitting])[0])
-    if not fewer or not _rescheduled(session, curriculum.without(session.schedule, done, fewer)):
+    if not fewer or not _rescheduled(session, curriculum.without(session.schedule, done, fewer), done):
         return False
     session.run.console.say(
         f'pretrain: {session.total:,} of {done + left:,} steps fit into config.runtime.train_hours={hours:g}; the '
@@ -401,13 +401,13 @@ def _reduced(session: Session, done: int, compiled: int) -> bool:
     return True
 
 
-def _rescheduled(session: Session, schedule: curriculum.Schedule) -> bool:
+def _rescheduled(session: Session, schedule: curriculum.Schedule, reduced_at: int = 0) -> bool:
     if schedule == session.schedule:
         return False
     session.schedule = schedule
     if session.run.leads:
         curriculum.write_record(session.folder, schedule)
-    session.checkpoints.mark(session.kept.values())
+    session.checkpoints.mark(session.kept(reduced_at).values())
     return True
 
 

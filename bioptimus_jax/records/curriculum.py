@@ -11,14 +11,15 @@ from bioptimus_jax.records.record import Record, left_out
 class PlacedPhase(Record):
     """A phase of curriculum.json, a list in the order of training: steps start <= step < stop.
 
-    `ended`: true where self-pacing has ended it; `reduced`: true where steps were taken away, for lack of time.
+    `ended`: true where self-pacing has ended it; `reduced_from`: how many steps its duration asked for, where some were
+    taken away for lack of time.
     """
 
     name: str
     start: int
     stop: int
     ended: bool | None = left_out()
-    reduced: bool | None = left_out()
+    reduced_from: int | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True)
