@@ -1,5 +1,6 @@
 """Documents by their content: conditions on fields, density of terms, scores, preference and weights."""
 
+import dataclasses
 import json
 from collections import Counter
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_sets import save_encoder
 
+from bioptimus_jax.analysis import perplexities
 from bioptimus_jax.analysis.masked_lm import load
 from bioptimus_jax.analysis.perplexities import losses
 from bioptimus_jax.cli import main as cli
@@ -281,7 +283,7 @@ def test_a_perplexity_is_that_of_the_whole_model(kind, tmp_path):
     assert np.isfinite(found).tolist() == [True, True, False]
 
 
-def test_perplexities_go_on_after_a_kill(tmp_path, capsys):
+def test_perplexities_go_on_after_a_kill(tmp_path, monkeypatch, capsys):
     folder = save_encoder(tmp_path / 'model')
     texts = {'a': 'alpha is a word', 'b': '', 'c': ' '.join(['cell'] * 300), 'd': 'the cell'}
     rows = [{'id': id, 'title': '', 'abstract': text} for id, text in texts.items()]
@@ -296,14 +298,26 @@ def test_perplexities_go_on_after_a_kill(tmp_path, capsys):
     assert cli.main(asked) == 0
     found = {line['id']: line['perplexity'] for line in read_jsonl(tmp_path / 'out.jsonl')}
     assert found.keys() == {'a', 'c', 'd'}
-    # Cut off in the second line, it goes on with what is whole; another model does not.
-    whole = (tmp_path / 'out.jsonl').read_text()
-    begun = tmp_path / 'out.jsonl.begun'
-    begun.write_text(json.dumps({'model': str(folder)}) + '\n' + whole[: whole.index('\n') + 9])
-    assert cli.main(asked) == 0
-    assert ((tmp_path / 'out.jsonl').read_text(), begun.exists()) == (whole, False)
+    # Cut off in a line, it goes on with what is whole; a line of another text or another document does not count.
+    whole, begun = (tmp_path / 'out.jsonl').read_text(), tmp_path / 'out.jsonl.begun'
+    monkeypatch.setattr(perplexities, 'BATCH_ROWS', 3)
+    model = load(folder, 1)
+    documents = list(readers.read_inputs(Corpus(inputs=(f'{tmp_path}/in.jsonl',))))
+    other = dataclasses.replace(documents[0], text='another word')
+    gone = dataclasses.replace(documents[0], id='e')
+
+    def kill(done):
+        raise KeyboardInterrupt
+
+    for earlier in (documents, [other, gone, *documents[2:]]):
+        with pytest.raises(KeyboardInterrupt):
+            perplexities.write_perplexities(model, earlier, tmp_path / 'out.jsonl', kill)
+        begun.write_text(begun.read_text() + '{"id": "d", "perp')
+        assert cli.main(asked) == 0
+        made = sorted((tmp_path / 'out.jsonl').read_text().splitlines())
+        assert (made, begun.exists()) == (sorted(whole.splitlines()), False)
     begun.write_text('{"model": "another"}\n')
     capsys.readouterr()
     assert cli.main(asked) == 3
     assert 'was begun with another model; delete it' in capsys.readouterr().err
-    assert (tmp_path / 'out.jsonl').read_text() == whole
+    assert sorted((tmp_path / 'out.jsonl').read_text().splitlines()) == made

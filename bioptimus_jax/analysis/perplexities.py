@@ -15,11 +15,14 @@ import numpy as np
 from bioptimus_jax.analysis.masked_lm import BATCH_ROWS, ForeignModel
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.storage.files import atomic, intact_jsonl
+from bioptimus_jax.model.folder import deciding_files
+from bioptimus_jax.storage.files import atomic, digest, intact_jsonl, sha256
+from bioptimus_jax.storage.hashing import hash64
 
 PERPLEXITY, HIDDEN = 'perplexity', 0.15
-BEGUN = '.begun'
-"""Ending of a file that is being written; the same command goes on with it."""
+BEGUN, TEXT = '.begun', 'text'
+"""Ending of a file that is being written, with which the same command goes on; and the key of a hash of id and text in
+its lines."""
 
 
 def write_perplexities(
@@ -31,30 +34,42 @@ def write_perplexities(
     """Write a line {"id": ..., "perplexity": ...} for every document that has a piece, and give their number.
 
     Of the pieces of a document 15 % are hidden, chosen by its id; of one that is longer than the model's rows only
-    the beginning counts. The same call continues what was cut off. `advance` is told the number of documents that
-    were done. Raises InputError where the file was begun with another model.
+    the beginning counts. The same call continues what was cut off, and computes anew where a text is another one by
+    now. `advance` is told the number of documents that were done. Raises InputError where the file was begun with
+    another model, or other weights.
     """
     begun = to.with_name(to.name + BEGUN)
-    first = {'model': str(model.folder.resolve())}
+    files = deciding_files(model.folder)
+    first = {
+        'model': str(model.folder.resolve()),
+        'content': digest([sha256(file) for file in files if file.is_file()]),
+    }
     lines = intact_jsonl(begun)
     if lines and lines[0] != first:
         raise InputError(f'{begun}: was begun with another model; delete it, or name another --to')
-    known = {line['id'] for line in lines[1:]}
+    known = {line[TEXT] for line in lines[1:]}
+    strange = set(known)
     text = ''.join(json.dumps(line, ensure_ascii=False) + '\n' for line in lines or [first])
     begun.write_text(text, 'utf-8')  # without a line that was cut off
-    count = len(known)
     with open(begun, 'a', encoding='utf-8') as file:
         for batch in _batches(documents):
-            waiting = [document for document in batch if document.id not in known]
-            for document, loss in zip(waiting, losses(model, waiting), strict=True):
+            keys = [hash64(f'{document.id}\n{document.text}') for document in batch]
+            strange.difference_update(keys)
+            waiting = [(document, key) for document, key in zip(batch, keys, strict=True) if key not in known]
+            found = losses(model, [document for document, _ in waiting])
+            for (document, key), loss in zip(waiting, found, strict=True):
                 if np.isfinite(loss):
-                    row = {'id': document.id, PERPLEXITY: round(float(np.exp(loss)), 4)}
+                    row = {'id': document.id, PERPLEXITY: round(float(np.exp(loss)), 4), TEXT: key}
                     file.write(json.dumps(row, ensure_ascii=False) + '\n')
-                    count += 1
             file.flush()
             advance(len(batch))
+    count = 0
     with open(begun, encoding='utf-8') as written, atomic(to) as finished:
-        finished.writelines(itertools.islice(written, 1, None))  # the first line says which model it is of
+        for line in itertools.islice(written, 1, None):  # the first says which model it is of
+            row = json.loads(line)
+            if row.pop(TEXT) not in strange:
+                finished.write(json.dumps(row, ensure_ascii=False) + '\n')
+                count += 1
     begun.unlink()
     return count
 

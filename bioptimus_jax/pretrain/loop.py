@@ -92,7 +92,7 @@ class Session:
             )
 
     def kept(self, reduced_at: int = 0) -> dict[str, int]:
-        """Name -> step of the checkpoints that are kept for good; `reduced_at`: where steps are taken away, if at all."""
+        """Name -> step of the checkpoints that are kept for good; `reduced_at`: where steps are taken away."""
         return _kept(self.run.config, self.folder, self.schedule, reduced_at)
 
     @property
