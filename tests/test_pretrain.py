@@ -607,6 +607,15 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     assert read_json(folder / 'phases.json') == kept
     assert sorted(int(p.name) for p in (folder / 'checkpoints').iterdir()) == list(kept.values())
     assert run.manifest('pretrain').counts['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
+    exported = workdir / 'export'
+    last = Run(workdir, experiment(prepared, **{**changes, 'phases': '0.2,'}), quiet=True)
+    for one, names in ((last, ['0.2', '0.2@50']), (run, sorted(kept)), (last, sorted(kept))):
+        execute(one, STAGES['export'])
+        assert sorted(place.name for place in exported.iterdir() if place.is_dir()) == names
+        # What was exported of another pre-training does not stay; what was of this one does, asked for or not.
+        shutil.copytree(exported / '0.2', exported / '0.3')
+        about = exported / '0.3' / 'export.json'
+        write_json(about, {**read_json(about), 'phase': '0.3'})
     execute(run, STAGES['export'])
     for name in kept:
         architecture, params, fresh = load_folder(workdir / 'export' / name)

@@ -43,6 +43,11 @@ def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
     return ('vocab', 'surgery') if set(own) <= {INITIAL, SOURCE} else ('vocab', 'surgery', 'export')
 
 
+def _phases_asked_for(experiment: Experiment) -> dict[str, str]:
+    """Whoever asks for more phases, or for fewer, has a stage that is not up to date."""
+    return {f'phase:{name}': 'asked for' for name in experiment.phases}
+
+
 def keys(section: str, names: str) -> tuple[str, ...]:
     """Keys of a section, by their names with spaces between."""
     return tuple(f'{section}.{name}' for name in names.split())
@@ -155,8 +160,10 @@ STAGES: dict[str, Stage] = {
             (),
             lambda experiment: ('vocab', 'surgery'),
             _late('export.build', 'build'),
+            _phases_asked_for,
             reads_if_done=('pretrain',),  # phases that have ended can be exported while pre-training goes on
             changeable_keys=('inputs.pretrain',),
+            open_ended_inputs=('phase:',),
             also_reads=('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
         ),
         Stage(

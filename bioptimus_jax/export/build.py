@@ -6,7 +6,7 @@ Nothing appears under its final name unless transformers loads the folder back a
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,15 @@ from bioptimus_jax.pretrain.programs import architecture_in
 from bioptimus_jax.pretrain.shape import shape_of
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import MANIFEST, versions
-from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, whole_folder, write_json
+from bioptimus_jax.storage.files import (
+    atomic,
+    digest,
+    read_json,
+    remove_folder,
+    sha256,
+    whole_folder,
+    write_json,
+)
 from bioptimus_jax.surgery.made import made_in
 
 TEXTS = 4  # held-out documents that the gate compares on
@@ -67,8 +75,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     gates: dict[str, Any] = {}
     for phase in finished:
         run.console.check_stop()
-        origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]
-        checkpoint = digest(origin)
+        checkpoint = _checkpoint_of(pretrain, phase, initial)
         if kept := _kept_models(folder, phase, checkpoint):
             run.console.say(f'export: {phase} is there already')
             gates |= kept
@@ -85,11 +92,30 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             f'{pretrain}: phases {", ".join(missing)} are not finished; exported so far: '
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
+    for other in _outlived(folder, gates, pretrain, initial):
+        run.console.say(f'export: {other.name} is of another pre-training, and is removed')
+        remove_folder(other)
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
     content = digest(
         {name: {n: v for n, v in read_sums(folder / name).items() if n != card.NAME} for name in gates}
     )
     return {'phases': finished, 'gate': gates, 'content': content}
+
+
+def _checkpoint_of(pretrain: Path, phase: str, initial: Path) -> str:
+    """What tells the weights of a phase, or of a snapshot, from others."""
+    return digest([phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]])
+
+
+def _outlived(folder: Path, made: Collection[str], pretrain: Path, initial: Path) -> Iterator[Path]:
+    """The models in the folder that are neither `made` now nor of another phase that was asked for before."""
+    ended = finished_phases(pretrain)
+    for file in sorted(folder.glob(f'*/{ABOUT}')):
+        about: Any = read_json(file)
+        phase = about.get('phase')
+        known = phase in ended and _checkpoint_of(pretrain, phase, initial) == about.get('checkpoint')
+        if file.parent.name not in made and not known:
+            yield file.parent
 
 
 def _exported(
