@@ -635,16 +635,31 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     }
 
 
-def test_a_base_run_that_was_trained_again_is_not_exported(prepared, undisturbed, tmp_path):
-    base = shutil.copytree(undisturbed[0], tmp_path / 'run')
-    arm = Run(tmp_path / 'arm', experiment(prepared, runtime__base_run=f'{base},'), quiet=True)
+def test_a_stage_of_a_base_run_that_was_made_again_is_refused_and_one_that_grows_goes_on(
+    prepared, undisturbed, tmp_path, capsys
+):
+    base = Run(shutil.copytree(undisturbed[0], tmp_path / 'run'), experiment(prepared), quiet=True)
+    borrowed = {'runtime__base_run': f'{base.workdir},'}
+    arm = Run(tmp_path / 'arm', experiment(prepared, **borrowed), quiet=True)
     for name in arm.config.stages[: arm.config.stages.index('pretrain') + 1]:
         execute(arm, STAGES[name])
-    assert arm.manifest('pretrain').folder == str(base / 'pretrain')
-    sums = next(base.glob('pretrain/checkpoints/*/checksums/metadata'))
-    write_json(sums, {name: value + 1 for name, value in read_json(sums).items()})  # as other weights have
-    with pytest.raises(InputError, match=r'was trained again after this run took it; remove .*arm/pretrain'):
-        execute(arm, STAGES['export'])
+    manifest = base.manifest('pretrain')
+    assert arm.manifest('pretrain').folder == str(base.workdir / 'pretrain')
+    longer = Run(arm.workdir, experiment(prepared, phase__0__4__duration=8, **borrowed))
+    pretrained(longer)
+    assert 'pretrain: resuming after step 24' in capsys.readouterr().out
+    assert read_json(arm.workdir / 'pretrain' / 'phases.json') == {'0.1': 6, '0.2': 12, '0.3': 18, '0.4': 26}
+    assert next(r['step'] for r in longer.metrics.of('pretrain')) == 0
+    assert base.manifest('pretrain') == manifest
+    other = Run(tmp_path / 'other', experiment(prepared, **borrowed), quiet=True)
+    for name in other.config.stages[: other.config.stages.index('pretrain') + 1]:
+        execute(other, STAGES[name])
+    write_manifest(base.workdir / 'pretrain', dataclasses.replace(manifest, content='of other weights'))
+    for name in ('pretrain', 'export'):
+        with pytest.raises(
+            InputError, match=r'run/pretrain: is no longer what this run took .*; remove .*other/pretrain'
+        ):
+            execute(Run(other.workdir, other.config, quiet=True), STAGES[name])
 
 
 def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(parts, prepared, tmp_path):

@@ -25,7 +25,7 @@ from bioptimus_jax.model.folder import ABOUT
 from bioptimus_jax.model.tensors import NOTHING, load_folder, read_architecture, write_folder
 from bioptimus_jax.model.untouched import untouched_in
 from bioptimus_jax.pretrain import adapter
-from bioptimus_jax.pretrain.checkpoint import content_of, load_phase, phase_checksums
+from bioptimus_jax.pretrain.checkpoint import load_phase, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining, Pretrain
 from bioptimus_jax.pretrain.curriculum import finished_phases
 from bioptimus_jax.pretrain.objective import Objective, arrays_of, planned_objective
@@ -55,13 +55,8 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     run.fetch('pretrain')
     run.computes('export', str(present()), mesh='one device', **PLAIN_COMPUTE.words())
     pretrain = run.workdir / 'pretrain'
-    if manifest := run.manifest('pretrain'):
+    if run.manifest('pretrain'):
         pretrain = run.folder('pretrain')
-        if manifest.folder and content_of(pretrain) != manifest.content:
-            raise InputError(
-                f'{pretrain}: was trained again after this run took it; remove {run.workdir / "pretrain"}, and run '
-                '`bioptimus pretrain` and `bioptimus export` again'
-            )
     else:
         run.console.say(
             f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported'

@@ -25,7 +25,7 @@ from bioptimus_jax.pretrain.curriculum import recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.manifests import MANIFEST, read_manifest, rerun_hint
-from bioptimus_jax.storage.files import digest, read_json, sha256
+from bioptimus_jax.storage.files import read_json, sha256
 
 AVERAGE = (
     'average'  # in a train state that has it: what is scored and exported in place of the trained weights
@@ -196,11 +196,6 @@ def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     if not isinstance(sums, dict):
         raise InputError(f'{path}: is damaged or missing; {rerun_hint(folder)}')
     return sums
-
-
-def content_of(folder: Path) -> str:
-    """The digest of all phases that have ended, and of the snapshots: what the stage's manifest says of them."""
-    return digest({name: phase_checksums(folder, name) for name in recorded_phases(folder)})
 
 
 def _phase_path(folder: Path, phase: str) -> Path:

@@ -18,7 +18,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import adapter, curriculum, difficulty, goodput, mixture, overlap, watch
 from bioptimus_jax.pretrain.backends import MeasuredAttention
 from bioptimus_jax.pretrain.batches import Batches, stream
-from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, content_of
+from bioptimus_jax.pretrain.checkpoint import AVERAGE, Checkpoints, phase_checksums
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.deadline import steps_in_time
 from bioptimus_jax.pretrain.energy import Meter
@@ -38,6 +38,7 @@ from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.run.processes import any_of, meet, of_first
+from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
@@ -161,7 +162,9 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
         run.console.say(f'pretrain: {goodput.line(Spans.among(run.metrics.of(goodput.STAGE)))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
-        'content': content_of(folder),
+        'content': digest(
+            {name: phase_checksums(folder, name) for name in curriculum.recorded_phases(folder)}
+        ),
         'steps': session.total,
         'phase_ends': ends,
         'snapshots': {

@@ -24,6 +24,7 @@ from bioptimus_jax.records.manifests import Claim, FileEntry, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases, is_empty
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.metrics import lines_of
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import alone, digest, is_left, write_json
 
@@ -86,6 +87,7 @@ class Attempt(StageOfRun):
             return found
         flaws, place = run.flaws(stage.name), Path(manifest.folder or folder)
         try:  # what is missing is made again here, and in no other run
+            manifests.require_as_taken(folder, manifest)
             manifests.require_whole(
                 place, flaws if place != folder else dataclasses.replace(flaws, missing=())
             )
@@ -106,6 +108,8 @@ class Attempt(StageOfRun):
             run.fetch('' if stage.always else stage.name, bulk=not stage.always)
         folder = self.folder
         folder.mkdir(exist_ok=True)
+        if found.manifest and found.manifest.folder:
+            self._bring_here(Path(found.manifest.folder))
         if found.manifest:
             # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
             os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
@@ -147,6 +151,13 @@ class Attempt(StageOfRun):
         run.saved(now=True)
         run.say_of(stage.name, f'done in {clock(seconds)}')
         return manifest
+
+    def _bring_here(self, place: Path) -> None:
+        """Copy what was taken from another run, files and lines of metrics.jsonl: the stage goes on from it here."""
+        self.run.say_of(self.stage.name, f'goes on from {place}, which is copied')
+        hidden = shutil.ignore_patterns(manifests.MANIFEST, '.*')
+        shutil.copytree(place, self.folder, ignore=hidden, dirs_exist_ok=True)
+        self.run.metrics.take(lines_of(self.folder))
 
     def _leave_accelerators(self) -> None:
         """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""

@@ -76,6 +76,7 @@ class Run(Generic[ConfigT]):
         folder = self.place(stage)
         self.fetch(stage)
         if self.leads and stage not in self._whole:
+            manifests.require_as_taken(self.workdir / stage, self.manifest(stage) or Manifest())
             manifests.require_whole(folder, self.flaws(stage))
             self._whole.add(stage)
         return folder

@@ -178,6 +178,18 @@ def find_flaws(
     return Flaws(tuple(missing), tuple(changed))
 
 
+def require_as_taken(folder: Path, manifest: Manifest) -> None:
+    """Raise InputError where the other run that a stage was taken from has made it again since.
+
+    Its files tell most of that, but for checkpoints.
+    """
+    if manifest.folder and (read_manifest(Path(manifest.folder)) or Manifest()).content != manifest.content:
+        raise InputError(
+            f'{manifest.folder}: is no longer what this run took from there; remove {folder}, and run '
+            f'`bioptimus {folder.name}` again'
+        )
+
+
 def require_whole(folder: Path, flaws: Flaws) -> None:
     """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
     if not flaws.missing and not flaws.changed:

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,18 @@ class MetricsLog:
         """Append one record."""
         if self._open is None:
             return
-        record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
+        self.take([{'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}])
+        self._trackers = self._trackers or self._open()
+        self._trackers.write(stage, step, values)
+
+    def take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Append records as they are, those of another run too."""
         with open(self.path, 'ab+') as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
+                if file.read(1) != b'\n':  # the last line was cut off: the next one must not be lost with it
                     file.write(b'\n')
-            file.write(json.dumps(record).encode() + b'\n')
-        self._trackers = self._trackers or self._open()
-        self._trackers.write(stage, step, values)
+            file.writelines(json.dumps(record).encode() + b'\n' for record in records)
 
     def add(self, stage: str, line: Line) -> None:
         """Append a line of a known kind."""
