@@ -1,5 +1,7 @@
 """Variants of the paper's initialisation and the comparators: each by hand, and in the stage."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +14,12 @@ from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
+from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.model.trees import flatten
+from bioptimus_jax.records.manifests import Manifest
+from bioptimus_jax.run import manifests
+from bioptimus_jax.run.fingerprint import StageOfRun
+from bioptimus_jax.run.folder import Run
 from bioptimus_jax.surgery import bias, initialisations, linear, reading, rows, shared, source
 from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Inputs
@@ -419,7 +426,7 @@ def test_comparators_in_the_stage(tmp_path):
 
 
 def test_log_count_bias_in_the_stage(tmp_path):
-    new, report, _, _ = stage(tmp_path, surgery__bias='log_count', surgery__strategy='averaged_input')
+    new, report, _, run = stage(tmp_path, surgery__bias='log_count', surgery__strategy='averaged_input')
     old = flatten(make_source(SPELLING).parameters)['cls/predictions/bias']
     the, of = old[SPELLING.index('the')], old[SPELLING.index('of')]
     slope = (the - of) / np.log(3)
@@ -429,6 +436,17 @@ def test_log_count_bias_in_the_stage(tmp_path):
     found_ = new['cls/predictions/bias'][7:10]
     expected = [of + slope * np.log(n / 30) for n in (8, 3, 1)]
     np.testing.assert_allclose(found_, expected, rtol=1e-4)
+    # The counts are an input of the stage, though the content of stage vocab leaves them out.
+    vocab, seen = run.workdir / 'vocab', set()
+    for count in (8, 9):
+        frequency.write(vocab, {'the': 90, 'of': 30, WORD: count, 'lymphoma': 3}, {}, 1.0)
+        manifests.write_manifest(
+            vocab, Manifest(content='same', files=manifests.listed(vocab, run.checksums()))
+        )
+        seen.add(StageOfRun(run, STAGES['surgery']).of_stages()['vocab/words.parquet'])
+    assert len(seen) == 2
+    without = Run(run.workdir, dataclasses.replace(run.config, surgery=Surgery()), quiet=True)
+    assert 'vocab/words.parquet' not in StageOfRun(without, STAGES['surgery']).of_stages()
 
 
 @pytest.mark.parametrize(

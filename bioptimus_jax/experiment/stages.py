@@ -55,6 +55,7 @@ def keys(section: str, names: str) -> tuple[str, ...]:
 
 DONE = 'done'
 """What a dry run says of a stage that is left as it is."""
+WORD_COUNTS = 'vocab/words.parquet'
 TRACKED = keys('runtime', 'tensorboard trackers')
 WORKERS = keys('runtime', 'workers cluster')
 
@@ -114,6 +115,7 @@ STAGES: dict[str, Stage] = {
                 *('source', 'rows.layout', 'rows.max_document_pieces', 'runtime.deterministic', *TRACKED),
                 *keys('vocab', 'kind lowercase size'),
             ),
+            reads_files=lambda experiment: (WORD_COUNTS,) * experiment.surgery.counts_words,
         ),
         Stage(
             'rows',
@@ -204,6 +206,7 @@ STAGES: dict[str, Stage] = {
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
             changeable_keys=('inputs.export',),
+            reads_files=lambda experiment: (WORD_COUNTS,),
             memory='lower config.analysis.pairs, config.analysis.geometry_words, config.analysis.frozen_sentences or '
             'config.analysis.cloze_documents',
             also_reads=('source', *keys('finetune', 'folder datasets task'), 'runtime.deterministic'),

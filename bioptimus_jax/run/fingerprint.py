@@ -11,7 +11,7 @@ from bioptimus_jax.config.fields import default_of, walk
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.config import Configuration
 from bioptimus_jax.progress.tracker import check_trackers
-from bioptimus_jax.records.manifests import Begun, Claim
+from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.shipped import PLUG_IN, plug_ins
@@ -98,6 +98,16 @@ class StageOfRun:
         if_there = [name for name in stage.reads_if_done if run.manifest(name)]
         return (*stage.needs(run.config), *if_there)
 
+    def of_stages(self) -> dict[str, str | None]:
+        """What earlier stages have made, by content: None of one that is not finished."""
+        manifests_of = {name: self.run.manifest(name) or Manifest() for name in self.needs()}
+        found = {name: manifest.content for name, manifest in manifests_of.items()}
+        for file in self.stage.reads_files(self.run.config):
+            name, _, within = file.partition('/')
+            entry = manifests_of[name].files.get(within)
+            found[file] = entry.sha256 if entry else None
+        return found
+
     def previous(self, replace: bool) -> Begun | None:
         """What is on record of the stage if it counts: finished, or begun with something to go on from."""
         manifest = self.run.manifest(self.stage.name)
@@ -117,11 +127,9 @@ class StageOfRun:
         """What decides a stage's result: its result keys, and its inputs by content, unless only those of the
         run."""
         run, stage = self.run, self.stage
-        inputs: dict[str, Any] = {}
         for name in self.needs():
             run.place(name)  # says which stage is missing
-            manifest = run.manifest(name)
-            inputs[name] = manifest.content if manifest else None
+        inputs: dict[str, Any] = self.of_stages()
         given = external_inputs(stage, run.config) if external else {}
         sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
         progress = run.console.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
@@ -181,11 +189,8 @@ class StageOfRun:
         if stage.always or not previous:
             return Seen()
         before, remembered = previous.inputs, run.checksums()
-        inputs: dict[str, Any] = {}
+        inputs: dict[str, Any] = {n: value or before.get(n) for n, value in self.of_stages().items()}
         unread = []
-        for name in self.needs():
-            manifest = run.manifest(name)
-            inputs[name] = manifest.content if manifest and manifest.content else before.get(name)
         for name, value in external_inputs(stage, run.config).items():
             inputs[name] = remembered.at_sight(value) if isinstance(value, Path) else value
             if inputs[name] is None and isinstance(value, Path):

@@ -15,7 +15,8 @@ class Stage:
     `build(run, folder)` writes into `folder` and returns counts for the manifest; the key `content` of the
     returned dict, where present, is the stage's content digest (else the digest of its files).
     `needs(experiment)` names the stages that it reads; those of `reads_if_done` it reads only once they are finished.
-    `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
+    `reads_files(experiment)` names files of theirs, as STAGE/FILE, that decide the result and that their content leaves
+    out. `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
     `GROUP:NAME` -> a file, or a word about its group.
     `changeable_keys` are endings of keys that may change without starting anew: the stage goes on from what it has.
     `open_ended_inputs` are beginnings of names. Groups of inputs that begin so may come and go as a whole, and may not
@@ -46,3 +47,4 @@ class Stage:
     memory: str = 'take a larger machine'
     needs_free_accelerator: Callable[[Any], bool] = lambda experiment: False
     also_reads: tuple[str, ...] = ()
+    reads_files: Callable[[Any], tuple[str, ...]] = lambda experiment: ()

@@ -215,6 +215,11 @@ class Surgery:
         """Whether word vectors are trained on the corpus."""
         return self.initialisation.donor and not self.donor
 
+    @property
+    def counts_words(self) -> bool:
+        """Whether new tokens get a bias by how often the words of the corpus have them."""
+        return self.bias == 'log_count'
+
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
