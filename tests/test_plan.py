@@ -550,21 +550,21 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
 ):
     monkeypatch.setattr('bioptimus_jax.start.machine.product_rate', lambda platform: (4e11, 'float32', 1024))
     monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
-    assumed = Speeds(train=1e9, forward=1e9, torch=1e9, measured=True)
-    monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_: assumed)
     file = tmp_path / 'texts.jsonl'
     file.write_text(
         ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
     )
     given = ['--config=small', f'--config.corpus.inputs={file}', '--config.corpus.max_words=0']
-    for device in ([], ['--device=CPU']):
+    for device, how in (([], 'Measured now, on one layer'), (['--device=CPU'], 'Assumed, by its peak')):
+        known = Speeds(train=1e9, forward=1e9, torch=1e9, measured=not device)
+        monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_, known=known: known)
         code, text, error = call(capsys, *given, *device, '--devices=2')
         assert (code, error) == (0, '')
         assert '2 x cpu: 0.40 TFLOP/s in float32, 1,024 square and memory at 20 GB/s, measured now' in text
         assert '\n1,000 words (counted) in the texts at hand\n' in text
         assert '1,000 words in the corpus' in text
         stages = text.split('Stages on this machine')[1]
-        assert '1 GFLOP/s in training' in stages
+        assert f'{how}: 1 GFLOP/s in training' in ' '.join(stages.split())
         assert all(f'\n{name} ' in stages for name in ('start', 'surgery', 'pretrain', 'report', 'all'))
         [row] = [
             line.split() for line in text.split('Time on 2 devices')[1].splitlines() if line[:4] == 'cpu '

@@ -201,7 +201,7 @@ class Costs:
 
 
 def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:
-    """The time of every stage on this machine, whose speeds are measured now."""
+    """The time of every stage on this machine; the speeds of a CPU are measured now."""
     speeds = speeds_of(
         on,
         planned.architecture,
@@ -217,9 +217,10 @@ def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:
         Column('stage', lambda name, _: name),
         Column('minutes', lambda name, value: fixed(value / 60, 1)),
     ]
+    known = 'Measured now, on one layer' if speeds.measured else 'Assumed, by its peak'
     note = (
         f'Of pre-training {costs.steps() / 60:,.1f} are optimiser steps, {costs.evaluations() / 60:,.1f} evaluations. '
-        f'Measured now, on one layer: {speeds.train / 1e9:,.0f} GFLOP/s in training, {speeds.forward / 1e9:,.0f} in '
+        f'{known}: {speeds.train / 1e9:,.0f} GFLOP/s in training, {speeds.forward / 1e9:,.0f} in '
         f'reading, {speeds.torch / 1e9:,.0f} in fine-tuning with PyTorch; a core takes {speeds.slowness:.1f} times as '
         'long as an idle one.'
     )
