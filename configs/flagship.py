@@ -11,7 +11,7 @@ Options:  flagship             MiniLM's own vocabulary, one pass over the texts,
           flagship:laptop, flagship:new-laptop
                                a quarter of a pass, and at most 200 texts of each set to learn from
           flagship:vectors     BIOPTIMUS_SOURCE, here an export of the above or MiniLM, trained for vectors as
-                               configs/embed.py does: titles find their abstracts, 200 steps of 64 rows
+                               configs/embed.py does: titles find their abstracts, 100 steps of 64 rows
 Time:     MiniLM reads 1,400 pieces a second on two slow cores (a Xeon at 2.5 GHz): a pass of 17 million takes three and
           a half hours, a quarter an hour. A card reads it in a minute, by its peak; not run by us.
 Expect:   of flagship:laptop, written before a set was scored: the five sets of entities 1.5 F1 ahead of MiniLM on their
@@ -46,7 +46,7 @@ def get_config(argument: str = '') -> ConfigDict:
     if argument == VECTORS:
         config.stages = tuple('corpus vocab surgery rows pretrain export report'.split())
         config.pretrain.update(batch_rows=64, micro_batches=1, learning_rate=2e-4)
-        config.phase['embed'].duration = 200.0  # steps
+        config.phase['embed'].duration = 100.0  # steps
         config.runtime.update(log_every_steps=5, checkpoint_every_steps=50)
         return config
     if argument.startswith('new'):
