@@ -438,8 +438,10 @@ def test_training_ends_in_time_and_a_resumed_run_keeps_to_it(prepared, tmp_path,
     # Speed is known after 10 steps: one compiled, and 8 are the least. One step is left of each phase.
     assert ends == {'0.1': 6, '0.2': 11, '0.3': 12, '0.4': 13}
     again = Run(tmp_path / 'killed', limited, quiet=True)
+    again.metrics.write('pretrain', 24, kind='train', loss=1.0)  # lost by the kill
     pretrained(again)
     assert read_json(again.workdir / 'pretrain' / 'phases.json') == ends
+    assert again.metrics.of('pretrain')[-1]['step'] == 13
     assert_same_bits(parameters(again, '0.4'), parameters(run, '0.4'))
     # Phases that are over stay as they are without a limit, too, and the last one may be longer.
     pretrained(Run(run.workdir, experiment(prepared, **{'phase__0.4__duration': 8}), quiet=True))

@@ -21,6 +21,7 @@ from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.pretrain.config import PAPER_PHASES, Phase
 from bioptimus_jax.progress.tracker import TRACKERS
 from bioptimus_jax.records.manifests import Claim, Manifest
+from bioptimus_jax.records.metrics import Resumed
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
@@ -510,6 +511,17 @@ def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
     run.metrics.write('pretrain', 0, kind='start')
     run.metrics.write('pretrain', 20, kind='evaluation', loss=2.0)
     assert [(r['step'], r['loss']) for r in run.metrics.of('pretrain')] == [(20, 2.0)]
+    assert len(run.metrics.of('finetune')) == 1
+
+
+def test_metrics_of_steps_after_the_one_that_a_stage_goes_on_from_are_lost(tmp_path):
+    run = Run(tmp_path, experiment(), quiet=True)
+    run.metrics.write('finetune', 30, kind='epoch', loss=1.0)
+    for step in (10, 20, 30):
+        run.metrics.write('pretrain', step, kind='train', loss=3.0)
+    run.metrics.add('pretrain', Resumed(step=20))
+    run.metrics.write('pretrain', 25, kind='train', loss=2.0)
+    assert [(r['step'], r['loss']) for r in run.metrics.of('pretrain')] == [(10, 3.0), (20, 3.0), (25, 2.0)]
     assert len(run.metrics.of('finetune')) == 1
 
 

@@ -32,7 +32,7 @@ from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import LogInterval, Profiler
 from bioptimus_jax.progress.console import Console, Progress
 from bioptimus_jax.records.metrics import Evaluation as Evaluated
-from bioptimus_jax.records.metrics import Spans, Start, Training
+from bioptimus_jax.records.metrics import Resumed, Spans, Start, Training
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.folder import Run
@@ -182,9 +182,9 @@ def _take_steps(session: Session, state: dict[str, Any]) -> None:
     clock.record(step)
     progress = run.console.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
+    run.metrics.add('pretrain', Resumed(step=step) if step else Start(step=0, tokens=0))
     # The start has scores too: they are what every phase is compared with.
     if step == 0:
-        run.metrics.add('pretrain', Start(step=0, tokens=0))
         _evaluate(session, state, 0, phase_end=True)
         clock.record(0)
     try:

@@ -59,6 +59,13 @@ class Start(Line):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Resumed(Line):
+    """A stage goes on from this step: lines before it that are of later steps are of work that was lost."""
+
+    KIND = 'resumed'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Spent(Record):
     """What pre-training took up to a step, and what it did there; in the record of a run.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.progress.tracker import Trackers
-from bioptimus_jax.records.metrics import FILE, Line
+from bioptimus_jax.records.metrics import FILE, Line, Resumed, Start
 from bioptimus_jax.run.manifests import place_of
 from bioptimus_jax.storage.files import intact_jsonl
 
@@ -49,16 +49,21 @@ class MetricsLog:
     def of(self, stage: str) -> list[dict[str, Any]]:
         """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
 
-        A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
+        What came before a `Start` is of another attempt, and what came before a `Resumed`, of later steps, is lost.
         """
         latest: dict[tuple, dict] = {}
         for record in intact_jsonl(self.path):
+            step, kind = record.get('step'), str(record.get('kind', ''))
             if record.get('stage') != stage:
                 continue
-            if record.get('kind') == 'start':
+            if kind == Start.KIND:
                 latest.clear()
-            elif isinstance(record.get('step'), int):
-                latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
+            elif not isinstance(step, int):
+                continue
+            elif kind == Resumed.KIND:
+                latest = {key: before for key, before in latest.items() if before['step'] <= step}
+            else:
+                latest[step, kind, str(record.get('name', ''))] = record
         return sorted(latest.values(), key=lambda r: r['step'])
 
 
