@@ -56,6 +56,7 @@ def run(tmp_path):
         run.workdir / 'pretrain' / 'curriculum.json',
         [{'name': name, 'start': start, 'stop': stop} for name, start, stop in phases],
     )
+    (run.workdir / 'pretrain' / 'checkpoints' / '60').mkdir(parents=True)
     run.metrics.write('pretrain', 0, kind='start', tokens=0)
     for step, seconds in TRAINED:
         speed = {'tokens_per_second': 1000.0, 'seconds': seconds, 'learning_rate': 1e-4}
@@ -159,18 +160,23 @@ with alone(Path(sys.argv[1]), 'here'):
 
 
 def test_a_process_at_work_is_seen_and_not_disturbed(run, capsys):
-    lock = run.lock('pretrain')
+    """A kill of it loses the steps after the checkpoint."""
+    lock, checkpoints = run.lock('pretrain'), run.workdir / 'pretrain' / 'checkpoints'
+    (checkpoints / '60').rename(checkpoints / '20')
+    (checkpoints / '60.orbax-checkpoint-tmp').mkdir()  # not whole yet
     given = [sys.executable, '-c', HOLD, str(lock)]
     with subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == 'held\n'
         for _ in range(3):
-            stages = document(capsys, 'status', str(run.workdir))['stages']
-            assert [s['stage'] for s in stages if s['state'] == 'at work'] == ['pretrain']
+            found = document(capsys, 'status', str(run.workdir))
+            assert [s['stage'] for s in found['stages'] if s['state'] == 'at work'] == ['pretrain']
+            assert (found['pretrain']['step'], found['pretrain']['seconds_left']) == (60, 4)
         process.kill()
         process.communicate()
     assert lock.exists()  # left by the kill; nobody holds it
-    stages = document(capsys, 'status', str(run.workdir))['stages']
-    assert not [s for s in stages if s['state'] == 'at work']
+    found = document(capsys, 'status', str(run.workdir))
+    assert not [s for s in found['stages'] if s['state'] == 'at work']
+    assert (found['pretrain']['step'], found['pretrain']['seconds_left']) == (20, 10)  # 20 steps took 2 s
     with alone(lock, 'here'):
         assert is_held(lock)
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import math
 import statistics
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.finished import CELLS, SCORES, cells_of, read_cell
 from bioptimus_jax.model.config import SNAPSHOT
 from bioptimus_jax.pretrain import goodput
-from bioptimus_jax.pretrain.curriculum import read_phases
+from bioptimus_jax.pretrain.curriculum import read_phases, saved_step
 from bioptimus_jax.progress.console import clock, in_units, numbered
 from bioptimus_jax.records.counts import ExportCounts
 from bioptimus_jax.records.finetune import FineTuning
@@ -38,9 +39,9 @@ RATED = 10
 class Status:
     """`stages`: of each its `state`, `seconds` and `bytes`, and the `folder` of another run that it was taken from.
 
-    `pretrain`: where it is, while it is not done. `finetune`: cells that are finished, of all that were asked for (None
-    where that is not known), and the seconds that the others will take. `last`: the newest record of metrics.jsonl,
-    with its age in seconds.
+    `pretrain`: where it is, or would go on from, while it is not done. `finetune`: cells that are finished, of all that
+    were asked for (None where that is not known), and the seconds that the others will take. `last`: the newest record
+    of metrics.jsonl, with its age in seconds.
     """
 
     run: str
@@ -100,11 +101,11 @@ def status_of(folder: Path) -> Status:
     ]
     if all(stage['state'] == NOT_BEGUN for stage in stages):
         raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
-    unfinished = [stage['stage'] for stage in stages if stage['state'] in (AT_WORK, UNFINISHED)]
+    state = next(stage['state'] for stage in stages if stage['stage'] == 'pretrain')
     return Status(
         str(folder),
         stages,
-        _pretraining(folder / 'pretrain', run.metrics) if 'pretrain' in unfinished else None,
+        _pretraining(folder / 'pretrain', run.metrics, state) if state in (AT_WORK, UNFINISHED) else None,
         _cells(folder / 'finetune', folder / 'export') if (folder / 'finetune').is_dir() else None,
         bytes_below(folder),
         _last(folder / FILE),
@@ -125,8 +126,13 @@ def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -
     }
 
 
-def _pretraining(folder: Path, metrics: MetricsLog) -> dict[str, Any] | None:
-    records = Training.among(metrics.of('pretrain'))
+def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> dict[str, Any] | None:
+    """Where it is: the newest record of a process at work, else that of the newest checkpoint, as later steps are lost.
+
+    None where there is no such record.
+    """
+    end = saved_step(folder) if state == UNFINISHED else math.inf
+    records = [record for record in Training.among(metrics.of('pretrain')) if record.step <= end]
     if not records:
         return None
     last = records[-1]

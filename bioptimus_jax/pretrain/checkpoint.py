@@ -21,7 +21,7 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.pretrain.curriculum import recorded_phases
+from bioptimus_jax.pretrain.curriculum import CHECKPOINTS, recorded_phases
 from bioptimus_jax.pretrain.sharding import gathered, place_state
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.manifests import MANIFEST, read_manifest, rerun_hint
@@ -76,7 +76,7 @@ class Checkpoints:
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
-        place = (folder / 'checkpoints').resolve()
+        place = (folder / CHECKPOINTS).resolve()
         if own_copies:  # Orbax makes it for all processes or none
             place.mkdir(parents=True, exist_ok=True)
         self.manager = ocp.CheckpointManager(
@@ -202,7 +202,7 @@ def _phase_path(folder: Path, phase: str) -> Path:
     steps = recorded_phases(folder)
     if phase not in steps:
         raise InputError(f'{folder}: phase {phase!r} has not ended; finished: {", ".join(steps) or "none"}')
-    return (folder / 'checkpoints' / str(steps[phase])).resolve()
+    return (folder / CHECKPOINTS / str(steps[phase])).resolve()
 
 
 def load_phase(folder: Path, phase: str) -> Any:

@@ -37,8 +37,8 @@ from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.manifests import rerun_hint
 from bioptimus_jax.storage.files import read_json, write_json
 
-RECORD, PHASES = 'curriculum.json', 'phases.json'
-"""Files of stage pretrain: where its phases are planned, and at which steps the ended ones did."""
+RECORD, PHASES, CHECKPOINTS = 'curriculum.json', 'phases.json', 'checkpoints'
+"""Files of stage pretrain: where its phases are planned, at which steps the ended ones did; a folder for each step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -342,6 +342,12 @@ def recorded_phases(folder: Path) -> dict[str, int]:
 def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
     """Say which phases have ended and which snapshots there are, each with a finished checkpoint at its step."""
     write_json(folder / PHASES, dict(ends))
+
+
+def saved_step(folder: Path) -> int:
+    """The step of the newest checkpoint on disk, which an interrupted run goes on from; 0 before there is one."""
+    names = (path.name for path in (folder / CHECKPOINTS).glob('*'))
+    return max((int(name) for name in names if name.isdecimal()), default=0)  # others are not finished
 
 
 def phase_steps(experiment: HasTraining, name: str, counts: Counts, warmup: Sequence[Stair] = ()) -> int:
