@@ -198,11 +198,14 @@ def spanned(place: float, values: Sequence[float]) -> Point:
 
 
 def write_figures(figures: Iterable[Figure], folder: Path) -> None:
-    """Write NAME.svg for each that has something to show."""
+    """Write NAME.svg for each that has something to show, and delete that of the others: it is of an earlier call."""
     for figure in figures:
-        if not figure.empty:
-            with atomic(folder / f'{figure.name}.svg') as file:
-                file.write(figure.svg + '\n')
+        path = folder / f'{figure.name}.svg'
+        if figure.empty:
+            path.unlink(missing_ok=True)
+            continue
+        with atomic(path) as file:
+            file.write(figure.svg + '\n')
 
 
 def phase_spans(m: Measures) -> list[tuple[str, int, int]]:
