@@ -21,6 +21,7 @@ from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
+from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import named, names_of
 from bioptimus_jax.report.resolved import read_runs
@@ -201,6 +202,33 @@ def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
         assert f'>{text}<' in drawn.svg
     assert '>random_rows<' not in drawn.svg
     assert 'nothing has not been trained' in arms.differences(sweep, 'nothing').absent
+
+
+def test_phases_of_other_names_are_compared_by_their_order(sweep, tmp_path):
+    other = measured(tmp_path / 'other', (9, 7.5, 5.5), steps={'initial': 0, '1-words': 90, '2-words': 280})
+    short = measured(tmp_path / 'short', (9, 5), steps={'initial': 0, '300': 300})
+    compared = sweep | {'other': {'0': other}, 'short': {'0': short}}
+    made, before = (arms.against(x, 'random_rows') for x in (compared, sweep))
+    assert made.columns == ['arm', 'initial (step 0)', 'phase 1', 'phase 2', 'steps saved']
+    *same, added = [[cell.text for cell in row] for row in made.rows]
+    assert same == [[cell.text for cell in row] for row in before.rows]
+    # From 7.5 at 100 to 5.5 at 300, the steps of the control, whose 6 it has at 250.
+    assert added == ['other', '-1.000', '-0.500', '-0.500', '50']
+    curves, drawn = (make(compared, 'random_rows') for make in (arms.figure, arms.differences))
+    assert drawn.alt == 'After phase 2, less random_rows: better -1.000; worse 1.000; other -0.500.'
+    [chart] = json.loads(html.unescape(re.search(r'data-charts="([^"]+)"', curves.svg)[1]))
+    assert list(chart['lines']) == [*sweep, 'other']
+    for figure in (curves, drawn):
+        assert figure.caption.endswith(' Not drawn, as they have more or fewer phases: short.')
+
+
+def test_without_a_control_the_steps_are_those_of_the_first_arm(sweep, tmp_path):
+    """And no differences stay, of an earlier call that had one."""
+    for control, axis in (('random_rows', 'random_rows'), ('', 'better')):
+        drawn = arms.figure(sweep, control), arms.differences(sweep, control)
+        write_figures(drawn, tmp_path)
+        assert f'>steps of {axis}; the same words for every arm<' in (tmp_path / 'arms.svg').read_text()
+        assert (tmp_path / 'differences.svg').exists() == bool(control)
 
 
 def test_tables_of_what_nobody_measured_are_empty(sweep):

@@ -185,20 +185,20 @@ def of_words(
 
 def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     """Differences to the control, seed by seed, and the steps that an arm saves to where the control ends."""
-    models = _models(arms)
+    alike = _alike(arms, control)
     # The control's steps: arms of another vocabulary need other numbers of steps for the same words.
-    steps = _steps(arms.get(control, {}), models) or []
+    steps = _steps(alike.get(control, {}))
 
     def curve(m: Measures) -> np.ndarray:
-        return np.array([_hidden(m, model, measure) for model in models])
+        return np.array([_hidden(m, model, measure) for model in _ends(m)])
 
     curves = {
-        arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control)]
-        for arm in arms
+        arm: [(curve(own), curve(base)) for own, base in _both(alike, arm, control)]
+        for arm in alike
         if arm != control and steps
     }
-    shown = {at: LABELS.get(model, model) for at, model in enumerate(models)}
-    absent = f'{control} has not been trained.'
+    shown = {at: LABELS.get(name, name) for at, name in enumerate(_end_names(alike))}
+    absent = f'{control} has not been trained beside an arm with as many phases.'
     return _falling(MEASURES[measure].title, control, curves, steps, shown, absent)
 
 
@@ -301,12 +301,14 @@ def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) ->
 
 
 def figure(arms: Arms, control: str) -> Figure:
-    """The curves over the control's steps, a band for the 95 % interval over seeds where there are several."""
-    models, shown = _models(arms), MEASURES[DRAWN].title
-    steps = _steps(arms.get(control) or next(iter(arms.values()), {}), models) if models else None
+    """The curves over the steps of the control, without one of the first arm, a band for the 95 % interval over seeds
+    where there are several."""
+    base, shown = control if arms.get(control) else next(iter(arms), ''), MEASURES[DRAWN].title
+    alike = _alike(arms, base)
+    steps = list(enumerate(_steps(alike.get(base, {}))))
     lines = {
-        arm: [(s, *bounds(v)) for x, s in zip(models, steps or ()) if (v := values(seeds, x, DRAWN))]
-        for arm, seeds in arms.items()
+        arm: [(s, *bounds(v)) for at, s in steps if (v := _finite(_at_end(seeds, at).values()))]
+        for arm, seeds in alike.items()
     }
     later = [mean for points in lines.values() for step, _, mean, _ in points if step > 0]
     # One arm's step 0 may lie so high that nothing else is seen.
@@ -321,31 +323,32 @@ def figure(arms: Arms, control: str) -> Figure:
         'arms',
         f'{shown} over the first steps',
         {'': lines},
-        f'steps of {control}; the same words for every arm',
+        f'steps of {base}; the same words for every arm',
         shown,
         finish=finish,
         caption='Bands: 95 % intervals over seeds.'
-        + (f' At step 0 above the figure: {"; ".join(above)}.' if above else ''),
+        + (f' At step 0 above the figure: {"; ".join(above)}.' if above else '')
+        + _without(arms, alike),
         absent='no arm has been trained.',
     )
 
 
 def differences(arms: Arms, control: str) -> Figure:
     """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
-    models, shown = _models(arms), MEASURES[DRAWN].title
-    title = f'{shown}: differences to {control}'
-    others = [arm for arm in arms if arm != control]
-    if control not in arms or not others or len(models) < 2:
-        return Figure('differences', title, absent=f'{control} has not been trained beside another arm.')
+    alike, shown = _alike(arms, control), MEASURES[DRAWN].title
+    title, names = f'{shown}: differences to {control}', _end_names(alike)
+    others = [arm for arm in alike if arm != control and alike[arm]]
+    if not others or len(names) < 2:
+        absent = f'{control} has not been trained beside another arm with as many phases.'
+        return Figure('differences', title, absent=absent)
 
-    def less(arm: str, model: str) -> list[float]:
-        sides = ({seed: _hidden(m, model, DRAWN) for seed, m in arms[x].items()} for x in (arm, control))
-        return paired_differences(*sides)
+    def less(arm: str, at: int) -> list[float]:
+        return paired_differences(*(_at_end(alike[x], at) for x in (arm, control)))
 
     def draw(panels: list[Any]) -> None:
-        for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0
+        for at, axes in enumerate(panels, 1):  # 0 is step 0
             for row, arm in enumerate(others):
-                if found := less(arm, model):
+                if found := less(arm, at):
                     mean, half = interval(found)
                     look = dict(fmt='o', markersize=4, color=SERIES[0], linewidth=1.4)
                     axes.errorbar(mean, -row, xerr=half, **look)
@@ -353,16 +356,17 @@ def differences(arms: Arms, control: str) -> Figure:
             axes.set_xscale('symlog', linthresh=LINEAR)
             axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
             axes.set_yticks([-row for row in range(len(others))], others)
-            axes.set_title(f'after {model}', fontsize=10)
+            axes.set_title(f'after {names[at]}', fontsize=10)
         panels[len(panels) // 2].set_xlabel(f'{shown}, less {control}')
 
     caption = (
         f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
-        f' up to {LINEAR} and logarithmic beyond.'
+        f' up to {LINEAR} and logarithmic beyond.' + _without(arms, alike)
     )
-    said = [f'{arm} {over_seeds(less(arm, models[-1])).text}' for arm in others]
-    alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
-    svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
+    last = len(names) - 1
+    said = [f'{arm} {over_seeds(less(arm, last)).text}' for arm in others]
+    alt = f'After {names[last]}, less {control}: {"; ".join(said)}.'
+    svg = draw_panels('differences', draw, last, height=0.8 + 0.2 * len(others))
     return Figure('differences', title, caption, alt, svg)
 
 
@@ -389,7 +393,40 @@ def _runs(arms: Arms) -> list[Measures]:
 
 def _models(arms: Arms) -> list[str]:
     """Step 0 and every phase."""
-    return list(dict.fromkeys(name for m in _runs(arms) for name in (PHASE_INITIAL, *m.phases)))
+    return list(dict.fromkeys(name for m in _runs(arms) for name in _ends(m)))
+
+
+def _ends(m: Measures) -> list[str]:
+    """Step 0 and the phases of one run, in the order of training."""
+    return [PHASE_INITIAL, *m.phases]
+
+
+def _alike(arms: Arms, base: str) -> Arms:
+    """The runs with as many phases as those of one arm, whatever they are called; none where it has no run.
+
+    At the ends of such phases, one after the other, they have seen as many words.
+    """
+    numbers = {len(m.phases) for m in list(arms.get(base, {}).values())[:1]}
+    return {
+        arm: {seed: m for seed, m in seeds.items() if len(m.phases) in numbers} for arm, seeds in arms.items()
+    }
+
+
+def _without(arms: Arms, alike: Arms) -> str:
+    """A sentence that names the arms which `_alike` has left out, or ''."""
+    left = [arm for arm in arms if arms[arm] and not alike[arm]]
+    return f' Not drawn, as they have more or fewer phases: {", ".join(left)}.' if left else ''
+
+
+def _end_names(alike: Arms) -> list[str]:
+    """What step 0 and the ends of the phases are called in all of these runs; by number where that differs."""
+    called = enumerate(zip(*map(_ends, _runs(alike)), strict=True))
+    return [names[0] if len(set(names)) == 1 else f'phase {at}' for at, names in called]
+
+
+def _at_end(seeds: Mapping[Any, Measures], at: int) -> dict[Any, float]:
+    """What is drawn of each run at the end of its phase of that number; 0: at step 0."""
+    return {seed: _hidden(m, _ends(m)[at], DRAWN) for seed, m in seeds.items()}
 
 
 def _nats(found: HiddenWords | None, name: str) -> float:
@@ -413,9 +450,10 @@ def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
     ]
 
 
-def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
-    every = ([m.phase_end(model) for model in models] for m in group.values())
-    return next(([float(end.step) for end in ends if end] for ends in every if all(ends)), None)
+def _steps(seeds: Mapping[Any, Measures]) -> list[float]:
+    """The steps where the phases of the first run that is finished end; empty where none is."""
+    every = ([m.phase_end(model) for model in _ends(m)] for m in seeds.values())
+    return next(([float(end.step) for end in ends if end] for ends in every if all(ends)), [])
 
 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:
