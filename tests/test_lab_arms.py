@@ -72,6 +72,7 @@ def test_a_pre_training_counts_once_however_often_it_was_fine_tuned(tmp_path):
     table = arms.scores(arms.grouped(named(read_runs([tmp_path]))))
     shown = {row[1].text: row[-1].value for row in table.rows}
     assert shown == {'a': pytest.approx((f1_of(180) + f1_of(100)) / 2), 'b': pytest.approx(f1_of(150))}
+    assert table.note.endswith(' Settings differ on drugs: seeds 0, 1, 2, 3, 4 (a), 0 (b).')
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bioptimus_jax.finetuning.differing import differences as differences_of
 from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
+from bioptimus_jax.report.gain import fine_tuned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.records import SEED, names_of
@@ -113,6 +115,7 @@ def scores(arms: Arms) -> Table:
         ' Best bold, second underlined, within a phase. — : not run.'
         + other_words(r for m in every for r in m.cloze)
         + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
+        + ''.join(f' {sentence}' for sentence in _otherwise(arms, scored))
     )
 
     def known(model: str) -> bool:
@@ -121,6 +124,22 @@ def scores(arms: Arms) -> Table:
     records = product(filter(known, (SOURCE, *_models(arms))), arms)
     absent = 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
+
+
+def _otherwise(arms: Arms, scored: Iterable[str]) -> list[str]:
+    """A sentence for every arm and set whose last models were fine-tuned otherwise than those of the first arm."""
+    said = []
+    for first, arm in product(list(arms)[:1], list(arms)[1:]):
+        pair = next(((arms[first][seed], m) for seed, m in arms[arm].items() if seed in arms[first]), None)
+        for dataset in scored if pair else ():
+            last = [next((x for x in reversed(_ends(m)) if m.scores(x, dataset)), '') for m in pair or ()]
+            if pair and all(last):
+                sides = [fine_tuned(m, model, dataset) for m, model in zip(pair, last, strict=True)]
+                said += [
+                    line.replace(':', f' on {dataset}:', 1)
+                    for line in differences_of(*sides, names=(first, arm))
+                ]
+    return said
 
 
 def ends(arms: Arms, control: str) -> Table:

@@ -124,7 +124,7 @@ def _finished(m: Measures, model: str) -> str:
 
 def _on_all_sets(m: Measures, model: str) -> FinishedModel:
     """A model's cells on every set, each under the setting that the page has chosen."""
-    of_sets = [_model(m, model, d) for d in m.datasets if m.cells(model, d)]
+    of_sets = [fine_tuned(m, model, d) for d in m.datasets if m.cells(model, d)]
     settings = {one.setting for one in of_sets}
     return FinishedModel(
         shown_path(m.run.stage_folder('finetune') / model),
@@ -144,7 +144,7 @@ def gain(m: Measures) -> Table:
 def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
     """A row for every set: the source, and the model of this run that is chosen for it."""
     sides: dict[tuple[str, ...], tuple[FinishedModel, FinishedModel]] = {
-        (d,): (_model(m, m.source, d), _model(m, best, d)) for d, best in chosen.items()
+        (d,): (fine_tuned(m, m.source, d), fine_tuned(m, best, d)) for d, best in chosen.items()
     }
     tested, problems = _tested(sides)
     differ = [
@@ -216,7 +216,7 @@ def others(m: Measures) -> Table:
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
     best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
-    tested, problems = _tested({(d, name): (models[name], _model(m, best[d], d)) for d, name in rows})
+    tested, problems = _tested({(d, name): (models[name], fine_tuned(m, best[d], d)) for d, name in rows})
 
     def score(dataset: str, name: str) -> Cell:
         of_name = models[name].records[dataset].values()
@@ -274,7 +274,7 @@ def _verdicts(tested: Mapping[tuple[str, ...], Comparison]) -> list[Column]:
     return each({title: title for title in OF_A_TEST}, cell)
 
 
-def _model(m: Measures, model: str, dataset: str) -> FinishedModel:
+def fine_tuned(m: Measures, model: str, dataset: str) -> FinishedModel:
     """A model's cells on one set, under the setting that devel chooses."""
     records = {r.seed: r for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(m, record) for seed, record in records.items()}
