@@ -138,6 +138,17 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
     assert winner is None or found.sentence.startswith(f'Over fine-tunings {winner} is better than ')
 
 
+def test_the_verdict_says_which_model_has_to_be_scored(tmp_path, sets):
+    """Phases alone, which the default of config.finetune.models is, and step 0 alone."""
+    said = {'0.4': 'neither the source nor step 0 was scored; name one in', 'initial': 'no phase was scored.'}
+    for model, lacking in said.items():
+        run = Run(tmp_path / model, Experiment(), quiet=True)
+        write_model(run.workdir / 'finetune' / model, sets, (0,), 0.1, name=model)
+        found = overall(read_measures(run))
+        assert (found.word, found.command) == ('not known yet', '')
+        assert f': {lacking}' in found.sentence
+
+
 def test_the_verdict_is_of_the_setting_that_is_chosen_over_several_models(tmp_path, sets):
     """The source alone would have taken the other one: with `tuned_on` the whole page is of one setting."""
     folder = tmp_path / 'run' / 'finetune'

@@ -33,6 +33,9 @@ from bioptimus_jax.storage.files import shown_path
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
+NEITHER_SCORED = (
+    'neither the source nor step 0 was scored; name one in config.finetune.models, as source or initial.'
+)
 UNTESTED = {
     ONE_SEED: 'Only one seed: another fine-tuning might change this.',
     NO_RESIDUAL: 'Every seed gives the same difference, so it is not tested over fine-tunings.',
@@ -65,8 +68,7 @@ def overall(m: Measures) -> Verdict | None:
         return None
     first, last = before_and_after(m)
     if not (first and last):
-        lacking = 'no phase was scored.' if m.datasets else NOT_SCORED
-        return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {lacking}')
+        return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {_lacking(m, last)}')
     named = {m.source: 'the source', PHASE_INITIAL: 'step 0'}[first]
     more = (
         ''
@@ -94,6 +96,13 @@ def overall(m: Measures) -> Verdict | None:
     folders = [_finished(m, x) for x in (first, last)]
     command = shlex.join(['bioptimus', 'compare', '--models', *folders]) if all(folders) else ''
     return Verdict(word, sentence, command)
+
+
+def _lacking(m: Measures, last: str) -> str:
+    """What has to be scored before the adaptation can be judged; `last`: the last phase that was scored, or ''."""
+    if not m.datasets:
+        return NOT_SCORED
+    return NEITHER_SCORED if last else 'no phase was scored.'
 
 
 def _by_set(both: ModelComparison) -> str:
