@@ -11,6 +11,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import Finetune
 from bioptimus_jax.finetuning.entities.slices import SLICINGS
+from bioptimus_jax.model.folder import given
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
@@ -30,7 +31,7 @@ def run(tmp_path):
     )
     experiment = dataclasses.replace(Experiment(), stages=('finetune', 'report'), finetune=settings)
     run = Run(tmp_path / 'scoring', experiment, quiet=True)
-    base = {'models_one': 0.6, 'models_two': 0.7}
+    base = {'one': 0.6, 'two': 0.7}
     write_jsonl(
         run.workdir / 'finetune' / 'results.jsonl',
         [
@@ -85,7 +86,7 @@ def rewrite(run, name, value):
 
 
 def test_scores_with_interval_untyped_and_failed_seeds(run):
-    found = [statistics_of('models_one', 'alpha', 'hot', [('1', 'devel F1 is 0')])]
+    found = [statistics_of('one', 'alpha', 'hot', [('1', 'devel F1 is 0')])]
     table = entities.scores(rewrite(run, 'statistics.json', found))
     assert texts(table, 'alpha', 'one', 'hot, chosen') == {
         'set': 'alpha',
@@ -128,7 +129,7 @@ def test_baselines_are_rows_of_the_sets_that_have_some(run):
 
 def test_many_failed_seeds_are_counted_not_listed(run):
     failures = [(str(seed), f'reason {seed}') for seed in range(7)]
-    found = [statistics_of('models_one', 'alpha', 'hot', failures)]
+    found = [statistics_of('one', 'alpha', 'hot', failures)]
     note = entities.scores(rewrite(run, 'statistics.json', found)).note
     assert 'reason 4' in note
     assert 'reason 5' not in note
@@ -311,16 +312,20 @@ def test_figures_of_lines_leave_out_what_they_have_no_colour_for(tmp_path):
     assert left_out.startswith('The 7 of 9 models')
 
 
-def test_names_of_paths_are_short_where_that_is_clear(run):
-    def labels(*paths):
-        settings = dataclasses.replace(run.config.finetune, models=paths)
-        experiment = dataclasses.replace(run.config, finetune=settings)
-        m = dataclasses.replace(read_measures(run), run=Run(run.workdir, experiment, quiet=True))
-        return [m.label(path.strip('/').replace('/', '_')) for path in paths]
-
-    assert labels('/a/one', '/b/two') == ['one', 'two']
-    assert labels('/a/x/0.4', '/b/y/0.4') == ['a_x_0.4', 'b_y_0.4']
-    assert labels('/a/bert', '/a/my_bert') == ['bert', 'my_bert']
+@pytest.mark.parametrize(
+    ('entries', 'names'),
+    [
+        (('FacebookAI/roberta-large', 'xlm-roberta-large'), ['roberta-large', 'xlm-roberta-large']),
+        (('bio-base=/models/base', '/a/bert', '/a/my_bert'), ['bio-base', 'bert', 'my_bert']),
+        (('0.4', '/runs/b/export/0.4'), ['0.4', 'b_0.4']),
+    ],
+)
+def test_a_model_is_called_as_it_was_scored_and_no_other_is(entries, names, run):
+    """Figures are by these names: of two alike, one line would stand for both models."""
+    settings = dataclasses.replace(run.config.finetune, models=entries)
+    experiment = dataclasses.replace(run.config, finetune=settings)
+    m = dataclasses.replace(read_measures(run), run=Run(run.workdir, experiment, quiet=True))
+    assert [m.label(given(entry)[0]) for entry in entries] == names
 
 
 def there(*titles):
@@ -368,7 +373,7 @@ def test_page_of_a_run_that_only_scores(run):
     )
     assert f'<b>{", ".join(gone)}</b>: not part of this run. Its stages are finetune, report.' in text
     shown = re.sub(f'<h2>{others}.*?(?=<h2>)|<details>.*</details>', '', text, flags=re.DOTALL)
-    for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
+    for wrong in ('from scratch', 'curriculum', 'initial (step 0)'):
         assert wrong not in shown
     assert 'trains no phases' in phases.phases(read_measures(run)).absent
 

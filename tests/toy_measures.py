@@ -21,7 +21,7 @@ from bioptimus_jax.scoring.score import score
 from bioptimus_jax.storage.files import write_json, write_jsonl
 from bioptimus_jax.surgery.config import PAPER_ROWS
 
-MODELS = ('models_one', 'models_two')
+MODELS = ('one', 'two')
 WORD_MEASURES = (
     *('cosine', 'cosine_centred', 'top_share_uncentred', 'top_share', 'isoscore', 'purity', 'purity_centred'),
     'centroid_distance',

@@ -207,11 +207,8 @@ class Measures:
         return list(dict.fromkeys(r.dataset for r in self.finetuned))
 
     def label(self, model: str) -> str:
-        """A model's name in tables and figures: of a path that was scored, the last folder if no other has it."""
-        if model in LABELS or phase_of(model) in self.phases:
-            return LABELS.get(model, model)
-        names = [Path(name).name for name in self.run.config.finetune.models if os.sep in name]
-        return max((x for x in names if model.endswith(x) and names.count(x) == 1), key=len, default=model)
+        """A model's name in tables and figures: the one that it was scored by, which no other model has."""
+        return LABELS.get(model, model)
 
     def step_of(self, model: str) -> int | None:
         """The pre-training step at which a phase ended or a snapshot was kept, or None where it is not known."""
