@@ -477,6 +477,32 @@ def test_the_source_is_known_by_its_folder_too(path, entry, name, tmp_path):
     assert not any('Score the source' in step for step in use(m).next)
 
 
+BASE = {'0:config.json': 'c', '1:model.safetensors': 'w', '2:tokenizer.json': 't'}
+
+
+@pytest.mark.parametrize(
+    ('read', 'scored', 'known'),
+    [
+        (BASE, {'model.safetensors': 'w', 'pytorch_model.bin': 'other'}, True),
+        (BASE, {'model.safetensors': 'of a copy that was trained on'}, False),
+        (BASE | {'3:config.json': 'd', '4:model.safetensors': 'of a donor'}, {'model.safetensors': 'w'}, True),
+        (BASE | {'3:config.json': 'd', '4:model.safetensors': 'w2'}, {'model.safetensors': 'w2'}, False),
+        (BASE | {'3:adapter_model.safetensors': 'a'}, {'model.safetensors': 'w'}, False),
+        ({'0:config.json': 'c'}, {'config.json': 'c'}, False),
+    ],
+)
+def test_the_source_is_known_by_its_weights_in_a_run_that_is_read_from_its_manifests(
+    read, scored, known, tmp_path
+):
+    """`bioptimus report RUN` does not know config.source.path, which no manifest has."""
+    run = Run(tmp_path, Experiment(), quiet=True)
+    write_topics(run.workdir / 'finetune' / 'minilm', [6, 7])
+    write_json(run.workdir / 'surgery' / 'manifest.json', {'config': {}, 'inputs': read})
+    inputs = {f'model minilm:{name}': value for name, value in scored.items()}
+    write_json(run.workdir / 'finetune' / '.started.json', {'config': {}, 'inputs': inputs})
+    assert read_measures(run).source == ('minilm' if known else 'source')
+
+
 def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_path, sets):
     one = {'drugs': sets['drugs']}
     for seed, errors in ((0, 0.10), (1, 0.10), (2, 0.001)):

@@ -20,7 +20,7 @@ from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
 from bioptimus_jax.pretrain.shape import RowCounts, StepShape, own_shape, phase_shapes, shape_of, warmup_of
 from bioptimus_jax.records.finetune import FineTuning
-from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, weights_among
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.config import PAPER_ROWS, Surgery
@@ -341,15 +341,13 @@ def _path_of_rates(m: Measures) -> str:
 
 
 def _source_weights(m: Measures) -> dict[str, str]:
-    weights = _weights_among(m.manifest_of('surgery').inputs)
-    return {'source': weights} if weights and m.run.config.surgery.initialisation.source else {}
+    weights = weights_among(m.manifest_of('surgery').inputs)
+    return {'source': _digits(weights)} if weights and m.run.config.surgery.initialisation.source else {}
 
 
-def _weights_among(inputs: Mapping[str, str], beginning: str = '') -> str:
-    """Digits of the weights among inputs whose names begin so; '' where there are none."""
-    named = [(name, value) for name, value in inputs.items() if name.startswith(beginning)]
-    weights = [value for name, value in named if ':model' in name or ':pytorch_model' in name]
-    return (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS] if weights else ''
+def _digits(weights: Sequence[str]) -> str:
+    """What is shown of the digests of weights."""
+    return (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]
 
 
 def _rounded(words: float) -> str:
@@ -401,9 +399,9 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
         if value := getattr(settings, key):
             found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
     # The folder of a rival is not in its name: those of two folders are two models.
-    weights = _weights_among(m.manifest_of('finetune').inputs, f'model {model}:')
+    weights = weights_among(m.manifest_of('finetune').inputs, f'model {model}:')
     if weights and model != SOURCE:
-        found[f'weights of {m.label(model)}'] = weights
+        found[f'weights of {m.label(model)}'] = _digits(weights)
     for r in m.finetuned:
         if r.model == model:
             if r.gold_in_file is not None:

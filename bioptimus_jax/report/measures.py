@@ -32,7 +32,7 @@ from bioptimus_jax.records.curriculum import (
     PlacedPhase,
 )
 from bioptimus_jax.records.finetune import BASELINES, FineTuning, ModelOnSet
-from bioptimus_jax.records.manifests import Claim, Manifest
+from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.probe import Probe
 from bioptimus_jax.records.record import REMEDY, Record
@@ -64,6 +64,8 @@ OF_BASELINES = (
     ' gives them; bm25: documents by the words that they share with a query.'
 )
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
+WEIGHTS = ('model', 'pytorch_model', 'adapter_model')
+"""The beginnings of the names of files of weights."""
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
@@ -194,13 +196,23 @@ class Measures:
     def source(self) -> str:
         """The name under which the source was scored: as source, or by its folder or hub id in config.finetune.models.
 
-        SOURCE where it was not.
+        SOURCE where it was not. A run that is read from its manifests, which have no paths, knows it by its weights.
         """
-        scored, path = {r.model for r in self.finetuned}, self.run.config.source.path
-        if SOURCE in scored or not path:
+        scored, source = dict.fromkeys(r.model for r in self.finetuned), self.run.config.source
+        if SOURCE in scored:
             return SOURCE
-        own = [name for name, place in map(given, self.run.config.finetune.models) if _same(place, path)]
-        return next((name for name in own if name in scored), SOURCE)
+        own = list(filter(self._has_weights_of_source, scored))
+        if source.path and not source.adapter:
+            places = map(given, self.run.config.finetune.models)
+            own = [name for name, place in places if name in scored and _same(place, source.path)]
+        return next(iter(own), SOURCE)
+
+    def _has_weights_of_source(self, model: str) -> bool:
+        """Whether a scored model has all weights that surgery read of the source, those of an adapter among them."""
+        tuning: Begun = self.manifests.get('finetune') or self.begun.get('finetune') or Manifest()
+        of_source = weights_among(_of_source(self.manifest_of('surgery').inputs))
+        of_model = weights_among(tuning.inputs, f'model {model}:')
+        return bool(of_source) and set(of_source) <= set(of_model)
 
     @property
     def datasets(self) -> list[str]:
@@ -324,6 +336,18 @@ class Measures:
 def _same(place: str, path: str) -> bool:
     """Whether two texts are of one folder, or of one hub id."""
     return os.path.realpath(place) == os.path.realpath(path)
+
+
+def _of_source(inputs: Mapping[str, str]) -> dict[str, str]:
+    """The inputs of surgery without those of a donor, whose config.json is the second."""
+    configs = [at for at, name in enumerate(inputs) if name.endswith(':config.json')]
+    return dict(itertools.islice(inputs.items(), configs[1] if len(configs) > 1 else None))
+
+
+def weights_among(inputs: Mapping[str, str], beginning: str = '') -> list[str]:
+    """Digests of the files of weights among inputs whose names begin so."""
+    named = [(name, value) for name, value in inputs.items() if name.startswith(beginning)]
+    return [value for name, value in named if any(f':{of}' in name for of in WEIGHTS)]
 
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:
