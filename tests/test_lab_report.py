@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from toy_measures import fabricate, row_of
+from toy_measures import fabricate, manifest, row_of
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms, comparison, spending
@@ -111,6 +111,20 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
     assert 'A BERT adapted with' in text  # manifests hold no paths
     ids = re.findall(r'\bid="(.*?)"', text)
     assert len(ids) == len(set(ids))
+
+
+def test_no_table_of_an_earlier_call_stays(tmp_path):
+    """In the folder of its own none whatever its name, in a given one none that it would write."""
+    runs = [str(tmp_path / 'run')]
+    write_json(tmp_path / 'run' / 'corpus' / 'manifest.json', manifest('corpus', {}))
+    earlier, effort, mine = (
+        tmp_path / at for at in ('run/tables/csv/gone.csv', 'given/csv/effort.csv', 'given/csv/mine.csv')
+    )
+    for path in (earlier, effort, mine):
+        write_json(path, 'scores')
+    comparison.write(runs)
+    comparison.write(runs, tmp_path / 'given')
+    assert [path.exists() for path in (earlier, effort, mine)] == [False, False, True]
 
 
 def test_run_folders_have_no_live_page(run, capsys):

@@ -513,9 +513,11 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
 
 def test_empty_run_has_a_page_too(tmp_path):
     run = Run(tmp_path / 'empty', Experiment(), quiet=True)
-    (run.workdir / 'report').mkdir()
+    card = run.workdir / 'report' / 'cards' / '0.1.md'
+    write_json(card, 'scores of an earlier configuration')
     counts = page.build(run, run.workdir / 'report')
     assert counts['figures'] == 0
+    assert not card.exists(), 'the model is not scored any more'
     assert (run.workdir / 'report' / 'tables.md').read_text().count('has not been run') >= 4
 
 

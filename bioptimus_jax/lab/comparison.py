@@ -30,7 +30,7 @@ from bioptimus_jax.lab.trained import (
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.report.page import Made, block, render
+from bioptimus_jax.report.page import Made, block, remove_parts, render
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.storage.files import atomic, shown_path, write_jsonl
@@ -54,7 +54,9 @@ def write(
     for flag, levels in (('--loss', losses), ('--f1', f1)):
         given += [f'{flag}={",".join(f"{level:g}" for level in levels)}'] if levels else []
     command = shlex.join(['bioptimus', 'report', *(shown_path(Path(f)) for f in folders), *given])
-    to = to or Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
+    if not to:  # a folder of its own, whereas a given one may hold files of others
+        to = Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
+        remove_parts(to)
     to.mkdir(parents=True, exist_ok=True)
     answers = {question: paper_tables.tables(question, models) for question in QUESTIONS}
     grouped = arms.grouped(named(runs))

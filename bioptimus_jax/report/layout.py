@@ -258,13 +258,19 @@ class Table:
 
 
 def write_tables(title: str, tables: Mapping[str, Table], folder: Path) -> None:
-    """Write tables.md, and csv/NAME.csv for each of the tables, by name, that has rows."""
+    """Write tables.md, and csv/NAME.csv for each of the tables, by name, that has rows.
+
+    That of another is deleted: it is of an earlier call.
+    """
     with atomic(folder / 'tables.md') as file:
         file.write(f'# {title}\n\n' + '\n'.join(table.markdown() for table in tables.values()))
     for name, table in tables.items():
-        if table.rows:
-            with atomic(folder / 'csv' / f'{name}.csv') as file:
-                file.write(MARK + table.csv())
+        path = folder / 'csv' / f'{name}.csv'
+        if not table.rows:
+            path.unlink(missing_ok=True)
+            continue
+        with atomic(path) as file:
+            file.write(MARK + table.csv())
 
 
 def _piped(texts: Iterable[str]) -> str:

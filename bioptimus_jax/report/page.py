@@ -121,9 +121,7 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
         file.write(made.page(live))
-    # Only what has something to show is written, so a file of last time could stay.
-    for before in ('csv', 'figures'):
-        shutil.rmtree(folder / before, ignore_errors=True)
+    remove_parts(folder)
     write_tables(run.workdir.name, made.tables, folder)
     write_figures(made.figures.values(), folder / 'figures')
     cards = write_cards(m, folder / CARDS)
@@ -137,6 +135,15 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
         'cards': cards,
         'bytes': (folder / 'index.html').stat().st_size,
     }
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove tables, figures and cards of an earlier report from a folder of reports.
+
+    Only what has something to show is written, so a file of an earlier one could stay.
+    """
+    for part in ('csv', 'figures', CARDS):
+        shutil.rmtree(folder / part, ignore_errors=True)
 
 
 def write_cards(m: Measures, folder: Path) -> int:
