@@ -6,7 +6,7 @@ import random
 import statistics
 
 import pytest
-from toy_measures import TOKENS, f1, fine_tuned, make
+from toy_measures import TOKENS, f1, fine_tuned, lint_record, make
 
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import Finetune
@@ -423,6 +423,9 @@ def test_records_of_runs_give_the_same_tables(tmp_path):
         write_json(folder / 'finetune' / 'manifest.json', of_run)
         with (folder / 'finetune' / 'results.jsonl').open('a') as file:
             file.write(json.dumps(fine_tuned(folder, 'p0', 'bc2gm', 'half', 7, 130).json()) + '\n')
+        of_set = lint_record('ncbi-disease')
+        of_set['splits']['train'] |= {'mentions': 1000, 'blurb': 5134}
+        write_json(folder / 'finetune' / 'lint.json', [of_set])
     runs = read_runs([tmp_path / 'a', tmp_path / 'b'])
     write_jsonl(tmp_path / 'results.jsonl', records_of(runs))
     first, again = (tables(named(found)) for found in (runs, read_runs([tmp_path / 'results.jsonl'])))
@@ -430,6 +433,7 @@ def test_records_of_runs_give_the_same_tables(tmp_path):
         n: one.markdown() for n, one in first.items()
     }
     made = first['pubmedbert-6']
+    assert 'ncbi-disease, 1,000 of 5,134 training mentions' in made.note
     at = list(made.columns).index('BC2GM')
     assert [(r[0].text, r[at].value) for r in made.rows[:3]] == [
         *((f'{run}: p0', pytest.approx(f1(130))) for run in 'ab'),

@@ -10,6 +10,7 @@ from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Claim, Manifest
 from bioptimus_jax.records.metrics import EncodedFlops, Evaluation, Spent
 from bioptimus_jax.records.record import Record, left_out
+from bioptimus_jax.records.sets import TrainingMentions
 from bioptimus_jax.records.statistics import CrossedModel, ModelStatistics
 
 
@@ -76,6 +77,7 @@ class RunRecord(Record):
     snapshots: tuple[HiddenWords, ...] | None = left_out()
     curriculum: tuple[PlacedPhase, ...] | None = left_out()
     begun: Mapping[str, KeptClaim] | None = left_out()
+    training_mentions: tuple[TrainingMentions, ...] | None = left_out()
 
     @property
     def stages(self) -> dict[str, Manifest | Claim]:

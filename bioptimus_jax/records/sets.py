@@ -81,6 +81,15 @@ class SetInPieces(Record):
         return self.train, self.devel, self.test
 
 
+@dataclasses.dataclass(frozen=True)
+class TrainingMentions(Record):
+    """The mentions that training has of a set, and the published number of them."""
+
+    dataset: str
+    mentions: int
+    published: int
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LintedSet(Record):
     """An entry of lint.json: what is found in a set.
@@ -105,6 +114,12 @@ class LintedSet(Record):
     repeated: Mapping[str, Repeated]
     tagged_differently: TaggedDifferently
     tokenizers: Mapping[str, SetInPieces]
+
+    @property
+    def training(self) -> TrainingMentions | None:
+        """Its training mentions; None where it is none of BLURB's."""
+        train = self.splits['train']
+        return TrainingMentions(self.dataset, train.mentions, train.blurb) if train.blurb else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

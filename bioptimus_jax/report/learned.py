@@ -25,10 +25,9 @@ def learned_part(m: Measures, cell: FineTuning) -> str:
         return f'{asked:,} training examples'
     if 0 < (asked or here) < every:
         return f'{asked or here:,} of {every:,} training examples'
-    for one in m.lint:
-        train = one.splits['train']
-        if one.dataset == cell.dataset and train.blurb and train.mentions < NEAR * train.blurb:
-            return f'{train.mentions:,} of {train.blurb:,} training mentions'
+    for one in m.training_mentions:
+        if one.dataset == cell.dataset and one.mentions < NEAR * one.published:
+            return f'{one.mentions:,} of {one.published:,} training mentions'
     return ''
 
 

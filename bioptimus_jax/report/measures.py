@@ -36,7 +36,7 @@ from bioptimus_jax.records.manifests import Begun, Claim, Manifest
 from bioptimus_jax.records.metrics import Encoded, EncodedFlops, Evaluation, Spans, Spent, Training
 from bioptimus_jax.records.probe import Probe
 from bioptimus_jax.records.record import REMEDY, Record
-from bioptimus_jax.records.sets import LabelShares, LabelsOfSet, LintedSet
+from bioptimus_jax.records.sets import LabelShares, LabelsOfSet, LintedSet, TrainingMentions
 from bioptimus_jax.records.statistics import (
     CrossedModel,
     ItemSlices,
@@ -122,6 +122,7 @@ class Measures:
     slices: list[SlicedModel] = _of('finetune', 'slices.json', list, SlicedModel)
     crossed: list[CrossedModel] = _of('finetune', 'crossed.json', list, CrossedModel)
     lint: list[LintedSet] = _of('finetune', 'lint.json', list, LintedSet)
+    training_mentions: list[TrainingMentions] = dataclasses.field(default_factory=list)
     labels: dict[str, LabelsOfSet] = dataclasses.field(default_factory=dict)
     search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
@@ -381,6 +382,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
     if not details:
         del files['points']
+    found = {name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()}
     return Measures(
         run=run,
         training=training,
@@ -397,7 +399,8 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         begun=_begun([run.workdir / s for s in run.config.stages if not run.manifest(s)]),
         gaps=gaps,
-        **{name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()},
+        training_mentions=[of_set for one in found['lint'] if (of_set := one.training)],
+        **found,
     )
 
 

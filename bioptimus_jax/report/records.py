@@ -65,6 +65,7 @@ def record_of(name: str, m: Measures) -> RunRecord:
         snapshots=tuple(m.snapshots) or None,
         curriculum=tuple(m.curriculum) or None,
         begun={stage: KeptClaim(claim.settings) for stage, claim in m.begun.items()} or None,
+        training_mentions=tuple(m.training_mentions) or None,
     )
 
 
@@ -125,6 +126,7 @@ def measures_of(record: RunRecord, place: Path, experiment: Experiment) -> Measu
         curriculum=list(record.curriculum or ()),
         manifests=manifests,
         begun={stage: kept.claim for stage, kept in (record.begun or {}).items()},
+        training_mentions=list(record.training_mentions or ()),
     )
 
 
