@@ -11,7 +11,7 @@ import shlex
 import statistics
 
 import pytest
-from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of
+from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell, row_of, write_scores
 
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.errors import InputError, Stopped
@@ -503,12 +503,16 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
     of = {seed: pytest.approx(65 + seed) for seed in cells}
     assert read_measures(run).scores('0.1', 'drugs') == [of[4], of[5], of[6]]
     write_jsonl(stage / 'results.jsonl', [cells[6].json()])
+    write_scores(stage, ['0.1'], ['drugs'])
     assert read_measures(run).scores('0.1', 'drugs') == [of[6]]
+    assert read_measures(run).statistics_of('0.1', 'drugs')
     names = {seed: f'0.1/drugs/standard/seed-{seed}' for seed in (4, 5, 7)}
     # Seed 5 was made with other settings, 6 is not asked for, 7 is not done.
     asked = {names[4]: 'of 4', names[5]: 'of another', names[7]: 'of 7'}
     write_json(stage / STARTED, {'config': {}, 'inputs': {}, 'cells': asked})
-    assert read_measures(run).scores('0.1', 'drugs') == [of[4]]
+    m = read_measures(run)
+    assert m.scores('0.1', 'drugs') == [of[4]]
+    assert (m.statistics_of('0.1', 'drugs'), m.slices, len(m.lint)) == (None, [], 1), 'they are of seed 6'
 
 
 def test_empty_run_has_a_page_too(tmp_path):

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,14 +74,18 @@ RecordT = TypeVar('RecordT', bound=Record)
 OfModelT = TypeVar('OfModelT', bound=ModelOnSet)
 
 
-def _of(stage: str, file: str, kind: type, of: type[Record] | None = None) -> Any:
-    """A field that is read from a file of a stage, a list or an object; its entries are of that kind of record."""
-    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of)})
+def _of(stage: str, file: str, kind: type, of: type[Record] | None = None, last: bool = False) -> Any:
+    """A field that is read from a file of a stage, a list or an object; its entries are of that kind of record.
+
+    `last`: the stage writes the file once all else is done. While it goes on under other settings, what lies there is
+    of the earlier ones, and is not read.
+    """
+    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of), 'last': last})
 
 
-def _one(stage: str, file: str, of: type[Record]) -> Any:
-    """A field that is read from a file of a stage, one record; None where there is no file."""
-    return dataclasses.field(default=None, metadata={'of': (stage, file, None, of)})
+def _one(stage: str, file: str, of: type[Record], last: bool = False) -> Any:
+    """A field that is read from a file of a stage, one record; None where there is no file. `last`: see `_of`."""
+    return dataclasses.field(default=None, metadata={'of': (stage, file, None, of), 'last': last})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,28 +107,28 @@ class Measures:
     evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
     clock: list[Spans] = dataclasses.field(default_factory=list)
     finetuned: list[FineTuning] = dataclasses.field(default_factory=list)
-    cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords)
-    geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape)
-    points: Points | None = _one('analyze', 'points.json', Points)
-    similarity: list[SentenceVectors] = _of('analyze', 'similarity.json', list, SentenceVectors)
-    frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore)
-    snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords)
-    new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken)
+    cloze: list[HiddenWords] = _of('analyze', 'cloze.json', list, HiddenWords, last=True)
+    geometry: list[Shape] = _of('analyze', 'geometry.json', list, Shape, last=True)
+    points: Points | None = _one('analyze', 'points.json', Points, last=True)
+    similarity: list[SentenceVectors] = _of('analyze', 'similarity.json', list, SentenceVectors, last=True)
+    frozen: list[FrozenScore] = _of('analyze', 'frozen.json', list, FrozenScore, last=True)
+    snapshots: list[HiddenWords] = _of('analyze', 'snapshots.json', list, HiddenWords, last=True)
+    new_tokens: list[NewToken] = _of('analyze', 'new_tokens.json', list, NewToken, last=True)
     tokens: list[TokenRow] = dataclasses.field(default_factory=list)
     audit: list[AuditedDocument] = dataclasses.field(default_factory=list)
     comparison: Comparison | None = _one('vocab', 'comparison.json', Comparison)
     frequency: Frequency | None = _one('vocab', FREQUENCY, Frequency)
-    entities: Entities | None = _one('analyze', 'entities.json', Entities)
+    entities: Entities | None = _one('analyze', 'entities.json', Entities, last=True)
     probe: Probe | None = None
     difficulty: list[MeasuredDifficulty] = dataclasses.field(default_factory=list)
     encoded: Sequence[Encoded | EncodedFlops] = dataclasses.field(default_factory=list)
-    statistics: list[ModelStatistics] = _of('finetune', 'statistics.json', list, ModelStatistics)
-    slices: list[SlicedModel] = _of('finetune', 'slices.json', list, SlicedModel)
-    crossed: list[CrossedModel] = _of('finetune', 'crossed.json', list, CrossedModel)
+    statistics: list[ModelStatistics] = _of('finetune', 'statistics.json', list, ModelStatistics, last=True)
+    slices: list[SlicedModel] = _of('finetune', 'slices.json', list, SlicedModel, last=True)
+    crossed: list[CrossedModel] = _of('finetune', 'crossed.json', list, CrossedModel, last=True)
     lint: list[LintedSet] = _of('finetune', 'lint.json', list, LintedSet)
     training_mentions: list[TrainingMentions] = dataclasses.field(default_factory=list)
     labels: dict[str, LabelsOfSet] = dataclasses.field(default_factory=dict)
-    search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch)
+    search: SettingSearch | None = _one('finetune', search.FILE, SettingSearch, last=True)
     kept_steps: dict[str, int] = _of('pretrain', PHASES, dict)
     curriculum: list[PlacedPhase] = _of('pretrain', CURRICULUM, list, PlacedPhase)
     overlaps: list[HeldoutOverlap] = _of('pretrain', OVERLAP, list, HeldoutOverlap)
@@ -379,9 +383,8 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     pretrain, gaps = run.stage_metrics('pretrain'), _gaps(run)
     training = Training.among(pretrain)
     folders = {stage: run.stage_folder(stage) for stage in READ}
-    files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
-    if not details:
-        del files['points']
+    begun = _begun([run.workdir / s for s in run.config.stages if not run.manifest(s)])
+    files = _files(begun, left_out=() if details else ('points',))
     found = {name: _read(folders[stage] / file, kind, of) for name, (stage, file, kind, of) in files.items()}
     return Measures(
         run=run,
@@ -397,11 +400,21 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         labels=_labels(folders['finetune'] / 'labels.json'),
         encoded=Encoded.among(run.stage_metrics('surgery')),
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
-        begun=_begun([run.workdir / s for s in run.config.stages if not run.manifest(s)]),
+        begun=begun,
         gaps=gaps,
         training_mentions=[of_set for one in found['lint'] if (of_set := one.training)],
         **found,
     )
+
+
+def _files(begun: Collection[str], left_out: Collection[str]) -> dict[str, Any]:
+    """What each field is read from, without those that stages which have begun and not ended write last."""
+    read = {f.name: f.metadata for f in dataclasses.fields(Measures) if f.metadata}
+    return {
+        name: of['of']
+        for name, of in read.items()
+        if name not in left_out and not (of['last'] and of['of'][0] in begun)
+    }
 
 
 def _begun(unfinished: Iterable[Path]) -> dict[str, Claim]:
