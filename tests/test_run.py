@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import time
+import types
 
 import pytest
 from toy_stages import CALLS, count_to_three, experiment, make_stage
@@ -386,6 +387,35 @@ def test_extendable_keys_continue(tmp_path):
     assert CALLS == [5, 9]
     with pytest.raises(ConfigError, match='shards'):
         execute(Run(tmp_path, experiment(corpus__min_words=9, corpus__shards=2), quiet=True), stage)
+
+
+@pytest.mark.parametrize(('always', 'seconds'), [(False, 10 + 15 + 15 + 15), (True, 15)])
+def test_a_stage_took_the_time_of_all_its_attempts(always, seconds, tmp_path, monkeypatch):
+    """Of a killed one until it saved; of one that was stopped, of one that ended, and of its extension, all of it.
+
+    What is made anew each time has the time of the last one alone.
+    """
+    now = [0.0]
+    clocks = types.SimpleNamespace(time=time.time, monotonic=lambda: now[0])
+    monkeypatch.setattr('bioptimus_jax.run.execute.time', clocks)
+
+    def attempt(error=None, **changes):
+        def build(run, folder):
+            now[0] += 10
+            run.saved()
+            now[0] += 5
+            if error:
+                raise error
+            return count_to_three(run, folder)
+
+        stage = make_stage(build, changeable_keys=('min_words',), always=always)
+        return execute(Run(tmp_path, experiment(**changes), quiet=True), stage)
+
+    for error in (KeyboardInterrupt(), Stopped()):
+        with pytest.raises(type(error)):
+            attempt(error)
+    attempt()
+    assert attempt(corpus__min_words=9).seconds == seconds
 
 
 @pytest.mark.parametrize('finished', [True, False])

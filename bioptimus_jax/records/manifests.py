@@ -21,13 +21,15 @@ class Claim(Record):
 
     `config`: key -> value, of all result keys that the stage reads. `inputs`: name -> SHA-256, of files outside the
     run, or the content of an earlier stage. `cells`: of stage finetune, the fine-tunings that were asked for, by
-    folder, each with the digest of what decides it. `origins`: as of a manifest.
+    folder, each with the digest of what decides it. `origins`: as of a manifest. `seconds`: that attempts have taken so
+    far, until the last of them saved.
     """
 
     config: Mapping[str, Any]
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     cells: Mapping[str, str] | None = left_out()
     origins: Mapping[str, tuple[str, ...]] | None = left_out()
+    seconds: float | None = left_out()
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -41,8 +43,8 @@ class Manifest(Record):
 
     `content`: digest of the result, an input of later stages. `counts`: what the stage counted, by name. `files`: by
     path within the folder. `metrics`: digest of its lines in metrics.jsonl. `versions`: of installed packages.
-    `computed`: on what. `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took.
-    `folder`: in which other run its files lie. The record of a run has only some of these.
+    `computed`: on what. `origins`: key -> addresses, at a commit, that files were fetched from. `seconds`: it took,
+    over all attempts. `folder`: in which other run its files lie. The record of a run has only some of these.
     """
 
     stage: str | None = left_out()

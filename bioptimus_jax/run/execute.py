@@ -23,7 +23,7 @@ from bioptimus_jax.progress.console import clock
 from bioptimus_jax.records.manifests import Claim, FileEntry, Manifest
 from bioptimus_jax.run import manifests
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases, is_empty
-from bioptimus_jax.run.folder import Run
+from bioptimus_jax.run.folder import Run, no_time
 from bioptimus_jax.run.metrics import lines_of
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import alone, digest, is_left, write_json
@@ -45,6 +45,28 @@ def execute(run: Run[Any], stage: Stage, replace: bool = False, keep_matching: b
         attempt.check_ahead()
     with alone(run.lock(stage.name), f'{attempt.folder}: another process is working on it'):
         return attempt.bring_up_to_date(replace, keep_matching)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopwatch:
+    """The seconds of a stage: those `before`, of earlier attempts, and this attempt's `own`."""
+
+    folder: Path
+    before: float
+    started: float
+
+    @property
+    def own(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def seconds(self) -> float:
+        """Those of all attempts."""
+        return round(self.before + self.own, 1)
+
+    def keep(self) -> None:
+        """Keep them in the claim, for the next attempt."""
+        manifests.claim_seconds(self.folder, self.seconds)
 
 
 class Attempt(StageOfRun):
@@ -118,10 +140,15 @@ class Attempt(StageOfRun):
         origins = {
             key: tuple(urls) for key, urls in run.origins.items() if stage.name in READ_BY[key]
         } or None
-        claim = dataclasses.replace(wanted, config={**begun, **wanted.settings}, origins=origins)
+        before = 0.0 if stage.always or not found.begun else found.begun.seconds or 0.0
+        claim = dataclasses.replace(
+            wanted, config={**begun, **wanted.settings}, origins=origins, seconds=before or None
+        )
         write_json(folder / manifests.STARTED, claim.json())
         run.saved(now=True)
-        run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
+        run.kept, run.computed_on, run.began = False, {}, time.time()
+        watch = Stopwatch(folder, before, time.monotonic())
+        run.keep_time = watch.keep
         run.say_of(stage.name, stage.summary)
         for name in found.missing:
             run.console.say(f'{stage.name}: {name} is missing, and is rebuilt')
@@ -132,7 +159,6 @@ class Attempt(StageOfRun):
                 f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it'
             )
         sums = {name: entry.sha256 for name, entry in files.items()}
-        seconds = round(time.monotonic() - started, 1)
         manifest = Manifest(
             stage=stage.name,
             config=wanted.config,
@@ -144,12 +170,12 @@ class Attempt(StageOfRun):
             versions=manifests.versions(),
             computed=run.computed_on or None,
             origins=origins,
-            seconds=seconds,
+            seconds=watch.seconds,
         )
         manifests.write_manifest(folder, manifest)
         self._clear()
         run.saved(now=True)
-        run.say_of(stage.name, f'done in {clock(seconds)}')
+        run.say_of(stage.name, f'done in {clock(watch.own)}')
         return manifest
 
     def _bring_here(self, place: Path) -> None:
@@ -189,6 +215,7 @@ class Attempt(StageOfRun):
             raise
         # No error: the folder stays with its claim, for the next attempt to go on from.
         except Stopped:
+            run.keep_time()
             raise
         except Exception as error:
             if lacks_memory(error):
@@ -198,6 +225,8 @@ class Attempt(StageOfRun):
             if reason := of_the_system(error, str(folder)):
                 raise InputError(reason) from error
             raise
+        finally:
+            run.keep_time = no_time
 
     def _records(self) -> tuple[dict[str, FileEntry], str]:
         """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""

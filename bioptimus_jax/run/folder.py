@@ -5,6 +5,7 @@ import errno
 import fnmatch
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -48,6 +49,7 @@ class Run(Generic[ConfigT]):
         self.started = devices.replaced_since() or time.time()
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
+        self.keep_time: Callable[[], None] = no_time  # that it has taken so far, in its claim
         self._whole = set[str]()  # stages whose files were compared with their manifest
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
@@ -134,6 +136,7 @@ class Run(Generic[ConfigT]):
     def saved(self, now: bool = False) -> None:
         """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
         self.kept = True
+        self.keep_time()
         if self.mirror and now:
             self.mirror.push()
         elif self.mirror:
@@ -173,6 +176,10 @@ class Run(Generic[ConfigT]):
 
     def _open_trackers(self) -> Trackers:
         return Trackers(self.workdir, self.config.runtime.tracked, self.config, self.console.say)
+
+
+def no_time() -> None:
+    """Keep no time: no stage is being made."""
 
 
 def require_writable(folder: Path) -> None:

@@ -139,6 +139,12 @@ def claim_cells(folder: Path, cells: Mapping[str, str]) -> None:
         write_sealed(folder / STARTED, dataclasses.replace(claim, cells=cells).json())
 
 
+def claim_seconds(folder: Path, seconds: float) -> None:
+    """Keep in the claim of an attempt, if it has one still, what the stage has taken so far."""
+    if claim := read_claim(folder):
+        write_sealed(folder / STARTED, dataclasses.replace(claim, seconds=seconds).json())
+
+
 def listed(folder: Path, checksums: Checksums) -> dict[str, FileEntry]:
     """Name -> size and checksum of every file of a stage, but hidden ones and the manifest."""
     return {
