@@ -485,7 +485,11 @@ BASE = {'0:config.json': 'c', '1:model.safetensors': 'w', '2:tokenizer.json': 't
     [
         (BASE, {'model.safetensors': 'w', 'pytorch_model.bin': 'other'}, True),
         (BASE, {'model.safetensors': 'of a copy that was trained on'}, False),
-        (BASE | {'3:config.json': 'd', '4:model.safetensors': 'of a donor'}, {'model.safetensors': 'w'}, True),
+        (
+            BASE | {'3:config.json': 'd', '4:model.safetensors': 'of a donor'},
+            {'model.safetensors': 'w'},
+            True,
+        ),
         (BASE | {'3:config.json': 'd', '4:model.safetensors': 'w2'}, {'model.safetensors': 'w2'}, False),
         (BASE | {'3:adapter_model.safetensors': 'a'}, {'model.safetensors': 'w'}, False),
         ({'0:config.json': 'c'}, {'config.json': 'c'}, False),

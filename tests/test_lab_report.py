@@ -114,7 +114,7 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
 
 
 def test_no_table_of_an_earlier_call_stays(tmp_path):
-    """In the folder of its own none whatever its name, in a given one none that it would write."""
+    """The folder of its own is emptied; in a given one nothing stays that it would write."""
     runs = [str(tmp_path / 'run')]
     write_json(tmp_path / 'run' / 'corpus' / 'manifest.json', manifest('corpus', {}))
     earlier, effort, mine = (

@@ -391,7 +391,7 @@ def test_extendable_keys_continue(tmp_path):
 
 @pytest.mark.parametrize(('always', 'seconds'), [(False, 10 + 15 + 15 + 15), (True, 15)])
 def test_a_stage_took_the_time_of_all_its_attempts(always, seconds, tmp_path, monkeypatch):
-    """Of a killed one until it saved; of one that was stopped, of one that ended, and of its extension, all of it.
+    """An attempt that is killed counts until it saved; one that is stopped, one that ends and an extension count whole.
 
     What is made anew each time has the time of the last one alone.
     """

@@ -117,7 +117,7 @@ class LintedSet(Record):
 
     @property
     def training(self) -> TrainingMentions | None:
-        """Its training mentions; None where it is none of BLURB's."""
+        """The training mentions of a set; None where it is none of BLURB's."""
         train = self.splits['train']
         return TrainingMentions(self.dataset, train.mentions, train.blurb) if train.blurb else None
 

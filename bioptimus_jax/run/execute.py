@@ -61,11 +61,11 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Those of all attempts."""
+        """The seconds of all attempts."""
         return round(self.before + self.own, 1)
 
     def keep(self) -> None:
-        """Keep them in the claim, for the next attempt."""
+        """Keep the seconds so far in the claim, for the next attempt."""
         manifests.claim_seconds(self.folder, self.seconds)
 
 
