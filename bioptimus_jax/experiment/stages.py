@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.config.fields import meant
@@ -43,7 +44,7 @@ def _finetune_needs(experiment: Experiment) -> tuple[str, ...]:
     return ('vocab', 'surgery') if set(own) <= {INITIAL, SOURCE} else ('vocab', 'surgery', 'export')
 
 
-def _phases_asked_for(experiment: Experiment) -> dict[str, str]:
+def _phases_asked_for(experiment: Experiment) -> dict[str, Path | str]:
     """Whoever asks for more phases, or for fewer, has a stage that is not up to date."""
     return {f'phase:{name}': 'asked for' for name in experiment.phases}
 

@@ -134,11 +134,9 @@ def _otherwise(arms: Arms, scored: Iterable[str]) -> list[str]:
         for dataset in scored if pair else ():
             last = [next((x for x in reversed(_ends(m)) if m.scores(x, dataset)), '') for m in pair or ()]
             if pair and all(last):
-                sides = [fine_tuned(m, model, dataset) for m, model in zip(pair, last, strict=True)]
-                said += [
-                    line.replace(':', f' on {dataset}:', 1)
-                    for line in differences_of(*sides, names=(first, arm))
-                ]
+                one, other = (fine_tuned(m, model, dataset) for m, model in zip(pair, last, strict=True))
+                lines = differences_of(one, other, names=(first, arm))
+                said += [line.replace(':', f' on {dataset}:', 1) for line in lines]
     return said
 
 

@@ -153,8 +153,9 @@ def make_schedule(
         ScheduledPhase(
             name,
             experiment.phase[name],
-            0,
-            *[reduced.get(name, asked)] * 2,
+            start=0,
+            stop=0,  # both are given below
+            planned_stop=reduced.get(name, asked),
             reduced=name in reduced,
             asked=asked,
             warmup=warmups[name],
