@@ -7,6 +7,7 @@ from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.finetuning.statistics import failure, failures, summary
 from bioptimus_jax.finetuning.summary import ensemble_of
 from bioptimus_jax.finetuning.task import task_of
+from bioptimus_jax.inference.kinds.tags import together
 from bioptimus_jax.records.finetune import FineTuning, ModelOnSet
 from bioptimus_jax.scoring.score import METRICS
 
@@ -32,6 +33,16 @@ VOTES = [
 def test_votes_by_hand(task, given, together):
     assert task.vote(given) == together
     assert task.vote(given[:1] * 3) == given[0]
+
+
+def test_a_voted_tag_is_as_probable_as_the_mention_or_the_class_is_to_each_seed():
+    sides = [((B, I), (0.9, 0.8)), ((I, I), (0.6, 0.7)), ((O, B), (0.5, 0.4))]
+    voted, sure = together(told('own'), sides)
+    assert voted == (B, I)  # an I- that continues nothing begins a mention, too
+    assert sure == pytest.approx([(0.9 + 0.6) / 3, (0.8 + 0.7) / 3])
+    _, sure = together(told('own', 'word_classes'), sides)  # of a class it says that the word before has another one
+    assert sure == pytest.approx([(0.9 + 0.6) / 3, (0.8 + 0.7 + 0.4) / 3])
+    assert together(None, sides) == sides[0]
 
 
 def test_an_ensemble_is_scored_as_a_model_of_its_votes():

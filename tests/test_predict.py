@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from toy_measures import cell
 
 import bioptimus_jax as bx
 from bioptimus_jax.api import bars
@@ -19,10 +20,11 @@ from bioptimus_jax.inference.forms import FORMS, file_name, write
 from bioptimus_jax.inference.given import Given, read_given
 from bioptimus_jax.inference.kinds.tags import scheme_of
 from bioptimus_jax.inference.model import ANSWERS, KINDS, LoadedModel, model_in
+from bioptimus_jax.records.kept import KeptEnsemble
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.cutting import CUTS, lines, prose
 from bioptimus_jax.sets.standoff import read_brat
-from bioptimus_jax.storage.files import read_json, write_json
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 from bioptimus_jax.tokenizer.kinds.wordpiece import make
 
 WORDS = 'aspirin causes severe headache in no patient'.split()
@@ -524,6 +526,22 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
     kept.mkdir(parents=True)
     (kept / 'config.json').write_text('{}')
     assert model_in(tmp_path) == kept
+    # Of an earlier configuration of the stage, alone or together with another seed, it is not meant any more.
+    together = kept.parents[1] / 'ensemble'
+    record = KeptEnsemble(model='m', dataset='s', setting='standard', members=('seed-1', 'seed-2'))
+    together.mkdir()
+    write_json(together / 'ensemble.json', record.json())
+    assert model_in(tmp_path) == together
+    stage = tmp_path / 'finetune'
+    write_json(stage / 'manifest.json', {'stage': 'finetune'})
+    now = stage / 'other' / 's' / 'standard' / 'seed-1' / 'model'
+    now.mkdir(parents=True)
+    (now / 'config.json').write_text('{}')
+    for models, found in (((('m', 1), ('m', 2)), together), ((('m', 1),), kept), ((('other', 1),), now)):
+        write_jsonl(
+            stage / 'results.jsonl', [cell(m, 's', 'standard', seed, 0.5).json() for m, seed in models]
+        )
+        assert model_in(tmp_path) == found
     (tmp_path / 'empty').mkdir()
     with pytest.raises(InputError, match=r'empty: has no model .*keep=best'):
         model_in(tmp_path / 'empty')

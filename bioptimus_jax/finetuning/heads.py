@@ -60,8 +60,8 @@ class Head(torch.nn.Module, abc.ABC):
         """Whether `pretrained` holds every tensor, and so transformers' class is the whole of it."""
         return all(name.startswith('pretrained.') for name in self.own_tensors)
 
-    def beside(self) -> Mapping[str, Any]:
-        """What lies beside the kept model in files of JSON, by their paths."""
+    def beside(self, max_pieces: int) -> Mapping[str, Any]:
+        """What lies beside a kept model that reads texts of so many pieces: values of JSON, by the paths of files."""
         return {}
 
     @property

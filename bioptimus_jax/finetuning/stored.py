@@ -114,7 +114,7 @@ def save_model(task: Task, tokenizer: Any, head: Head, reads: Reads, folder: Pat
         else:
             _save_apart(task.hf_class, tokenizer, head, hidden)
         tokenizer.save_pretrained(hidden)
-        for path, values in head.beside().items():
+        for path, values in head.beside(reads.max_pieces).items():
             (hidden / path).parent.mkdir(exist_ok=True)
             write_json(hidden / path, values)
 

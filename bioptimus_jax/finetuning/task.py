@@ -226,6 +226,10 @@ class Task(abc.ABC):
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
+    def counted(self, answers: Sequence[Any]) -> Sequence[Any]:
+        """What `vote` counts of the answers of a seed, at each place."""
+        return answers
+
     @property
     def averages(self) -> bool:
         """Whether seeds that answer together do so by the mean of what their heads have found; else they vote."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # they take seconds to import
 
 FINISHED = (f'**/{ENSEMBLE}', '**/seed-*/model/config.json', '**/export/*/config.json')
 """Patterns of models in a run folder: seeds that answer together, fine-tuned models that were kept, and exports."""
+CELL_DEPTH = 4
+"""Folders from a stage to a cell: MODEL/SET/SETTING/seed-N."""
 NAMED = 6
 """Models that a message names."""
 
@@ -131,7 +133,9 @@ def model_in(folder: Path) -> Path:
     if any((folder / name).is_file() for name in ('config.json', ADAPTER)):
         return folder
     for pattern in FINISHED:
-        found = sorted(file.parent for file in folder.glob(pattern))
+        found = [
+            place for place in sorted(file.parent for file in folder.glob(pattern)) if _is_asked_for(place)
+        ]
         if len(found) == 1:
             return found[0]
         if found:
@@ -142,6 +146,22 @@ def model_in(folder: Path) -> Path:
     raise InputError(
         f'{folder}: has no model (config.json); fine-tune with --config.finetune.keep=best, or export one'
     )
+
+
+def _is_asked_for(place: Path) -> bool:
+    """Whether the stage that has kept a model still lists its cells: those of earlier settings stay in its folder.
+
+    A model that no stage has kept always is.
+    """
+    from bioptimus_jax.finetuning.finished import cells_of
+
+    ensemble = read_ensemble(place)
+    for cell in [place.parent / name for name in ensemble.members] if ensemble else [place.parent]:
+        stage = cell.parents[CELL_DEPTH - 1] if len(cell.parents) >= CELL_DEPTH else cell
+        listed = cells_of(stage)
+        if listed is not None and cell not in listed:
+            return False
+    return True
 
 
 def kind_of(folder: Path) -> Kind:

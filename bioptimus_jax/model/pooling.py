@@ -16,6 +16,7 @@ from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.subwords import SETTINGS
 
 MODULES, POOLED = 'modules.json', '1_Pooling/config.json'
+LENGTH, LONGEST = 'sentence_bert_config.json', 'max_seq_length'
 PROMPTS = 'config_sentence_transformers.json'
 PARTS = ('Transformer', 'Pooling', 'Normalize')
 """The last parts of the types of modules that are read here, in their order; the last one may be missing."""
@@ -57,8 +58,11 @@ FLAGS = {'cls_token': 'cls', 'mean_tokens': 'mean'}
 """Ends of keys, in the older spelling of these files -> how the newer one says it."""
 
 
-def files_for_sentence_transformers(pooling: str, size: int) -> dict[str, Any]:
-    """The values of these files for vectors of that size, by the paths of the files in a model's folder."""
+def files_for_sentence_transformers(pooling: str, size: int, longest: int = 0) -> dict[str, Any]:
+    """The values of these files for vectors of that size, by the paths of the files in a model's folder.
+
+    `longest`: how many pieces are read of a text, if not all that its tokenizer lets through.
+    """
     names = ('', '1_Pooling', '2_Normalize')
     modules = [
         {
@@ -70,7 +74,8 @@ def files_for_sentence_transformers(pooling: str, size: int) -> dict[str, Any]:
         for number, (path, kind) in enumerate(zip(names, PARTS, strict=True))
     ]
     modes = {f'{FLAG}{end}': POOLINGS[pooling].hf_name == name for end, name in FLAGS.items()}
-    return {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
+    found: dict[str, Any] = {MODULES: modules, POOLED: {'word_embedding_dimension': size, **modes}}
+    return {**found, LENGTH: {LONGEST: longest}} if longest else found
 
 
 def pooling_in(folder: Path) -> str | None:
@@ -115,7 +120,7 @@ def longest_in(folder: Path) -> int | None:
     """The most pieces of a text that a folder says it reads; None where no file says it."""
     bounds = []
     for name, key in (
-        ('sentence_bert_config.json', 'max_seq_length'),
+        (LENGTH, LONGEST),
         (SETTINGS, 'model_max_length'),
     ):
         said = read_json(folder / name)

@@ -188,6 +188,10 @@ class Entities(Task):
         """Mentions that more than half of the seeds have; no two of them overlap, as some seed has both."""
         return from_spans(majority(map(spans, given)), len(given[0]))
 
+    def counted(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """What `vote` counts of a seed's tags, for each word: a mention begins with B-, whatever the seed has there."""
+        return from_spans(spans(tags), len(tags))
+
     def shared(self, dataset: Dataset, other: Dataset) -> dict[str, str]:
         """Types of the same name, in capitals or not; tags without types say nothing of what they are."""
         theirs = {kind.casefold(): kind for kind in other.types if kind != NAMELESS}

@@ -122,6 +122,10 @@ class WordClasses(Entities):
         """The class that most seeds give a word."""
         return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
 
+    def counted(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """The class of each word, whatever the word before it is."""
+        return encode(tags, SCHEME)
+
     def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: TokenStatistics) -> MentionSlices:
         return {}
 

@@ -28,9 +28,9 @@ class Vectors(Head):
         super().__init__(pretrained, labels, dtype)
         self.pooled = pooling_in(Path(pretrained.name_or_path)) or USUAL
 
-    def beside(self) -> Mapping[str, Any]:
+    def beside(self, max_pieces: int) -> Mapping[str, Any]:
         """What sentence-transformers and `bx.embed` look for."""
-        return files_for_sentence_transformers(self.pooled, self.encoder.config.hidden_size)
+        return files_for_sentence_transformers(self.pooled, self.encoder.config.hidden_size, max_pieces)
 
     def batch(self, windows: Sequence[VectorWindow], targets: Sequence[Any] | None = None) -> Any:
         """Pieces padded to the longest, and where there are some."""

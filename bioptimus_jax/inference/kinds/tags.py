@@ -13,6 +13,7 @@ from bioptimus_jax.finetuning.entities.batches import TagBatch
 from bioptimus_jax.finetuning.entities.tagger import Tagger
 from bioptimus_jax.finetuning.heads import Head
 from bioptimus_jax.finetuning.recommended import BATCH
+from bioptimus_jax.finetuning.task import Task
 from bioptimus_jax.finetuning.training import outputs
 from bioptimus_jax.inference.answer import Answer, AnswerSpan
 from bioptimus_jax.inference.given import Given
@@ -87,7 +88,7 @@ def _tagged(
     mentions: list[list[AnswerSpan]] = [[] for _ in given]
     for sentence, words, *found in zip(sentences, places, *said, strict=True):
         sides = [_tags(loaded.labels, scheme, of_one) for of_one in found]
-        tags, sure = _together(loaded, sides)
+        tags, sure = together(loaded.task, sides)
         for kind, first, last in spans(tags):
             probability = statistics.fmean(sure[first : last + 1])
             mentions[sentence.document].append(AnswerSpan(words[first][0], words[last][1], kind, probability))
@@ -104,14 +105,15 @@ def _tags(labels: Sequence[str], scheme: Scheme, found: Sequence[Any]) -> Side:
     return to_iob2(tags, scheme), [0.0 if one is None else one[1] for one in found]
 
 
-def _together(loaded: LoadedModel, sides: Sequence[Side]) -> Side:
+def together(task: Task | None, sides: Sequence[Side]) -> Side:
     """What several seeds say by the vote of their task; a tag is as probable as it is to them on average, and not at
-    all to one that has another."""
-    if loaded.task is None:
+    all to one that has another, as the vote counts them."""
+    if task is None:
         return sides[0]
-    voted = loaded.task.vote([tags for tags, _ in sides])
+    voted = task.vote([tags for tags, _ in sides])
+    each = [(task.counted(tags), sure) for tags, sure in sides]
     means = [
-        statistics.fmean(sure[at] if tags[at] == tag else 0.0 for tags, sure in sides)
-        for at, tag in enumerate(voted)
+        statistics.fmean(sure[at] if tags[at] == tag else 0.0 for tags, sure in each)
+        for at, tag in enumerate(task.counted(voted))
     ]
     return voted, means
