@@ -40,7 +40,8 @@ def test_a_voted_tag_is_as_probable_as_the_mention_or_the_class_is_to_each_seed(
     voted, sure = together(told('own'), sides)
     assert voted == (B, I)  # an I- that continues nothing begins a mention, too
     assert sure == pytest.approx([(0.9 + 0.6) / 3, (0.8 + 0.7) / 3])
-    _, sure = together(told('own', 'word_classes'), sides)  # of a class it says that the word before has another one
+    # Of a class it says only that the word before has another one.
+    _, sure = together(told('own', 'word_classes'), sides)
     assert sure == pytest.approx([(0.9 + 0.6) / 3, (0.8 + 0.7 + 0.4) / 3])
     assert together(None, sides) == sides[0]
 

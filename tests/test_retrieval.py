@@ -225,7 +225,7 @@ def test_a_stage_scores_the_model_as_it_is(scored):
     assert np.abs(bx.embed(model, ['a dose'], pooling='mean') - bx.embed(place, ['a dose'])).max() > 0.01
     long, pieces = ['a dose ' + 'of it ' * 200], run.config.finetune.max_pieces
     np.testing.assert_allclose(bx.embed(place, long), bx.embed(model, long, max_pieces=pieces), atol=1e-6)
-    assert np.abs(bx.embed(model, long) - bx.embed(place, long)).max() > 1e-4  # it was scored on the beginning
+    assert np.abs(bx.embed(model, long) - bx.embed(place, long)).max() > 1e-4
     with pytest.raises(
         InputError, match=r'names BertModel; .*; vectors of texts are given by bx\.embed in Python'
     ):
