@@ -501,7 +501,9 @@ def test_bfloat16_is_for_the_encoder_alone(bert, drugs, head):
         of = word_labels if tagger.chain is not None else lambda *given: piece_labels(*given, 'first')
         labels = [of(w, t, label_ids(tagger)) for w, t in zip(windows, tags, strict=True)]
         batch = collate(windows, pad=0, device='cpu', chained=tagger.chain is not None, labels=labels)
-        assert tagger(batch).dtype == torch.float32
+        scores = tagger(batch)
+        assert scores.dtype == torch.float32
+        assert (scores.bfloat16().float() != scores).any()  # not one rounded to 8 bits
         assert {p.dtype for p in tagger.parameters()} == {torch.float32}
         losses[dtype] = tagger.loss(batch).item()
     assert losses['auto'] == losses['float32']

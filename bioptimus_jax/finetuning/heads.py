@@ -23,6 +23,12 @@ def read_both_ways(lstm: torch.nn.LSTM, states_BxLxD: torch.Tensor, mask_BxL: to
     return torch.nn.utils.rnn.pad_packed_sequence(read, True, total_length=states_BxLxD.shape[1])[0]
 
 
+def _in_float32(layer: torch.nn.Linear, given: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    """A forward hook: what a linear layer gives without autocast, as bfloat16 would leave 8 bits of a number."""
+    with torch.autocast(output.device.type, enabled=False):
+        return torch.nn.functional.linear(given[0].float(), layer.weight, layer.bias)
+
+
 class Head(torch.nn.Module, abc.ABC):
     """What is fine-tuned: `pretrained`, which computes in `dtype`, and what a subclass adds. `adapter`: that of
     `finetuning.adapters`, until it is merged. `bridge`: that of `finetuning.bridge`, where JAX computes the encoder.
@@ -42,6 +48,11 @@ class Head(torch.nn.Module, abc.ABC):
         self.adapter: Any = None
         self.bridge: Any = None
         self.pretrained, self.labels, self.dtype = pretrained, tuple(labels), DTYPES[dtype]
+        if self.dtype != torch.float32:
+            of_encoder = set(self.encoder.modules())
+            for layer in self.pretrained.modules():
+                if layer not in of_encoder and getattr(layer, 'out_features', 0) == len(self.labels):
+                    layer.register_forward_hook(_in_float32)
 
     @property
     def encoder(self) -> Any:
