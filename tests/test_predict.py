@@ -136,14 +136,15 @@ def test_texts_of_a_row_are_those_that_a_set_would_have(models):
         {'text': 'whole', 'sentence1': 'no', 'sentence2': 'patient'},
         {'text': 'no', 'text_pair': 'patient'},
         {'text': 'no', 'text_pair': None},
-        {'sentence1': 'no', 'sentence2': ''},
+        {'sentence1': 'no', 'sentence2': ' '},
+        {'question': 'no', 'context': ''},
         {'Sentence': 'no'},
     ]
     said = bx.predict(models['one'], rows)
     assert (
         said
-        == bx.predict(models['one'], [('no', 'patient')] * 2 + ['no'] * 3)
-        != bx.predict(models['one'], ['no'] * 5)
+        == bx.predict(models['one'], [('no', 'patient')] * 2 + ['no'] * 4)
+        != bx.predict(models['one'], ['no'] * 6)
     )
 
 

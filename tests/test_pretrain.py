@@ -618,7 +618,16 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
         shutil.copytree(exported / '0.2', exported / '0.3')
         about = exported / '0.3' / 'export.json'
         write_json(about, {**read_json(about), 'phase': '0.3'})
+    for name, own in (
+        ('mean', {'merged': [], 'phase': 'mean'}),
+        ('own', []),
+    ):  # what others have put there stays
+        (exported / name).mkdir()
+        write_json(exported / name / 'export.json', own)
     execute(run, STAGES['export'])
+    assert sorted(place.name for place in exported.iterdir() if place.is_dir()) == sorted(
+        [*kept, 'mean', 'own']
+    )
     for name in kept:
         architecture, params, fresh = load_folder(workdir / 'export' / name)
         assert not fresh

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import os
+import shutil
 import stat
 import sys
 import time
@@ -26,7 +27,7 @@ from bioptimus_jax.records.metrics import Resumed
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import FolderOutcome, StageState, differences
+from bioptimus_jax.run.manifests import FolderOutcome, StageState, differences, read_manifest
 from bioptimus_jax.storage import files
 from bioptimus_jax.storage.files import atomic, read_json
 
@@ -365,6 +366,39 @@ def test_a_base_run_lends_nothing_damaged_and_is_told_from_afterwards(tmp_path):
     other = Run(tmp_path / 'other', arm, quiet=True)
     execute(other, make_stage())
     assert other.folder('corpus') == tmp_path / 'other' / 'corpus'
+
+
+def test_a_stage_of_a_base_run_that_grows_is_copied_with_its_lines(tmp_path):
+    """Lines of an own attempt of before are not among them; a growth that is refused leaves a finished stage."""
+
+    def make(folder, words, step, error=None, **more):
+        def build(run, into):
+            run.metrics.write('corpus', step, kind='words', words=words)
+            run.metrics.write('clock', step, kind='spans')
+            if not (into / 'numbers.txt').exists():
+                (into / 'numbers.txt').write_text(str(words))
+            if error:
+                (into / 'more.txt').write_text('more')
+                raise error
+            return {}
+
+        stage = make_stage(build, changeable_keys=('min_words',), lines=('clock',))
+        run = Run(folder, experiment(corpus__min_words=words, **more), quiet=True)
+        execute(run, stage, replace=not more)
+        return [(r['step'], r.get('words')) for r in run.metrics.of('corpus')], len(run.metrics.of('clock'))
+
+    arm, base = tmp_path / 'arm', {'runtime__base_run': tmp_path / 'base'}
+    assert make(tmp_path / 'base', 5, 2) == ([(2, 5)], 1)
+    assert make(arm, 7, 1) == ([(1, 7)], 1)
+    shutil.rmtree(arm / 'corpus')
+    make(arm, 5, 0, **base)  # taken
+    assert read_manifest(arm / 'corpus').folder
+    with pytest.raises(InputError, match='bad'):
+        make(arm, 6, 3, InputError('bad'), **base)
+    assert read_manifest(arm / 'corpus').folder is None
+    assert make(arm, 9, 4, **base) == ([(2, 5), (3, 6), (4, 9)], 3)
+    assert (arm / 'corpus' / 'numbers.txt').read_text() == '5'
+    assert (tmp_path / 'base' / 'corpus' / 'numbers.txt').read_text() == '5'
 
 
 def test_a_base_run_that_is_not_there_is_refused(tmp_path):

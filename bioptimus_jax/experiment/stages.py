@@ -14,7 +14,7 @@ from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.fingerprint import StageOfRun, check_bases
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import find_flaws, read_claim, require_whole
+from bioptimus_jax.run.manifests import find_flaws, read_claim, require_as_taken, require_whole
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import is_held
 
@@ -142,6 +142,7 @@ STAGES: dict[str, Stage] = {
             changeable_keys=('.duration', 'config.phases'),
             open_ended_inputs=('phase.', 'corpora:'),
             check=_late('pretrain.plan', 'check'),
+            lines=('clock',),
             memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
             'config.rows.row_pieces',
             also_reads=(
@@ -184,9 +185,10 @@ STAGES: dict[str, Stage] = {
                     'finetune',
                     'seeds models datasets task settings setting of_set halving tuned_on keep crossed',
                 ),
-                *keys('inputs', 'vocab surgery export'),
+                *keys('inputs', f'vocab surgery export {WORD_COUNTS}'),
             ),
             open_ended_inputs=('set ', 'model '),
+            reads_files=lambda experiment: (WORD_COUNTS,) * bool(own_models(experiment)),
             check=_late('finetuning.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
             needs_free_accelerator=_late('finetuning.cards', 'needs_free_accelerator'),
@@ -265,6 +267,7 @@ def _foreseen(own: StageOfRun, replace: bool) -> str:
         changes = own.check_settings(replace=False)
         seen = own.check_inputs(replace=False)
         place = run.stage_folder(stage.name)
+        require_as_taken(own.folder, manifest or Manifest())
         flaws = find_flaws(place, manifest or Manifest(), None)
         # What is missing is made again here, and in no other run.
         if flaws.changed or place != own.folder:

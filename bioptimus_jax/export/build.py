@@ -64,13 +64,19 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     initial = run.folder('surgery') / 'model'
     architecture = read_architecture(initial)
     texts = _heldout_texts(run.folder('corpus')) if run.manifest('corpus') else []
-    finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
+    ended = finished_phases(pretrain)
+    finished = [name for name in ended if phase_of(name) in run.config.phases]
     if lost := run.lost_metrics('pretrain'):
         run.console.say(f'export: {lost}: the losses on the model cards may be wrong')
     gates: dict[str, Any] = {}
+    source = [sha256(file) for file in sorted(initial.iterdir())]
+
+    def checkpoint_of(phase: str) -> str:
+        return digest([phase_checksums(pretrain, phase), source]) if phase in ended else ''
+
     for phase in finished:
         run.console.check_stop()
-        checkpoint = _checkpoint_of(pretrain, phase, initial)
+        checkpoint = checkpoint_of(phase)
         if kept := _kept_models(folder, phase, checkpoint):
             run.console.say(f'export: {phase} is there already')
             gates |= kept
@@ -87,7 +93,7 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
             f'{pretrain}: phases {", ".join(missing)} are not finished; exported so far: '
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
-    for other in _outlived(folder, gates, pretrain, initial):
+    for other in _outlived(folder, gates, checkpoint_of):
         run.console.say(f'export: {other.name} is of another pre-training, and is removed')
         remove_folder(other)
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
@@ -97,19 +103,17 @@ def build(run: Run[HasTraining], folder: Path) -> dict[str, Any]:
     return {'phases': finished, 'gate': gates, 'content': content}
 
 
-def _checkpoint_of(pretrain: Path, phase: str, initial: Path) -> str:
-    """What tells the weights of a phase, or of a snapshot, from others."""
-    return digest([phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]])
+def _outlived(folder: Path, made: Collection[str], checkpoints: Callable[[str], str]) -> Iterator[Path]:
+    """The exports in the folder that are neither `made` now nor of another phase that was asked for before.
 
-
-def _outlived(folder: Path, made: Collection[str], pretrain: Path, initial: Path) -> Iterator[Path]:
-    """The models in the folder that are neither `made` now nor of another phase that was asked for before."""
-    ended = finished_phases(pretrain)
+    `checkpoints`: of a phase that has ended, or '', what tells its weights from others.
+    """
     for file in sorted(folder.glob(f'*/{ABOUT}')):
-        about: Any = read_json(file)
-        phase = about.get('phase')
-        known = phase in ended and _checkpoint_of(pretrain, phase, initial) == about.get('checkpoint')
-        if file.parent.name not in made and not known:
+        about: Any = None
+        with contextlib.suppress(InputError):  # who knows what a damaged one is of
+            about = read_json(file) if file.parent.name not in made else None
+        checkpoint = about.get('checkpoint') if isinstance(about, dict) else None  # a mean of models has none
+        if checkpoint and checkpoint != checkpoints(str(about.get('phase'))):
             yield file.parent
 
 

@@ -270,16 +270,16 @@ def evaluation_steps(schedule: Schedule, per_phase: int) -> set[int]:
 
 
 def kept_steps(
-    schedule: Schedule, per_phase: int, before: Mapping[str, int], reduced_at: int = 0
+    schedule: Schedule, per_phase: int, before: Mapping[str, int], next_save: int = 0
 ) -> dict[str, int]:
     """Name -> step, by step, of the checkpoints kept for good: phase ends, and snapshots as 0.1@25 on the way.
 
-    A snapshot that was taken `before` stays what it is if its phase is made longer or shorter afterwards. Where the
-    phase was `reduced_at` a step behind which others would lie now, they are taken there.
+    A snapshot that was taken `before` stays what it is if its phase is made longer or shorter afterwards. Others
+    that would lie before the step of the `next_save`, as the phase was longer once, are taken there.
     """
     snapshots = {
-        snapshot_name(s.name, number, per_phase): max(point, reduced_at)
-        if s.start < reduced_at < s.stop
+        snapshot_name(s.name, number, per_phase): max(point, next_save)
+        if s.start < next_save < s.stop
         else point
         for s in schedule
         for number, point in enumerate(s.evenly(per_phase)[:-1], 1)

@@ -66,6 +66,8 @@ class Session:
     spent: dict[str, float | None]
     evaluations: int = 0
     meter: Meter = dataclasses.field(default_factory=Meter)
+    next_save: int = 0
+    """The first step that can be saved still, where the phases are other ones than before."""
     placed: tuple[curriculum.Schedule, tuple[curriculum.Stretch, ...]] | None = None
 
     @property
@@ -92,9 +94,10 @@ class Session:
                 f'{self.run.config.runtime.until:g} asks for no more. The same command without it continues'
             )
 
-    def kept(self, reduced_at: int = 0) -> dict[str, int]:
-        """Name -> step of the checkpoints that are kept for good; `reduced_at`: where steps are taken away."""
-        return _kept(self.run.config, self.folder, self.schedule, reduced_at)
+    @property
+    def kept(self) -> dict[str, int]:
+        """Name -> step of the checkpoints that are kept for good."""
+        return _kept(self.run.config, self.folder, self.schedule, self.next_save)
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -219,7 +222,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     clock.record(0)
     record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objectives.own, record)
-    over = curriculum.recorded_phases(folder)
+    # By the checkpoint: a kill may have come before its phase was recorded.
+    over = [phase.name for phase in record if phase.stop <= curriculum.saved_step(folder)]
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record, over)
     made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
     train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
@@ -257,7 +261,9 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
         evaluations,
         clock,
         **_recorded(config, run.metrics.of('pretrain'), step),
+        next_save=step + 1 if found else 0,
     )
+    checkpoints.mark(session.kept.values())
     return session, state
 
 
@@ -293,7 +299,7 @@ def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule, reduced_a
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime, clock = session.run, session.run.config.runtime, session.clock
     session.check_pause(start)
-    tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept()
+    tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     interval, compiled = LogInterval(), set[Program]()
     clock.enter(TRAINING)
@@ -324,10 +330,10 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             interval = LogInterval()
         if done in evaluate_at:
             if _ends_phase(session, state, done):
-                tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept()
+                tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
             interval = _fresh(session)
         if recorded and runtime.train_hours and _reduced(session, done, len(compiled)):
-            tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept(done)
+            tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
             progress.total = session.total
         with clock.within(CHECKPOINT):
             # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
@@ -395,7 +401,8 @@ def _reduced(session: Session, done: int, compiled: int) -> bool:
     until = session.run.started + hours * 3600
     fitting = steps_in_time(left, done - (clock.first or 0) - compiled, clock.spans, evaluations, until)
     fewer = round(of_first([left - fitting])[0])
-    if not fewer or not _rescheduled(session, curriculum.without(session.schedule, done, fewer), done):
+    session.next_save = done
+    if not fewer or not _rescheduled(session, curriculum.without(session.schedule, done, fewer)):
         return False
     session.run.console.say(
         f'pretrain: {session.total:,} of {done + left:,} steps fit into config.runtime.train_hours={hours:g}; the '
@@ -404,13 +411,13 @@ def _reduced(session: Session, done: int, compiled: int) -> bool:
     return True
 
 
-def _rescheduled(session: Session, schedule: curriculum.Schedule, reduced_at: int = 0) -> bool:
+def _rescheduled(session: Session, schedule: curriculum.Schedule) -> bool:
     if schedule == session.schedule:
         return False
     session.schedule = schedule
     if session.run.leads:
         curriculum.write_record(session.folder, schedule)
-    session.checkpoints.mark(session.kept(reduced_at).values())
+    session.checkpoints.mark(session.kept.values())
     return True
 
 

@@ -48,7 +48,7 @@ from bioptimus_jax.records.statistics import (
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.records.vocabulary import Comparison, Entities, Frequency
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_whole
+from bioptimus_jax.run.manifests import MANIFEST, STARTED, read_claim, require_as_taken, require_whole
 from bioptimus_jax.scoring.comparison import SeedKey
 from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.surgery.account import TOKENS_FILE
@@ -431,6 +431,7 @@ def _gaps(run: Run) -> str:
         if not run.manifest(stage) and folder.is_dir() and not (folder / STARTED).exists():
             said.append(f'{stage} has lost {MANIFEST}: restore it')
         flaws = run.flaws(stage, bulk=False)
+        require_as_taken(run.workdir / stage, run.manifest(stage) or Manifest())
         require_whole(folder, dataclasses.replace(flaws, missing=()))
         if flaws.missing:
             rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''

@@ -1,5 +1,6 @@
 """Bringing a stage up to date: kept, resumed, taken from a base run, refused or made."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -28,6 +29,9 @@ from bioptimus_jax.run.metrics import lines_of
 from bioptimus_jax.run.stage import Stage
 from bioptimus_jax.storage.files import alone, digest, is_left, write_json
 
+SECONDS_BETWEEN = 10.0
+"""How often the time that a stage has taken is written down."""
+
 
 def execute(run: Run[Any], stage: Stage, replace: bool = False, keep_matching: bool = False) -> Manifest:
     """Bring a stage up to date while no other process works on the same stage of the same run.
@@ -47,13 +51,14 @@ def execute(run: Run[Any], stage: Stage, replace: bool = False, keep_matching: b
         return attempt.bring_up_to_date(replace, keep_matching)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Stopwatch:
-    """The seconds of a stage: those `before`, of earlier attempts, and this attempt's `own`."""
+    """The seconds of a stage: those `before`, of earlier attempts, and this attempt's `own`; `kept` of these."""
 
     folder: Path
     before: float
     started: float
+    kept: float = 0.0
 
     @property
     def own(self) -> float:
@@ -64,9 +69,11 @@ class Stopwatch:
         """The seconds of all attempts."""
         return round(self.before + self.own, 1)
 
-    def keep(self) -> None:
-        """Keep the seconds so far in the claim, for the next attempt."""
-        manifests.claim_seconds(self.folder, self.seconds)
+    def keep(self, now: bool = False) -> None:
+        """Keep the seconds so far in the claim, for the next attempt: at a bounded rate unless `now`."""
+        if now or self.own >= self.kept + SECONDS_BETWEEN:
+            self.kept = self.own
+            manifests.claim_seconds(self.folder, self.seconds)
 
 
 class Attempt(StageOfRun):
@@ -182,8 +189,12 @@ class Attempt(StageOfRun):
         """Copy what was taken from another run, files and lines of metrics.jsonl: the stage goes on from it here."""
         self.run.say_of(self.stage.name, f'goes on from {place}, which is copied')
         hidden = shutil.ignore_patterns(manifests.MANIFEST, '.*')
-        shutil.copytree(place, self.folder, ignore=hidden, dirs_exist_ok=True)
-        self.run.metrics.take(lines_of(self.folder))
+        try:
+            shutil.copytree(place, self.folder, ignore=hidden, dirs_exist_ok=True)
+        except OSError as error:
+            raise InputError(f'{place}: cannot be copied to {self.folder} ({reason_of(error)})') from error
+        for name in (self.stage.name, *self.stage.lines):
+            self.run.metrics.take(name, lines_of(self.folder, name))
 
     def _leave_accelerators(self) -> None:
         """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
@@ -207,15 +218,16 @@ class Attempt(StageOfRun):
                 # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
                 files, metrics = self._records()
                 files = {**found.manifest.files, **files}
-                manifests.write_manifest(
-                    folder, dataclasses.replace(found.manifest, files=files, metrics=metrics)
-                )
+                # What was taken from another run has been copied by now.
+                back = dataclasses.replace(found.manifest, files=files, metrics=metrics, folder=None)
+                manifests.write_manifest(folder, back)
             elif left is manifests.FolderOutcome.NOTHING:
                 _remove(folder)
             raise
         # No error: the folder stays with its claim, for the next attempt to go on from.
         except Stopped:
-            run.keep_time()
+            with contextlib.suppress(OSError):  # a full disk: the work itself is saved
+                run.keep_time(True)
             raise
         except Exception as error:
             if lacks_memory(error):

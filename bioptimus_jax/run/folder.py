@@ -49,7 +49,7 @@ class Run(Generic[ConfigT]):
         self.started = devices.replaced_since() or time.time()
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
-        self.keep_time: Callable[[], None] = no_time  # that it has taken so far, in its claim
+        self.keep_time: Callable[[bool], None] = no_time  # that it has taken so far, in its claim
         self._whole = set[str]()  # stages whose files were compared with their manifest
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
@@ -136,7 +136,7 @@ class Run(Generic[ConfigT]):
     def saved(self, now: bool = False) -> None:
         """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
         self.kept = True
-        self.keep_time()
+        self.keep_time(now)
         if self.mirror and now:
             self.mirror.push()
         elif self.mirror:
@@ -178,7 +178,7 @@ class Run(Generic[ConfigT]):
         return Trackers(self.workdir, self.config.runtime.tracked, self.config, self.console.say)
 
 
-def no_time() -> None:
+def no_time(now: bool) -> None:
     """Keep no time: no stage is being made."""
 
 

@@ -19,7 +19,8 @@ MANIFEST = 'manifest.json'
 STARTED = '.started.json'
 KEYS = frozenset('stage config inputs content counts files folder cells'.split())
 """Keys of which a record of a stage holds some."""
-NOT_CHECKSUMMED = ('README.md', '*/README.md', 'checkpoints/*')
+CHECKPOINTS = 'checkpoints/*'
+NOT_CHECKSUMMED = ('README.md', '*/README.md', CHECKPOINTS)
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
 restores them compares, and old ones may be deleted."""
 PACKAGES = 'bioptimus-jax jax flax optax orbax-checkpoint transformers tokenizers torch numpy'.split()
@@ -185,11 +186,12 @@ def find_flaws(
 
 
 def require_as_taken(folder: Path, manifest: Manifest) -> None:
-    """Raise InputError where the other run that a stage was taken from has made it again since.
+    """Raise InputError where the other run has trained again since a stage was taken from there.
 
-    Its files tell most of that, but for checkpoints.
+    The files of other stages tell it themselves; checkpoints are compared with nothing of this run.
     """
-    if manifest.folder and (read_manifest(Path(manifest.folder)) or Manifest()).content != manifest.content:
+    trained = manifest.folder and fnmatch.filter(manifest.files, CHECKPOINTS)
+    if trained and (read_manifest(Path(str(manifest.folder))) or Manifest()).content != manifest.content:
         raise InputError(
             f'{manifest.folder}: is no longer what this run took from there; remove {folder}, and run '
             f'`bioptimus {folder.name}` again'

@@ -29,12 +29,15 @@ class MetricsLog:
         """Append one record."""
         if self._open is None:
             return
-        self.take([{'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}])
+        self._append([{'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}])
         self._trackers = self._trackers or self._open()
         self._trackers.write(stage, step, values)
 
-    def take(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append records as they are, those of another run too."""
+    def take(self, stage: str, records: Iterable[Mapping[str, Any]]) -> None:
+        """Append records of the stage in another run as they are, in place of what this one has of it."""
+        self._append([{'stage': stage, 'step': 0, 'kind': Start.KIND}, *records])
+
+    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
         with open(self.path, 'ab+') as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)

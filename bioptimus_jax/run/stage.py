@@ -27,7 +27,7 @@ class Stage:
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
     `memory`: what to change where it is not enough. `needs_free_accelerator(experiment)`: whether it computes on
     accelerators without jax.
-    `also_reads`: keys outside its sections that it looks at.
+    `also_reads`: keys outside its sections that it looks at. `lines`: other names that its lines of metrics.jsonl have.
     """
 
     name: str
@@ -47,4 +47,5 @@ class Stage:
     memory: str = 'take a larger machine'
     needs_free_accelerator: Callable[[Any], bool] = lambda experiment: False
     also_reads: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     reads_files: Callable[[Any], tuple[str, ...]] = lambda experiment: ()
