@@ -1,6 +1,7 @@
 """Finished models as ONNX: the same as PyTorch for every family, the same scores, and what is refused."""
 
 import ast
+import json
 import os
 import random
 import re
@@ -17,13 +18,15 @@ import bioptimus_jax as bx
 from bioptimus_jax.cli.main import BAD_INPUT, USAGE, main
 from bioptimus_jax.cli.push import parcel
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetuning.cells import Cell, run_cell
 from bioptimus_jax.finetuning.finished import read_cell
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.stored import save_model
 from bioptimus_jax.finetuning.task import score_of
 from bioptimus_jax.finetuning.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
-from bioptimus_jax.storage.files import write_json
+from bioptimus_jax.sets.corpora import set_at
+from bioptimus_jax.storage.files import read_sealed, write_json, write_sealed
 
 pytest.importorskip('onnxruntime')
 pytest.importorskip('onnxscript')
@@ -293,6 +296,35 @@ def test_a_score_outside_of_its_interval_is_refused(run):
     with pytest.raises(gate.OnnxGateError, match=said):
         scores(as_tested(folder), folder, model, changed, labels)
     assert scores(as_tested(folder), folder, model, model, labels).onnx > 0.3
+
+
+def test_a_tagger_is_scored_on_the_words_that_it_reads(tmp_path, tiny):
+    """Not on their parts, which predictions are kept for where a mention ends within a word, or beyond the sentence.
+    Where the record does not tell the words there is no score, and it is said why."""
+    text = 'The nonaspirinal dose. It was aspirin. Twice a day.'
+    marked = [[7, 14, 'Drug'], [30, 45, 'Drug']]
+    (tmp_path / 'sets').mkdir()
+    for split in ('train', 'devel', 'test'):
+        line = json.dumps({'text': text, 'entities': marked})
+        (tmp_path / 'sets' / f'{split}.jsonl').write_text(f'{line}\n' * 2)
+    chosen = set_at(tmp_path / 'sets')
+    dataset = ENTITIES.read(chosen)
+    keys = settings(epochs=1, max_pieces=48, overlap_pieces=8)
+    cell = Cell('m', tiny, chosen, 'standard', keys, 0, tmp_path / 'cell', 1, True, '', keep=True)
+    run_cell(cell, dataset)
+    folder = cell.target / 'model'
+    items = as_tested(folder).items
+    assert [item.words for item in items] == [sentence.words for sentence in dataset.test]
+    assert [item.exact for item in items] == [sentence.exact for sentence in dataset.test]
+    assert [word for word in items[0].exact.words if 'aspirin' in word] == ['aspirin']
+    assert items[1].exact.word_of[-1] == len(items[1].words)
+    record, said = read_sealed(cell.target / 'scores.json'), []
+    del record['word_of']
+    write_sealed(cell.target / 'scores.json', record)
+    assert as_tested(folder, said.append) is None
+    assert re.search(
+        r'scores\.json: does not tell which words .* \(word_of\), so both are not scored', said[0]
+    )
 
 
 def test_bounds_are_those_of_the_precision():

@@ -143,6 +143,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         **dataclasses.replace(detail, applied=next(iter(applied), None)).details,
         sentences={name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
+        word_of=task.word_of(dataset.test),
         seconds=round(time.monotonic() - started, 1),
         settings=_settings(cell),
         print=cell.fingerprint,

@@ -16,7 +16,7 @@ from bioptimus_jax.finetuning.config import STANDARD, TASKS, Finetune
 from bioptimus_jax.finetuning.kept import Reads
 from bioptimus_jax.finetuning.outside import Submission
 from bioptimus_jax.finetuning.predictions import Predicted, Seeds
-from bioptimus_jax.records.finetune import Details, ModelOnSet, ScoredCell, Scores
+from bioptimus_jax.records.finetune import Details, FineTuning, ModelOnSet, ScoredCell, Scores
 from bioptimus_jax.records.sets import LabelsOfSet, LintedSet
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.metrics import Metric
@@ -215,9 +215,16 @@ class Task(abc.ABC):
         except (OSError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
 
-    def asked_again(self, item: Predicted) -> Any:
-        """The example of a prediction, for a model that is to answer it once more; None where it holds too little."""
+    def word_of(self, examples: Sequence[Any]) -> Mapping[str, tuple[int, ...]] | None:
+        """What a record has to say of the test for `asked_again`, see there; None where predictions say all."""
         return None
+
+    def asked_again(self, items: Sequence[Predicted], record: FineTuning) -> Sequence[Any] | None:
+        """The examples of all test predictions, as the model has read them, for it to answer them once more.
+
+        There are none where a task keeps too little of them; None where the record lacks what `word_of` has said.
+        """
+        return ()
 
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
         """What several seeds say together of one example: at each place the answer that most of them give.

@@ -124,10 +124,11 @@ class FineTuning(ScoredCell):
 
     `learned_devel`: devel was learned, so its scores choose nothing. `devel_alike`: the best score on devel of one
     answer for everything. `sentences`: split -> examples. `history`: epoch, its mean loss, the score on devel.
-    `alignment`: oddities of windows. `first_loss`: before any update; `chance_loss`: what the shares of the answers
-    alone would give. `sameness`: what is said where the answers to devel are all alike. `settings`: what it was trained
-    with. `print`: digest of all that decides it. From `alignment` on only scores.json has a key, `units` only the
-    record of a run.
+    `alignment`: oddities of windows. `word_of`: number of a test sentence -> its `word_of`, where predictions are kept
+    for parts of its words; left out of texts. `first_loss`: before any update; `chance_loss`: what the shares of the
+    answers alone would give. `sameness`: what is said where the answers to devel are all alike. `settings`: what it was
+    trained with. `print`: digest of all that decides it. From `alignment` on only scores.json has a key, `units` only
+    the record of a run.
     """
 
     FIRST: ClassVar[tuple[str, ...]] = (
@@ -149,6 +150,7 @@ class FineTuning(ScoredCell):
             'best_epoch',
             'units',
             'alignment',
+            'word_of',
             'train_sentences',
             'updates',
             'trained_parameters',
@@ -167,6 +169,7 @@ class FineTuning(ScoredCell):
     best_epoch: int | None = left_out()
     units: KeptUnits | None = left_out()
     alignment: Mapping[str, int] | None = left_out()
+    word_of: Mapping[str, tuple[int, ...]] | None = left_out()
     train_sentences: int | None = left_out()
     updates: int | None = left_out()
     trained_parameters: int | None = left_out()

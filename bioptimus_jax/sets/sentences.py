@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import io
+import itertools
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +62,23 @@ class Sentence:
     def gold(self) -> tuple[str, ...]:
         """The IOB2 tags of `scored_words`: what answers are compared with."""
         return self.exact.tags if self.exact else self.tags
+
+    @property
+    def word_of(self) -> tuple[int, ...]:
+        """The number of the word that each of `scored_words` is part of, but for what is beyond the end."""
+        known = self.exact.word_of if self.exact else range(len(self.words))
+        return tuple(number for number in known if number < len(self.words))
+
+    @classmethod
+    def joined(
+        cls, parts: tuple[str, ...], gold: tuple[str, ...], word_of: tuple[int, ...], document: int
+    ) -> 'Sentence':
+        """The sentence of these `scored_words`, `gold` and `word_of`, to be read and scored; what is learned of it is
+        not known."""
+        of_word = itertools.groupby(zip(word_of, parts, strict=False), key=lambda pair: pair[0])
+        words = tuple(''.join(part for _, part in pairs) for _, pairs in of_word)
+        beyond = (len(words),) * (len(parts) - len(word_of))
+        return cls(words, (), document, marked=True, exact=Exact(parts, gold, (*word_of, *beyond)))
 
     def retagged(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> 'Sentence':
         """The sentence with other tags, those by characters too."""

@@ -23,7 +23,7 @@ from bioptimus_jax.finetuning.outside import Submission
 from bioptimus_jax.finetuning.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetuning.summary import TokenStatistics
 from bioptimus_jax.finetuning.task import DEFAULT, Encoded, Look, Task, Usage, of_setting
-from bioptimus_jax.records.finetune import Details, Scores
+from bioptimus_jax.records.finetune import Details, FineTuning, Scores
 from bioptimus_jax.records.statistics import MentionSlices
 from bioptimus_jax.scoring.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.sets import corpora
@@ -207,8 +207,18 @@ class Entities(Task):
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[str, ...]], list[str]]:
         return read_tags(asked, one_type=bool(chosen.reading))
 
-    def asked_again(self, item: Predicted) -> Sentence:
-        return Sentence(item.words, item.gold, item.document)
+    def word_of(self, examples: Sequence[Sentence]) -> dict[str, tuple[int, ...]]:
+        return {str(at): one.word_of for at, one in enumerate(examples) if one.exact}
+
+    def asked_again(self, items: Sequence[Predicted], record: FineTuning) -> list[Sentence] | None:
+        """Sentences in their own words, as parts of these would show the model where mentions begin and end."""
+        if record.word_of is None:
+            return None
+        found = [Sentence(item.words, item.gold, item.document) for item in items]
+        for at, word_of in record.word_of.items():
+            item = items[int(at)]
+            found[int(at)] = Sentence.joined(item.words, item.gold, word_of, item.document)
+        return found
 
     def written(self, folder: Path) -> list[Predicted]:
         return read_predictions(folder / self.files[0])

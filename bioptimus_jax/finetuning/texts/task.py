@@ -23,7 +23,7 @@ from bioptimus_jax.finetuning.texts.measures import MEASURES, OF_NUMBERS, measur
 from bioptimus_jax.finetuning.texts.outside import read_answers
 from bioptimus_jax.finetuning.texts.usage import usage_of
 from bioptimus_jax.progress.console import MANY, numbered, some_labels
-from bioptimus_jax.records.finetune import BASELINES, Details
+from bioptimus_jax.records.finetune import BASELINES, Details, FineTuning
 from bioptimus_jax.scoring.metrics import Metric
 from bioptimus_jax.sets import labelled
 from bioptimus_jax.sets.corpora import NamedSet, file_of_texts, known_texts
@@ -98,8 +98,8 @@ class TextTask(Task):
         """Whether the texts of an example are read one by one."""
         return bool(self.known and self.known.layout.apart)
 
-    def asked_again(self, item: Predicted) -> Text:
-        return Text(item.words, item.gold, item.document, ((),) * len(item.words) * self.apart)
+    def asked_again(self, items: Sequence[Predicted], record: FineTuning) -> list[Text]:
+        return [Text(i.words, i.gold, i.document, ((),) * len(i.words) * self.apart) for i in items]
 
     def outside(self, chosen: NamedSet, asked: Submission) -> tuple[list[tuple[Any, ...]], list[str]]:
         return read_answers(asked, self.known, self.numbers)

@@ -97,7 +97,7 @@ def _checked(
     the model of the folder."""
     tokenizer = load_in_transformers(folder)
     check_embedding_rows(folder, tokenizer, model)
-    means, tested, config = ANSWERING[purpose.hf_class], as_tested(folder), model.config
+    means, tested, config = ANSWERING[purpose.hf_class], as_tested(folder, say), model.config
     mask, kept = -1, tokenizer.mask_token
     if means.hides and kept:
         mask = tokenizer.mask_token_id
@@ -150,8 +150,8 @@ def _texts(folder: Path, tested: Tested | None, of_words: bool) -> list[tuple[st
     """What a model is compared on: the first items of its test, which may be `of_words`, else what its run has held
     out, else TEXTS."""
     if tested:
-        shown = [tested.task.shown(item) for item in tested.items[: gate.TIMED]]
-        return [(' '.join(words),) if of_words else words for words in shown]
+        read = [item.words for item in tested.items[: gate.TIMED]]
+        return [(' '.join(words),) if of_words else words for words in read]
     corpus = folder.resolve().parents[1] / 'corpus'
     if (corpus / MANIFEST).is_file() and folder.resolve().parent.name == 'export':
         documents = open_documents(place_of(corpus), 'heldout')

@@ -1,7 +1,7 @@
 """The test score of a fine-tuned model as ONNX, beside that of the model itself, on the test of its fine-tuning."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,10 @@ class Tested:
     items: Sequence[Any]
 
 
-def as_tested(folder: Path) -> Tested | None:
+def as_tested(folder: Path, say: Callable[[str], None] = print) -> Tested | None:
     """The test items of a kept model, from the predictions beside it; None for a model without a fine-tuning's record.
 
+    None, too, where the record does not tell what the model has read, which is said: the score would be another one.
     Raises InputError for damage.
     """
     if not (folder.parent / SCORES).is_file():
@@ -42,8 +43,13 @@ def as_tested(folder: Path) -> Tested | None:
     if not isinstance(record, FineTuning) or record.settings is None:
         return None
     task = task_of(record)
-    items = [task.asked_again(one) for one in task.written(folder.parent)]
-    if not items or any(one is None for one in items):
+    items = task.asked_again(task.written(folder.parent), record)
+    if items is None:
+        say(
+            f'{folder.parent / SCORES}: does not tell which words the model has read (word_of), so both are not scored '
+            'on its test; fine-tune it again in a new run for that'
+        )
+    if not items:
         return None
     known = record.settings.values
     settings = Finetune(**{name: known[name] for name in OF_WINDOWS if name in known}, batch_sentences=BATCH)
