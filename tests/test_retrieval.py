@@ -16,6 +16,7 @@ from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.finetuning.task import task_for
+from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.model.pooling import files_for_sentence_transformers
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
@@ -205,7 +206,7 @@ def scored(tmp_path_factory):
     return run, model, said.getvalue()
 
 
-def test_a_stage_scores_the_model_as_it_is(scored):
+def test_a_stage_scores_the_model_as_it_is(scored, monkeypatch):
     """The score is that of the vectors of `embed`, with an interval over queries, and BM25 beside it."""
     run, model, said = scored
     assert 'epochs' not in said
@@ -230,6 +231,14 @@ def test_a_stage_scores_the_model_as_it_is(scored):
         InputError, match=r'names BertModel; .*; vectors of texts are given by bx\.embed in Python'
     ):
         bx.predict(place, ['a dose'])
+    card = (place / 'README.md').read_text()
+    assert not re.search(r'epoch|seed|devel|labels|fine-tuned', card, re.I), 'nothing was learned'
+    assert '(3 queries).\nOf a text at most 32 pieces are read' in card
+    assert f'| recall@10 | {100 * record["test"]["recall@10"]["recall"]:.2f} |' in card
+    monkeypatch.chdir(place)
+    known = {}
+    exec(re.search(r'```python\n(.*?)```', card, re.S)[1], known)
+    np.testing.assert_array_equal(known['vector'], bx.embed(model, [EXAMPLE], max_pieces=32)[0])
     assert set(record['test']) == {'default', 'recall@10', 'recall@100', 'map'}
     assert record['history'] == []
     queries, documents = (

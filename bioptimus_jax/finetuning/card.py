@@ -38,6 +38,21 @@ CARD = """---
 Percent, of this one model: other seeds give other scores, and scores on other text may be lower. The licences of the
 set ({of_set}) and of the model that it began from ({of_base}) hold for this one, too.
 {code}"""
+AS_IT_IS_CARD = """---
+{data}
+---
+
+# {model}, scored on {dataset}
+
+{title}: `{model}` as it is, as nothing was learned, scored on the test of the set `{dataset}` ({test:,} {units}).
+Of a text at most {max_pieces} pieces are read, special ones included.
+
+| measure | test |
+|---|--:|
+{scores}
+{said}
+Percent; scores on other text may be lower. The licences of the set ({of_set}) and of the model ({of_base}) hold.
+{code}"""
 CODE = """
 `bioptimus predict . --text='...'`, or `bx.predict('.', ['...'])` in Python, reads a text as this model was trained to
 (`reading.json`). {means}:
@@ -56,6 +71,13 @@ import bioptimus_jax as bx
 folder = '.'  # the path of this folder
 [found] = bx.predict(folder, [{example}])
 print(found)
+```
+"""
+ALONE = """
+{means}:
+
+```python
+{code}
 ```
 """
 OWN_HEAD = 'its head ({head}) is in `head.safetensors`, and the encoder alone, which `AutoModel` loads, in `{encoder}`'
@@ -90,15 +112,24 @@ def write_card(
     folder: Path, base: Path, task: Task, dataset: Any, settings: Finetune, record: FineTuning
 ) -> None:
     """Leave the card in the folder of a kept model; `base`: what it began from, `record`: of its fine-tuning."""
+    write = _of_learned if task.learns else _as_it_is
+    with atomic(folder / NAME) as file:
+        file.write(write(folder, base, task, dataset, settings, record))
+
+
+def _of_learned(
+    folder: Path, base: Path, task: Task, dataset: Any, settings: Finetune, record: FineTuning
+) -> str:
+    """The card of a model that was fine-tuned."""
     labels, usage = task.labels(dataset, settings), task.usage(dataset, settings)
     pipeline, head = PIPELINES.get(task.hf_class, ''), read_head(folder)
     code = CODE.format(means=usage.means, code=usage.code) if usage else ''
     if head and usage:
         code = _own_code(OWN_HEAD.format(head=head.described, encoder=ENCODER), usage)
     rows = []
-    for key, metric in task.metrics.items():
-        devel, test = (100 * scores[key][metric.name] for scores in (record.devel, record.test))
-        rows.append(f'| {metric.title}{"" if key == DEFAULT else f", {key}"} | {devel:.2f} | {test:.2f} |')
+    for key, named in _measures(task).items():
+        devel, test = (100 * scores[key][task.metrics[key].name] for scores in (record.devel, record.test))
+        rows.append(f'| {named} | {devel:.2f} | {test:.2f} |')
     known, name = card_facts(base), record.dataset
     data = ModelCardData(
         model_name=f'{record.model} on {name}',
@@ -113,7 +144,7 @@ def write_card(
         *task.remarks(record),
         *([f'on devel {record.sameness}: do not use it'] if record.sameness else []),
     ]
-    text = CARD.format(
+    return CARD.format(
         data=data.to_yaml(),
         of_set=_licence_of_set(name),
         of_base=known.get('license', 'not on record'),
@@ -123,13 +154,45 @@ def write_card(
         labels=', '.join(f'`{label}`' for label in labels),
         settings=_shown(settings),
         scores='\n'.join(rows),
-        said=''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in remarks),
+        said=_paragraphs(remarks),
         epoch=EPOCHS[settings.learn_devel].format(record.best_epoch),
         code=code,
         **{name: getattr(record, name) for name in ('model', 'dataset', 'setting', 'seed')},
     )
-    with atomic(folder / NAME) as file:
-        file.write(text)
+
+
+def _as_it_is(
+    folder: Path, base: Path, task: Task, dataset: Any, settings: Finetune, record: FineTuning
+) -> str:
+    """The card of a model that has learned nothing: what was read, and the scores on test."""
+    known, usage = card_facts(base), task.usage(dataset, settings)
+    score = scored(task, record.dataset, 100 * score_of(record, 'test'), 1)
+    score.metric_name = task.metric.title
+    data = ModelCardData(
+        model_name=f'{record.model} on {record.dataset}',
+        library_name='transformers',
+        tags=['bioptimus-jax'],
+        eval_results=[score],
+        **known,
+    )
+    rows = [
+        f'| {named} | {100 * record.test[key][task.metrics[key].name]:.2f} |'
+        for key, named in _measures(task).items()
+    ]
+    return AS_IT_IS_CARD.format(
+        data=data.to_yaml(),
+        model=record.model,
+        dataset=record.dataset,
+        title=task.title,
+        test=len(dataset.test),
+        units=plural(task.unit),
+        max_pieces=settings.max_pieces,
+        scores='\n'.join(rows),
+        said=_paragraphs(task.remarks(record)),
+        of_set=_licence_of_set(record.dataset),
+        of_base=known.get('license', 'not on record'),
+        code=ALONE.format(means=usage.means, code=usage.code) if usage else '',
+    )
 
 
 def write_card_together(
@@ -145,10 +208,9 @@ def write_card_together(
     assert statistics.ensemble  # there are several
     test = statistics.ensemble.mean_logits or statistics.ensemble if task.averages else statistics.ensemble
     rows = []
-    for key, metric in task.metrics.items():
-        together, alone = test.test[key][metric.name], statistics.test[key].mean or 0.0
-        shown = f'{metric.title}{"" if key == DEFAULT else f", {key}"}'
-        rows.append(f'| {shown} | {100 * together:.2f} | {100 * alone:.2f} |')
+    for key, named in _measures(task).items():
+        together, alone = test.test[key][task.metrics[key].name], statistics.test[key].mean or 0.0
+        rows.append(f'| {named} | {100 * together:.2f} | {100 * alone:.2f} |')
     first, known, usage = records[0], card_facts(base), task.usage(dataset, settings)
     score = scored(task, first.dataset, 100 * test.test[DEFAULT][task.metric.name], 1)
     score.metric_name = f'{task.metric.title}, {len(records)} seeds together'
@@ -180,6 +242,19 @@ def write_card_together(
     )
     with atomic(folder / NAME) as file:
         file.write(text)
+
+
+def _measures(task: Task) -> dict[str, str]:
+    """What the metrics of a task are called, by their keys: by these, too, where several have one title."""
+    titles = [metric.title for metric in task.metrics.values()]
+    return {
+        key: metric.title if key == DEFAULT or titles.count(metric.title) == 1 else f'{metric.title}, {key}'
+        for key, metric in task.metrics.items()
+    }
+
+
+def _paragraphs(remarks: Sequence[str]) -> str:
+    return ''.join(f'\n{line[:1].upper()}{line[1:]}.\n' for line in remarks)
 
 
 def _own_code(why: str, usage: Usage) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.config import Finetune
-from bioptimus_jax.finetuning.task import Encoded, Look, Task
+from bioptimus_jax.finetuning.task import Encoded, Look, Task, Usage
+from bioptimus_jax.finetuning.texts.usage import EXAMPLE
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.finetune import BASELINES, Details
 from bioptimus_jax.scoring.ranking import METRICS, Bm25, ranked
@@ -18,6 +19,12 @@ from bioptimus_jax.sets.corpora import NamedSet
 
 AT_ONCE = 1000
 """Texts that are encoded together."""
+CODE = """\
+import bioptimus_jax as bx
+
+folder = '.'  # the path of this folder
+[vector] = bx.embed(folder, [{example!r}], max_pieces={max_pieces})
+print(vector)"""
 CUT = 'texts that were cut'
 
 
@@ -53,6 +60,13 @@ class RetrievalTask(Task):
             cut += bool(encoding.overflowing)
             made.append(VectorWindow(number, tuple(encoding.ids)))
         return Encoded(made, {CUT: cut})
+
+    def usage(self, dataset: Retrieval, settings: Finetune) -> Usage:
+        return Usage(
+            'The vector of a text, of length 1, so that the product of two is their cosine',
+            CODE.format(example=EXAMPLE, max_pieces=settings.max_pieces),
+            EXAMPLE,
+        )
 
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
         from bioptimus_jax.finetuning.texts.vectors import Vectors
