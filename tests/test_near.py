@@ -18,7 +18,7 @@ from bioptimus_jax.corpus.near import HASHES, near_duplicates, ngram_hashes, row
 from bioptimus_jax.corpus.records import squeezed
 from bioptimus_jax.corpus.sameness import comparable
 from bioptimus_jax.errors import Stopped
-from bioptimus_jax.text.words import COMBINING_MARKS, count_words
+from bioptimus_jax.text.words import COMBINING_MARKS, count_words, word_begins
 
 FIVE = Near(threshold=0.8, words=5)
 ABSTRACT = (
@@ -211,6 +211,14 @@ def test_words_of_mixed_scripts(text, words):
 @given(st.text('aé1- \n.µ≥д', max_size=40))
 def test_words_of_scripts_with_blanks_are_between_blanks(text):
     assert count_words(squeezed(text)) == len(text.split())
+
+
+@given(st.text('aé1- \n.µд患は，ก้', max_size=40))
+def test_as_many_words_begin_in_a_text_as_it_has(text):
+    text = squeezed(text)
+    begins = word_begins(text)
+    assert len(begins) == count_words(text)
+    assert not any(text[place].isspace() for place in begins)
 
 
 def test_ngrams_of_real_abstracts_do_not_collide(data):

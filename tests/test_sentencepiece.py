@@ -18,10 +18,11 @@ from bioptimus_jax.analysis.entities import measure
 from bioptimus_jax.api.words import frequent
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.rows.parts import document_parts
+from bioptimus_jax.rows.config import Rows
+from bioptimus_jax.rows.parts import apart_parts, document_parts, pair_parts
 from bioptimus_jax.rows.words import WORD_RULES, starts_of
 from bioptimus_jax.storage.files import read_json, write_json
-from bioptimus_jax.text.words import bare
+from bioptimus_jax.text.words import bare, count_words
 from bioptimus_jax.tokenizer import subwords
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
 from bioptimus_jax.tokenizer.kinds import bytelevel, unigram, wordpiece
@@ -410,6 +411,19 @@ def test_rows_by_unicode_words_say_where_these_begin() -> None:
     assert plain.tokenizer_word_starts is None
     starts = [True, True, False, False, True, True, False, True, True]
     assert marked.tokenizer_word_starts.tolist() == starts
+
+
+@pytest.mark.parametrize('kind', TOKENIZERS)
+def test_rows_count_words_as_the_corpus_does(kind: str) -> None:
+    """Those of scripts without blanks, too, however many pieces a letter has, and letters a piece."""
+    chinese = ['患者，男，45岁。患者服用IL-2 (p < 0.05)。', '白血病の治療は患者を。']
+    known = trained(kind, [*chinese, *TEXTS], 400)
+    for texts in (chinese, TEXTS):
+        words, batches = sum(map(count_words, texts)), [[Document(text, text) for text in texts]]
+        assert document_parts(batches, known, 16)[1]['words'] == words
+        assert apart_parts(batches, known, Rows(layout='twice'))[1]['words'] == 2 * words
+        assert measure_pieces(known, texts)[0].words_between_spaces == words
+        assert pair_parts(batches, known, Rows(layout='two_segments'), 0)[1]['words'] == words
 
 
 def test_a_collator_takes_whole_unicode_words(folder: Path, make: str) -> None:

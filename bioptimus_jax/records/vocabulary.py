@@ -60,7 +60,7 @@ class Pieces(Record):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PiecesOfCorpus(Pieces):
-    """Documents in pieces; also for words as spaces part them."""
+    """Documents in pieces; also for words between spaces, as `text.words` counts them: letters in scripts without."""
 
     FIRST: ClassVar[tuple[str, ...]] = (
         'words',

@@ -11,7 +11,7 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.rows.blocks import FOLLOWS, PAIRS, QUOTED, RANDOM, RANDOM_PAIRS, UNLABELLED, PackedSegment
 from bioptimus_jax.rows.config import Rows as RowSettings
 from bioptimus_jax.rows.layouts import fitting, layout_of, make_pairs
-from bioptimus_jax.rows.words import WORD_RULES, starts_of, white_space_starts
+from bioptimus_jax.rows.words import WORD_RULES, begun_words, starts_of, white_space_starts
 from bioptimus_jax.text.splitting import split_sentences
 from bioptimus_jax.tokenizer.subwords import Subwords
 
@@ -23,12 +23,14 @@ PartsAndCounts: TypeAlias = tuple[list[PackedSegment], Counter[str]]
 class Tokenised(NamedTuple):
     """A document in pieces: ids, where white-space words start and, where a token does not say so, `rows.words`.
 
+    `begun_words`: how many begin in each piece, where each letter of a script without blanks is one, as in the corpus.
     `bounds`: 0, and where each sentence or line ends, for layouts that ask for them.
     """
 
     key: int
     tokens: np.ndarray
     word_starts: np.ndarray
+    begun_words: np.ndarray
     tokenizer_word_starts: np.ndarray | None
     bounds: list[int]
 
@@ -44,7 +46,7 @@ def document_parts(
     for document in _tokenised(batches, subwords, counted, words):
         pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
         counted['documents_cut'] += len(pieces) > 1
-        counted['words'] += int(document.word_starts.sum())
+        counted['words'] += int(document.begun_words.sum())
         parts += (_part([(document, *span)], subwords) for span in pieces)
         counted['tokens_dropped'] += len(document.tokens) - sum(end - begin for begin, end in pieces)
     counted['tokens'] = sum(len(p.tokens) for p in parts)
@@ -71,7 +73,7 @@ def pair_parts(
         parts.append(_part(texts, subwords, label))
         of_document[pair.document] += 1
         counted[RANDOM_PAIRS] += pair.random
-        counted['words'] += sum(int(text.word_starts[begin:end].sum()) for text, begin, end in texts)
+        counted['words'] += sum(int(text.begun_words[begin:end].sum()) for text, begin, end in texts)
         kept = texts[:1] if pair.random else texts
         counted['tokens_dropped'] -= sum(end - begin for _, begin, end in kept)
     counted['tokens_dropped'] += sum(len(document.tokens) for document in documents)
@@ -96,7 +98,7 @@ def apart_parts(batches: DocumentBatches, subwords: Subwords, settings: RowSetti
             counted[PAIRS] += 1
             for begin, end in texts:
                 used[begin:end] = True
-                counted['words'] += int(document.word_starts[begin:end].sum())
+                counted['words'] += int(document.begun_words[begin:end].sum())
                 parts.append(_part([(document, begin, end)], subwords))
         counted['documents_cut'] += cut
         counted['tokens_dropped'] += int((~used).sum())
@@ -120,10 +122,12 @@ def _tokenised(
         encodings = subwords.encode(d.text for d in batch)
         for document, encoding in zip(batch, encodings, strict=True):
             if encoding.ids:
+                starts = white_space_starts(document.text, encoding.offsets)
                 yield Tokenised(
                     document_key(document.id),
                     np.array(encoding.ids, np.uint32),
-                    white_space_starts(document.text, encoding.offsets),
+                    starts,
+                    begun_words(document.text, encoding.offsets, starts),
                     None if tokens_show_words else starts_of(words, document.text, encoding),
                     part_bounds(document.text, encoding.offsets, cut) if cut else [],
                 )

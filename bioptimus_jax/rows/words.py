@@ -9,6 +9,7 @@ import tokenizers
 
 from bioptimus_jax.config.plugins import Table
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.text.words import has_unspaced, word_begins
 from bioptimus_jax.tokenizer.metaspace import word_starts
 
 LATER = 0x10000
@@ -32,6 +33,18 @@ def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
     starts = np.ones(len(begins), bool)
     starts[1:] = spaces[np.maximum(begins[1:], ends[:-1])] > spaces[ends[:-1]]
     return starts
+
+
+def begun_words(text: str, offsets: list[tuple[int, int]], starts_L: np.ndarray) -> np.ndarray:
+    """How many words begin in each piece, [L], in the unit of `text.words.count_words`.
+
+    They are white-space words, whose `starts_L` are given, unless the text has any of a script without blanks.
+    """
+    if not has_unspaced(text):
+        return starts_L
+    _, ended_L, _ = _spans(text, offsets)
+    pieces = np.searchsorted(ended_L, word_begins(text), side='right')
+    return np.bincount(np.minimum(pieces, len(ended_L) - 1), minlength=len(ended_L))
 
 
 def tokenizer_starts(text: str, encoding: tokenizers.Encoding) -> np.ndarray:

@@ -39,8 +39,8 @@ BEHIND = (
 class Way:
     """A vocabulary and what it does to texts that it was not trained on.
 
-    `new`: tokens that the source does not have; `pieces_D` of every document; `words`: all of them, between spaces;
-    `one_piece`, `unknown`: shares of the tokenizer's words that are one piece, or the unknown token.
+    `new`: tokens that the source does not have; `pieces_D` of every document; `words`: all of them, as `text.words`
+    counts them; `one_piece`, `unknown`: shares of the tokenizer's words that are one piece, or the unknown token.
     """
 
     subwords: Subwords
@@ -52,7 +52,7 @@ class Way:
 
     @property
     def pieces_per_word(self) -> float:
-        """Pieces a word between spaces."""
+        """Pieces a word, as `text.words` counts these."""
         return float(self.pieces_D.sum()) / self.words
 
     def saved(self, kept: 'Way') -> float:

@@ -24,6 +24,7 @@ OPENING = {'(': ')', '[': ']', '{': '}'}
 CLOSING = {closes: opens for opens, closes in OPENING.items()}
 OF_NAMES = '#\u2032\u2033'
 UNSPACED_SCRIPT = re.compile(f'[{UNSPACED}]')
+RUN = re.compile(r'\S+')
 LETTER = re.compile(f'(?![\\W_])[{UNSPACED}]')
 LETTER_WITH_MARKS = re.compile(f'{LETTER.pattern}[{COMBINING_MARKS}]*')
 
@@ -36,16 +37,24 @@ def count_words(text: str) -> int:
     """
     if not text:
         return 0
-    if text.isascii() or not UNSPACED_SCRIPT.search(text):
-        return text.count(' ') + text.count('\n') + 1
-    return sum(map(_words_in, text.split()))
+    if has_unspaced(text):
+        return sum(map(_words_in, text.split()))
+    return text.count(' ') + text.count('\n') + 1
+
+
+def word_begins(text: str) -> list[int]:
+    """The places in a text, in characters, where the words that `count_words` counts begin, in order."""
+    return sorted(run.start() + begin for run in RUN.finditer(text) for begin in _begins_in(run[0]))
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a text has any of a script without blanks."""
+    return not text.isascii() and UNSPACED_SCRIPT.search(text) is not None
 
 
 def spaced(text: str) -> str:
     """The text with blanks around each letter of a script without blanks; the text itself where there is none."""
-    if text.isascii() or not UNSPACED_SCRIPT.search(text):
-        return text
-    return LETTER_WITH_MARKS.sub(r' \g<0> ', text)
+    return LETTER_WITH_MARKS.sub(r' \g<0> ', text) if has_unspaced(text) else text
 
 
 def bare(word: str) -> str:
@@ -92,3 +101,10 @@ def _words_in(run: str) -> int:
     letters = len(LETTER.findall(run))
     others = LETTER.sub(' ', run).split()
     return letters + sum(any(map(str.isalnum, part)) for part in others) if letters else 1
+
+
+def _begins_in(run: str) -> list[int]:
+    """Where the words begin that `_words_in` counts, first the letters of scripts without blanks."""
+    letters = [letter.start() for letter in LETTER.finditer(run)]
+    others = RUN.finditer(LETTER.sub(' ', run))
+    return letters + [part.start() for part in others if any(map(str.isalnum, part[0]))] if letters else [0]

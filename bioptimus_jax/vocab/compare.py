@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bioptimus_jax.records.vocabulary import Comparison, NewWord, PiecesOfCorpus
-from bioptimus_jax.tokenizer.metaspace import count_words
+from bioptimus_jax.text.words import count_words
+from bioptimus_jax.tokenizer import metaspace
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 BATCH = 100
@@ -58,10 +59,10 @@ def measure_pieces(subwords: Subwords, texts: Sequence[str]) -> tuple[PiecesOfCo
     for start in range(0, len(texts), BATCH):
         for encoding in subwords.encode(texts[start : start + BATCH]):
             pieces.update(encoding.tokens)
-            found, whole = count_words(encoding, subwords.unknown)
+            found, whole = metaspace.count_words(encoding, subwords.unknown)
             words, single = words + found, single + whole
     total, unknown = sum(pieces.values()), pieces[subwords.tokens[subwords.unknown]]
-    between_spaces = sum(len(text.split()) for text in texts)
+    between_spaces = sum(map(count_words, texts))
     shares = PiecesOfCorpus(
         words=words,
         words_between_spaces=between_spaces,
