@@ -32,6 +32,7 @@ from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.pretrain.objective import arrays_of, planned_objective
+from bioptimus_jax.pretrain.sharding import axes_of
 from bioptimus_jax.records.surgery import TokenRow
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.training import training_loss
@@ -464,4 +465,6 @@ def test_what_an_objective_puts_in_the_place_of_a_head_is_trained_whole(name, fa
     assert theirs
     assert theirs <= arrays.trained.keys()
     assert not any('adapter' in path for path in arrays.trained if path.startswith('generator/'))
+    # Raises ValueError where no rule covers a parameter.
+    assert axes_of(arrays.trained, objective.all_rules).keys() == arrays.trained.keys()
     assert arrays.trained[f'{architecture.table}_rows'] == (1, architecture.width)

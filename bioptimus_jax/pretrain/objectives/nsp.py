@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import Architecture, Paired
+from bioptimus_jax.model.architecture import Architecture, Paired, Rule
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
 from bioptimus_jax.model.trees import flatten, unflatten
@@ -59,9 +59,9 @@ class NextSentence(MaskedLM):
         return {'': (self.paired, params)}
 
     @property
-    def all_rules(self) -> tuple:
-        """Rules of the model with that head."""
-        return tuple(self.paired.rules)
+    def all_rules(self) -> tuple[Rule, ...]:
+        """Rules of every objective, and those of the model with that head."""
+        return (*super().all_rules, *self.paired.rules)
 
     def start(self, params: Params, key: jax.Array) -> Params:
         """The parameters with pooler and head: the source's where the model goes on from its weights and it has them,
