@@ -228,6 +228,26 @@ def test_vocabulary_tables_have_the_numbers_of_the_records(run):
     assert vocabulary.whole_entities(m).rows[0][2].text == 'l ##ym ##ph ##oma'
 
 
+def test_vocabularies_of_other_words_are_compared_by_those_between_spaces(tmp_path):
+    """Punctuation is a word of WordPiece and a part of one of SentencePiece, so 1.25 is more pieces than 1.3 here."""
+    run = fabricate(tmp_path / 'r')
+    file = run.workdir / 'vocab' / 'comparison.json'
+    comparison = json.loads(file.read_text())
+    comparison['source'] |= {'words': 450, 'pieces_per_word': 1.3, 'pieces_per_word_between_spaces': 1.3}
+    comparison['vocabulary'] |= {'pieces_per_word_between_spaces': 2.5}
+    write_json(file, comparison)
+    pieces = vocabulary.pieces(read_measures(run))
+    marks = {
+        name: [marks[at] for marks in pieces.marks()[:2]]
+        for at, name in enumerate(pieces.columns)
+        if 'word' in name
+    }
+    assert marks.pop('pieces / word between spaces') == ['best', 'second']
+    assert len(marks) == 4
+    assert not any(map(any, marks.values()))
+    assert 'not the same' in pieces.note
+
+
 def test_vocabulary_without_general_text_source_or_sets(tmp_path):
     run = fabricate(tmp_path / 'r')
     frequency = json.loads((run.workdir / 'vocab' / 'frequency.json').read_text())

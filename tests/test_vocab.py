@@ -435,6 +435,20 @@ def test_stage_names_entries_of_a_given_vocabulary_that_no_text_reaches(
     assert "('BRCA1', 'naïve', 'a b', 'xxxxxxxxxxxxxxxxxxxx...', '##,')" in line
 
 
+@pytest.mark.parametrize(('kind', 'unit'), [('wordpiece', ''), ('unigram', ' between spaces')])
+def test_stage_says_pieces_of_words_that_can_be_compared(
+    run: Run, kind: str, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """WordPiece takes punctuation as words, and SentencePiece what stands between spaces."""
+    of_kind, said = change(run, tokenizer=kind), list[str]()
+    monkeypatch.setattr(of_kind.console, 'say', said.append)
+    build.build(of_kind, run.workdir / 'vocab')
+    found = json.loads((run.workdir / 'vocab' / 'comparison.json').read_text('utf-8'))
+    key = 'pieces_per_word' + unit.replace(' ', '_')
+    own, source = (found[owner][key] for owner in ('vocabulary', 'source'))
+    assert f'{own:.2f} pieces a word{unit} (source: {source:.2f}), {found["new"]} new tokens' in said[-1]
+
+
 def test_stage_takes_a_tokenizer_with_its_added_tokens(run: Run, tmp_path: Path) -> None:
     """The stage takes it as it cuts texts: what was added to it is no mere entry, which no text could reach."""
     given = subwords.load(tmp_path / 'source')

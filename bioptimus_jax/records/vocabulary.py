@@ -1,7 +1,7 @@
 """What is counted of words and pieces: frequency.json and comparison.json of stage vocab, entities.json of analyze."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from bioptimus_jax.records.record import Record, left_out
@@ -86,6 +86,11 @@ class PiecesOfMentions(Pieces):
     def pieces_per_mention(self) -> float | None:
         """Mean pieces of a mention; None without any."""
         return self.pieces_per_word * self.words / self.mentions if self.mentions else None
+
+
+def same_words(cuts: Iterable[Pieces]) -> bool:
+    """Whether tokenizers cut one text into as many words: only then can what they need for a word be compared."""
+    return len({cut.words for cut in cuts}) < 2
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.counts import CorpusCounts, VocabCounts
+from bioptimus_jax.records.vocabulary import Comparison, same_words
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.storage.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.tokenizer.config import TOKENIZERS, Vocab
@@ -202,22 +203,31 @@ def _write_comparison(
     say: Callable[[str], None],
     unreached: list[str],
 ) -> VocabCounts:
-    new = write_new_tokens(folder, subwords, source)
+    write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
     report = compare_vocabularies(
         subwords, source, [documents[i].text for i in range(0, len(documents), step)]
     )
     report = dataclasses.replace(report, unreached=tuple(unreached) or None)
     write_json(folder / 'comparison.json', report.json())
-    pieces = f'{report.vocabulary.pieces_per_word:.2f} pieces a word'
-    if source is not None and report.source is not None:
-        pieces += f' (source: {report.source.pieces_per_word:.2f}), {numbered(len(new), "new token")}'
-        if source.kind is not subwords.kind:
-            say(
-                "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
-            )
-    say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {pieces}')
+    if source is not None and source.kind is not subwords.kind:
+        say(
+            "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
+        )
+    say(f'vocab: {numbered(len(subwords.tokens), "entry")}, {_pieces_line(report)}')
     return VocabCounts(size=len(subwords.tokens), kept=report.kept, new=report.new, lost=report.lost)
+
+
+def _pieces_line(report: Comparison) -> str:
+    """Pieces a word, beside the source's; of words between spaces where the tokenizers cut texts into other words."""
+    own, source = report.vocabulary, report.source
+    if source is None:
+        return f'{own.pieces_per_word:.2f} pieces a word'
+    new = numbered(report.new or 0, 'new token')
+    if same_words([own, source]):
+        return f'{own.pieces_per_word:.2f} pieces a word (source: {source.pieces_per_word:.2f}), {new}'
+    rate, other = (of.pieces_per_word_between_spaces or 0 for of in (own, source))
+    return f'{rate:.2f} pieces a word between spaces (source: {other:.2f}), {new}'
 
 
 def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) -> list[str]:

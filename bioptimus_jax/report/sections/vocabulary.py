@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Pieces
+from bioptimus_jax.records.vocabulary import ClassOfWords, CorpusWords, Pieces, same_words
 from bioptimus_jax.report.drawing import Figure, Point, curves, spanned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
@@ -50,13 +50,19 @@ def frequency_cross(m: Measures) -> Table:
 
 
 def pieces(m: Measures) -> Table:
-    """How finely each vocabulary cuts the corpus and the entities of each NER set."""
+    """How finely each vocabulary cuts the corpus and the entities of each NER set.
+
+    What is said of a word is not ranked where the tokenizers cut a text into other words.
+    """
     texts: dict[str, Mapping[str, Pieces | None]] = {}
     if found := m.comparison:
         texts['corpus'] = {'source': found.source, 'vocabulary': found.vocabulary}
     if m.entities:
         texts |= {f'{name}, entities': by_owner for name, by_owner in m.entities.datasets.items()}
     records = [(text, o, cut) for text, owners in texts.items() for o in OWNERS if (cut := owners.get(o))]
+
+    alike = all(same_words(filter(None, owners.values())) for owners in texts.values())
+    low, high = ('low', 'high') if alike else ('', '')
 
     def share(key: str, text: str, owner: str, r: Pieces) -> Cell:
         return percent(getattr(r, key, None))
@@ -67,15 +73,26 @@ def pieces(m: Measures) -> Table:
         *each(
             {x: x for x in ('mentions', 'words')}, lambda key, text, owner, r: count(getattr(r, key, None))
         ),
-        Column('pieces / word', lambda text, owner, r: fixed(r.pieces_per_word, 2), 'low'),
-        Column('unknown words', lambda text, owner, r: percent(r.unknown_words, 2), 'low'),
-        *each({'one_piece_words': 'one-piece words'}, share, 'high'),
+        Column('pieces / word', lambda text, owner, r: fixed(r.pieces_per_word, 2), low),
+        Column(
+            'pieces / word between spaces',
+            lambda text, owner, r: fixed(getattr(r, 'pieces_per_word_between_spaces', None), 2),
+            'low',
+            when=not alike,
+        ),
+        Column('unknown words', lambda text, owner, r: percent(r.unknown_words, 2), low),
+        *each({'one_piece_words': 'one-piece words'}, share, high),
         *each({'one_piece_mentions': 'one-piece entities'}, share, 'high'),
         Column(
             'pieces / entity', lambda text, owner, r: fixed(getattr(r, 'pieces_per_mention', None), 2), 'low'
         ),
     ]
     note = 'Entities: all mentions of the training splits. Words are those of the tokenizers.'
+    if not alike:
+        note += (
+            ' These are not the same, so vocabularies are compared by pieces / word between spaces, which are'
+        )
+        note += ' counted of the corpus alone, and by pieces / entity.'
     if found and found.source:
         note += f' Tokens shared with the source: {found.kept:,}; new: {found.new:,};'
         note += f' only in the source: {found.lost:,}.'
