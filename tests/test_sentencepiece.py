@@ -253,6 +253,17 @@ def test_an_added_token_scores_a_little_more_than_the_pieces_that_it_replaces() 
     assert found['ad'] == pytest.approx(-1 - 2 + MARGIN)
 
 
+def test_a_token_that_scores_the_lowest_may_win_where_the_source_cut_elsewhere() -> None:
+    """By hand: da + bc (-2.5 - 3) was the best, and d + abc (-2 - 3) is."""
+    scores = {'<s>': 0.0, '<pad>': 0.0, '</s>': 0.0, '<unk>': 0.0, '▁': -2.5, 'a': -1.0, 'd': -2.0}
+    scores |= {'bc': -3.0, 'da': -2.5, '<mask>': 0.0}
+    kind = unigram.KIND
+    source = kind.of(unigram.like_scored(kind.blank(False), ROLES, scores), ROLES)
+    both = source, kind.with_words(source, ['abc'])
+    cuts = [encoding.tokens for known in both for encoding in known.encode(['dabc', 'aabc'])]
+    assert cuts == [['▁', 'da', 'bc'], ['▁', 'a', 'a', 'bc'], ['▁', 'd', 'abc'], ['▁', 'a', 'abc']]
+
+
 def test_kinds_share_what_stands_for_the_same(known: Subwords) -> None:
     pieces = wordpiece.make([*DEBERTA[:2], '[CLS]', '[SEP]', '[MASK]', 'kinase', '##s', ',', 'zebra'], False)
     pairs = bytelevel.KIND.train(

@@ -28,7 +28,7 @@ DIGITS = 6
 UNKNOWN_PENALTY = 10.0
 """The distance at which an unknown character scores below the lowest token: the library's own number."""
 MARGIN = 0.001
-"""The distance at which a token that is added scores above the pieces that it replaces."""
+"""The least distance at which a token that is added scores above the pieces that it replaces."""
 
 
 class Unigram(Metaspace):
@@ -91,8 +91,10 @@ class Unigram(Metaspace):
     def _added(self, source: Subwords, tokens: Iterable[str]) -> Subwords:
         """The source with more tokens, the order of which stays.
 
-        Each scores a little more than the pieces that spelled it, so a text has it wherever it had these pieces, and
-        all other texts keep theirs. The shortest get theirs first, since longer ones may be spelled by them.
+        Each scores a little more than the pieces that spelled it, so no text has these side by side any more, but not
+        less than the lowest of the source: the library scores unknown characters by it. Pieces often add up to less.
+        Then the token may also win where the source cut a word at other places. The shortest get theirs first, since
+        longer ones may be spelled by them.
         """
         scores = scores_of(source)
         new = [token for token in dict.fromkeys(tokens) if token not in scores]
