@@ -323,6 +323,13 @@ def test_the_stage_measures_vectors_of_sentences_where_there_is_a_source(run, tm
     assert not any(f.parent.name == 'biosses' for f in build.external_inputs(without))
 
 
+def test_sentences_of_scripts_without_blanks_are_measured_too():
+    texts = ['患者，男，四十五岁半。男。', 'All of these words are in one sentence. Few are in this.']
+    documents = [Document(text, text) for text in texts]
+    found = sentence_vectors.MeasuredTexts.of(documents, Finetune())
+    assert found.sentences == ('患者，男，四十五岁半。', 'All of these words are in one sentence.')
+
+
 def test_batches_cover_every_row_with_few_shapes(spellers):
     rows = cloze.rows_of(hide(spellers), spellers[1])
     parts = list(cloze.batches(rows, batch_pieces=128))

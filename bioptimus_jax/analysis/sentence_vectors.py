@@ -30,6 +30,7 @@ from bioptimus_jax.records.analysis import SentenceVectors, SimilarityOfPairs
 from bioptimus_jax.sets.corpora import NamedSet, chosen_sets, set_files
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.text.splitting import split_sentences
+from bioptimus_jax.text.words import count_words
 from bioptimus_jax.tokenizer.subwords import Subwords
 
 SENTENCES = 100
@@ -56,7 +57,7 @@ class MeasuredTexts:
         """Sentences of FEWEST_WORDS or more: the first of each document, then the second of each, until there are
         enough. Raises InputError."""
         of_documents = [
-            [s.strip() for s in split_sentences(document.text) if len(s.split()) >= FEWEST_WORDS]
+            [s for s in map(str.strip, split_sentences(document.text)) if count_words(s) >= FEWEST_WORDS]
             for document in itertools.islice(documents, SENTENCES)
         ]
         by_turns = itertools.chain.from_iterable(itertools.zip_longest(*of_documents))
