@@ -254,7 +254,7 @@ def test_an_added_token_scores_a_little_more_than_the_pieces_that_it_replaces() 
 
 
 def test_a_token_that_scores_the_lowest_may_win_where_the_source_cut_elsewhere() -> None:
-    """By hand: da + bc (-2.5 - 3) was the best, and d + abc (-2 - 3) is."""
+    """The numbers are by hand: da + bc (-2.5 - 3) was the best, and d + abc (-2 - 3) is."""
     scores = {'<s>': 0.0, '<pad>': 0.0, '</s>': 0.0, '<unk>': 0.0, '▁': -2.5, 'a': -1.0, 'd': -2.0}
     scores |= {'bc': -3.0, 'da': -2.5, '<mask>': 0.0}
     kind = unigram.KIND
@@ -426,7 +426,7 @@ def test_rows_by_unicode_words_say_where_these_begin() -> None:
 
 @pytest.mark.parametrize('kind', TOKENIZERS)
 def test_rows_count_words_as_the_corpus_does(kind: str) -> None:
-    """Those of scripts without blanks, too, however many pieces a letter has, and letters a piece."""
+    """A letter of a script without blanks may have several pieces, and a piece several letters."""
     chinese = ['患者，男，45岁。患者服用IL-2 (p < 0.05)。', '白血病の治療は患者を。']
     known = trained(kind, [*chinese, *TEXTS], 400)
     for texts in (chinese, TEXTS):
