@@ -291,9 +291,9 @@ def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> d
     }
 
 
-def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule, reduced_at: int = 0) -> dict[str, int]:
+def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule, next_save: int = 0) -> dict[str, int]:
     snapshots = e.evaluation.snapshots_per_phase
-    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder), reduced_at)
+    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder), next_save)
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
