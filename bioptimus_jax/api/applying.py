@@ -123,16 +123,16 @@ def _given(texts: Iterable[str | Sequence[str] | Mapping[str, Any]]) -> Iterator
 
 def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
     """The text of a row, or the two that are read together, by the keys of sets. Raises InputError."""
-    from bioptimus_jax.sets.foreign.flat import ALONE, SECOND, pair_in, refuse_half_a_pair
+    from bioptimus_jax.sets.foreign.flat import ALONE, PAIRS, SECOND, pair_in, refuse_half_a_pair
 
     found = {str(key).strip().lower(): text for key, text in row.items()}
     # A column of second texts is empty where there is one text.
+    seconds = {*SECOND, *(second for first, second in PAIRS if first == 'question' and first in found)}
+    found = {key: text for key, text in found.items() if key not in seconds or _is_filled(text)}
     if pair := pair_in(found):
-        first, second = (found[name] for name in pair)
-        return [first, second] if _is_filled(second) else first
-    filled = [key for key, text in found.items() if key not in SECOND or _is_filled(text)]
-    refuse_half_a_pair(f'texts: number {number}', filled)
-    if alone := next((name for name in ALONE if name in found), None):
+        return [found[name] for name in pair]
+    refuse_half_a_pair(f'texts: number {number}', found)
+    if alone := next((name for name in (*ALONE, *(first for first, _ in PAIRS)) if name in found), None):
         return found[alone]
     raise InputError(f'texts: number {number} is a row without {TEXT!r} ({shortened(row)})')
 

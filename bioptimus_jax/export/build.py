@@ -109,12 +109,13 @@ def _outlived(folder: Path, made: Collection[str], checkpoints: Callable[[str], 
     `checkpoints`: of a phase that has ended, or '', what tells its weights from others.
     """
     for file in sorted(folder.glob(f'*/{ABOUT}')):
-        about: Any = None
-        with contextlib.suppress(InputError):  # who knows what a damaged one is of
-            about = read_json(file) if file.parent.name not in made else None
-        checkpoint = about.get('checkpoint') if isinstance(about, dict) else None  # a mean of models has none
-        if checkpoint and checkpoint != checkpoints(str(about.get('phase'))):
-            yield file.parent
+        with contextlib.suppress(InputError):  # one that is damaged, or whose checkpoint is gone, stays
+            about: Any = read_json(file) if file.parent.name not in made else None
+            checkpoint = (
+                about.get('checkpoint') if isinstance(about, dict) else None
+            )  # a mean of models has none
+            if checkpoint and checkpoint != checkpoints(str(about.get('phase'))):
+                yield file.parent
 
 
 def _exported(

@@ -1,5 +1,6 @@
 """The finished fine-tunings of one model, found in its folder of stage `finetune`, which may be unfinished."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -107,6 +108,35 @@ def _require_one_kind(dataset: str, found: Sequence[FoundCell]) -> None:
             f'{seedless[0]}: holds predictions without a seed, beside others of {dataset}; remove it, or what is '
             'beside it, and score predictions of several trainings with --seed=N'
         )
+
+
+def asked_among(cells: Iterable[Path]) -> set[Path]:
+    """Those of these cells that their stage asks for now, each outside of a stage among them.
+
+    Cells of earlier models, settings and seeds stay in a stage's folder. One that was stopped before it said which
+    cells it asks for asks for all.
+    """
+    listed: dict[Path, Mapping[Path, str | None] | None] = {}
+    found = set()
+    for cell in cells:
+        whole = cell.resolve()
+        stage = whole.parents[min(len(KEYS), len(whole.parents)) - 1]
+        if stage not in listed:
+            listed[stage] = None
+            with contextlib.suppress(InputError):
+                listed[stage] = cells_of(stage)
+        asked = listed[stage]
+        if asked is None or _is_of(asked.get(whole, ()), cell):
+            found.add(cell)
+    return found
+
+
+def _is_of(asked: str | tuple[()] | None, cell: Path) -> bool:
+    """Whether a cell is what a stage asks for, None for whatever is there, or by its fingerprint."""
+    if not isinstance(asked, str):
+        return asked is None
+    record = read_cell(cell / SCORES) if (cell / SCORES).is_file() else None
+    return isinstance(record, FineTuning) and record.print == asked
 
 
 def _asked_for(folder: Path, found: list[FoundCell]) -> list[FoundCell]:

@@ -51,7 +51,8 @@ class Head(torch.nn.Module, abc.ABC):
         if self.dtype != torch.float32:
             of_encoder = set(self.encoder.modules())
             for layer in self.pretrained.modules():
-                if layer not in of_encoder and getattr(layer, 'out_features', 0) == len(self.labels):
+                is_last = isinstance(layer, torch.nn.Linear) and layer.out_features == len(self.labels)
+                if is_last and layer not in of_encoder:
                     layer.register_forward_hook(_in_float32)
 
     @property

@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # they take seconds to import
 
 FINISHED = (f'**/{ENSEMBLE}', '**/seed-*/model/config.json', '**/export/*/config.json')
 """Patterns of models in a run folder: seeds that answer together, fine-tuned models that were kept, and exports."""
-CELL_DEPTH = 4
-"""Folders from a stage to a cell: MODEL/SET/SETTING/seed-N."""
 NAMED = 6
 """Models that a message names."""
 
@@ -133,9 +131,7 @@ def model_in(folder: Path) -> Path:
     if any((folder / name).is_file() for name in ('config.json', ADAPTER)):
         return folder
     for pattern in FINISHED:
-        found = [
-            place for place in sorted(file.parent for file in folder.glob(pattern)) if _is_asked_for(place)
-        ]
+        found = _asked_for(sorted(file.parent for file in folder.glob(pattern)))
         if len(found) == 1:
             return found[0]
         if found:
@@ -148,20 +144,16 @@ def model_in(folder: Path) -> Path:
     )
 
 
-def _is_asked_for(place: Path) -> bool:
-    """Whether the stage that has kept a model still lists its cells: those of earlier settings stay in its folder.
+def _asked_for(places: Sequence[Path]) -> list[Path]:
+    """Those of some kept models whose cells their stages ask for now, and all that no stage has kept."""
+    from bioptimus_jax.finetuning.finished import asked_among
 
-    A model that no stage has kept always is.
-    """
-    from bioptimus_jax.finetuning.finished import cells_of
-
-    ensemble = read_ensemble(place)
-    for cell in [place.parent / name for name in ensemble.members] if ensemble else [place.parent]:
-        stage = cell.parents[CELL_DEPTH - 1] if len(cell.parents) >= CELL_DEPTH else cell
-        listed = cells_of(stage)
-        if listed is not None and cell not in listed:
-            return False
-    return True
+    cells_of = {}
+    for place in places:
+        ensemble = read_ensemble(place)
+        cells_of[place] = [place.parent / name for name in ensemble.members] if ensemble else [place.parent]
+    asked = asked_among({cell for cells in cells_of.values() for cell in cells})
+    return [place for place, cells in cells_of.items() if asked.issuperset(cells)]
 
 
 def kind_of(folder: Path) -> Kind:

@@ -66,6 +66,8 @@ class Session:
     spent: dict[str, float | None]
     evaluations: int = 0
     meter: Meter = dataclasses.field(default_factory=Meter)
+    taken: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Name -> step of those of `kept` that there are: known to every process, whereas phases.json is the leader's."""
     next_save: int = 0
     """The first step that can be saved still, where the phases are other ones than before."""
     placed: tuple[curriculum.Schedule, tuple[curriculum.Stretch, ...]] | None = None
@@ -97,7 +99,8 @@ class Session:
     @property
     def kept(self) -> dict[str, int]:
         """Name -> step of the checkpoints that are kept for good."""
-        return _kept(self.run.config, self.folder, self.schedule, self.next_save)
+        per_phase = self.run.config.evaluation.snapshots_per_phase
+        return curriculum.kept_steps(self.schedule, per_phase, self.taken, self.next_save)
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -227,7 +230,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record, over)
     made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
     train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
-    kept = _kept(run.config, folder, schedule)
+    recorded = curriculum.recorded_phases(folder)
+    kept = curriculum.kept_steps(schedule, config.evaluation.snapshots_per_phase, recorded)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
@@ -261,6 +265,7 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
         evaluations,
         clock,
         **_recorded(config, run.metrics.of('pretrain'), step),
+        taken={n: at for n, at in recorded.items() if at <= step} | _on_disk(kept, checkpoints, step),
         next_save=step + 1 if found else 0,
     )
     checkpoints.mark(session.kept.values())
@@ -289,11 +294,6 @@ def _recorded(e: HasTraining, metrics: Sequence[dict[str, Any]], step: int) -> d
         'tokens': newest.tokens or 0 if newest else 0,
         'spent': {name: getattr(last, name) if last else 0.0 for name in SPENT},
     }
-
-
-def _kept(e: HasTraining, folder: Path, schedule: curriculum.Schedule, next_save: int = 0) -> dict[str, int]:
-    snapshots = e.evaluation.snapshots_per_phase
-    return curriculum.kept_steps(schedule, snapshots, curriculum.recorded_phases(folder), next_save)
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
@@ -375,6 +375,7 @@ def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leav
     # phases.json names checkpoints that exports read: it may not be ahead of the disk.
     if done in kept.values() or leaving:
         session.checkpoints.wait()
+    session.taken |= {name: at for name, at in kept.items() if at == done}
     if done in kept.values() and session.run.leads:
         _record_ended(session.folder, kept, session.checkpoints, done)
 
@@ -422,9 +423,13 @@ def _rescheduled(session: Session, schedule: curriculum.Schedule) -> bool:
 
 
 def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> None:
-    # Only what is on disk: a snapshot that was asked for later may lie behind, without a checkpoint.
+    curriculum.record_phases(folder, _on_disk(kept, checkpoints, step))
+
+
+def _on_disk(kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> dict[str, int]:
+    """What is kept up to a step and there: a snapshot that was asked for later may lie behind, without a checkpoint."""
     there = checkpoints.steps()
-    curriculum.record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
+    return {name: at for name, at in kept.items() if at <= step and at in there}
 
 
 def _log(session: Session, interval: LogInterval) -> Training:

@@ -127,8 +127,8 @@ class Attempt(StageOfRun):
     def _make(self, wanted: Claim, found: manifests.StageState) -> Manifest:
         """Make the stage, or go on with it, and return its manifest.
 
-        Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
-        needs.
+        Where it is refused before it has saved anything, the folder is as it was, or a copy of what was taken. Raises
+        Afresh where jax holds what it needs.
         """
         run, stage = self.run, self.stage
         if devices.held() and stage.needs_free_accelerator(run.config):
@@ -191,8 +191,10 @@ class Attempt(StageOfRun):
         hidden = shutil.ignore_patterns(manifests.MANIFEST, '.*')
         try:
             shutil.copytree(place, self.folder, ignore=hidden, dirs_exist_ok=True)
-        except OSError as error:
-            raise InputError(f'{place}: cannot be copied to {self.folder} ({reason_of(error)})') from error
+        except shutil.Error as error:  # what happened to each file, as (from, to, reason)
+            raise InputError(
+                f'{place}: cannot be copied to {self.folder} ({error.args[0][0][-1]})'
+            ) from error
         for name in (self.stage.name, *self.stage.lines):
             self.run.metrics.take(name, lines_of(self.folder, name))
 
