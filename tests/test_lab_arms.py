@@ -1,5 +1,6 @@
 """Arms against each other: hand-computed intervals, paired differences, steps saved; the figure of the curves."""
 
+import copy
 import dataclasses
 import html
 import json
@@ -18,6 +19,7 @@ from toy_measures import f1 as f1_of
 from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
+from bioptimus_jax.lab.trained import same_phases
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
@@ -116,6 +118,7 @@ def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path
         'other words': {'0': named('e', 1, 1, 'source')},
     }
     made = arms.new_tokens(compared, 'plain')
+    assert made.note.endswith(' Not compared, as their vocabulary differs: other words.')
     assert made.columns[-2:] == ['plain, nats / word', 'fitted less plain']
     shown = [[cell.text for cell in row] for row in made.rows]
     assert [row[:4] for row in shown] == [['rare', '3', '9.500', at] for at in ('step 0', 'the end')]
@@ -139,6 +142,7 @@ def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tm
     }
     made = arms.held_out(compared, 'plain')
     assert made.columns == ['arm', 'step 0', 'step 50', 'step 100', 'steps saved']
+    assert made.note.endswith(' evaluations differ: other words, other steps.')
     [[arm, first, *_, last, saved]] = made.rows
     assert (arm.text, first.text) == ('better', '0.000')
     assert last.text == '-1.000'
@@ -208,7 +212,11 @@ def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
 def test_phases_of_other_names_are_compared_by_their_order(sweep, tmp_path):
     other = measured(tmp_path / 'other', (9, 7.5, 5.5), steps={'initial': 0, '1-words': 90, '2-words': 280})
     short = measured(tmp_path / 'short', (9, 5), steps={'initial': 0, '300': 300})
-    compared = sweep | {'other': {'0': other}, 'short': {'0': short}}
+    long = measured(tmp_path / 'long', (9, 3, 2))
+    loaded = long.run.config
+    ten = {name: dataclasses.replace(phase, duration=10.0) for name, phase in loaded.phase.items()}
+    long.run.config = dataclasses.replace(loaded, phase=ten)
+    compared = sweep | {'other': {'0': other}, 'short': {'0': short}, 'long': {'0': long}}
     made, before = (arms.against(x, 'random_rows') for x in (compared, sweep))
     assert made.columns == ['arm', 'initial (step 0)', 'phase 1', 'phase 2', 'steps saved']
     *same, added = [[cell.text for cell in row] for row in made.rows]
@@ -219,8 +227,16 @@ def test_phases_of_other_names_are_compared_by_their_order(sweep, tmp_path):
     assert drawn.alt == 'After phase 2, less random_rows: better -1.000; worse 1.000; other -0.500.'
     [chart] = json.loads(html.unescape(re.search(r'data-charts="([^"]+)"', curves.svg)[1]))
     assert list(chart['lines']) == [*sweep, 'other']
-    for figure in (curves, drawn):
-        assert figure.caption.endswith(' Not drawn, as they have more or fewer phases: short.')
+    for said in (curves.caption, drawn.caption, made.note):
+        assert said.endswith(' Not compared, as their phases differ in number or length: short, long.')
+    counts = {'rows': Manifest(counts={'train': {'rows': 10, 'words': 1000, 'tokens': 1300}})}
+    shorter = {**loaded.phase, '100': dataclasses.replace(loaded.phase['100'], duration=0.9955)}
+    shorter |= {'300': dataclasses.replace(loaded.phase['300'], duration=1000.0, duration_unit='words')}
+    runs = [long, dataclasses.replace(long, run=copy.copy(long.run))]
+    for m, phases in zip(runs, (loaded.phase, shorter), strict=True):
+        m.run.config = dataclasses.replace(loaded, phase=phases)
+    assert not same_phases(*runs), 'asked for in other units'
+    assert same_phases(*(dataclasses.replace(m, manifests=counts) for m in runs)), 'as many words'
 
 
 def test_without_a_control_the_steps_are_those_of_the_first_arm(sweep, tmp_path):

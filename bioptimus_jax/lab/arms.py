@@ -16,6 +16,7 @@ from bioptimus_jax.finetuning.differing import differences as differences_of
 from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
+from bioptimus_jax.lab.trained import same_phases
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
@@ -215,14 +216,16 @@ def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
         if arm != control and steps
     }
     shown = {at: LABELS.get(name, name) for at, name in enumerate(_end_names(alike))}
-    absent = f'{control} has not been trained beside an arm with as many phases.'
-    return _falling(MEASURES[measure].title, control, curves, steps, shown, absent)
+    absent = f'{control} has not been trained beside an arm with such phases.'
+    left_out = _without(arms, alike)
+    return _falling(MEASURES[measure].title, control, curves, steps, shown, left_out, absent)
 
 
 def held_out(arms: Arms, control: str) -> Table:
     """Differences of the held-out loss to the control, seed by seed, at some of the evaluations, and the steps saved.
 
-    A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
+    A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out, and
+    named.
     """
     steps = sorted(next((m.held_out for m in arms.get(control, {}).values()), {}))
 
@@ -241,7 +244,9 @@ def held_out(arms: Arms, control: str) -> Table:
     points = map(round, np.linspace(0, len(steps) - 1, EVALUATIONS)) if steps else ()
     shown = {at: f'step {steps[at]}' for at in points}
     absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
-    return _falling('held-out nats / piece', control, curves, steps, shown, absent)
+    others = [arm for arm, both in curves.items() if _both(arms, arm, control) and not both]
+    left_out = _left_out('their vocabulary or the steps of their evaluations differ', others)
+    return _falling('held-out nats / piece', control, curves, steps, shown, left_out, absent)
 
 
 def new_tokens(arms: Arms, control: str) -> Table:
@@ -275,6 +280,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
     note = (
         'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed. Hidden words that are'
         ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
+        + _left_out('their vocabulary differs', [a for a in arms if a not in (*others, control) and arms[a]])
     )
     absent = f'stage analyze of {control} has not been run.'
     records = product((name for name in kinds if kinds[name].words), when)
@@ -287,9 +293,11 @@ def _falling(
     curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]],
     steps: Sequence[float],
     shown: Mapping[int, str],
+    left_out: str,
     absent: str,
 ) -> Table:
-    """Curves of arms, each with that of the control: differences at the points `shown`, and the steps saved."""
+    """Curves of arms, each with that of the control: differences at the points `shown`, and the steps saved; a sentence
+    on arms that are `left_out`."""
     paired = {arm: both for arm, both in curves.items() if any(not np.isnan(x - y).all() for x, y in both)}
     columns = [
         Column('arm', lambda arm: arm),
@@ -302,7 +310,7 @@ def _falling(
     note = (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
         f" for {control}'s last value, interpolated linearly between measured points; negative: how many fewer the"
-        " control needs for the arm's."
+        " control needs for the arm's." + left_out
     )
     return Table.of(f'{what}: differences to {control}', columns, paired, note=note, absent=absent)
 
@@ -356,7 +364,7 @@ def differences(arms: Arms, control: str) -> Figure:
     title, names = f'{shown}: differences to {control}', _end_names(alike)
     others = [arm for arm in alike if arm != control and alike[arm]]
     if not others or len(names) < 2:
-        absent = f'{control} has not been trained beside another arm with as many phases.'
+        absent = f'{control} has not been trained beside another arm with such phases.'
         return Figure('differences', title, absent=absent)
 
     def less(arm: str, at: int) -> list[float]:
@@ -419,20 +427,32 @@ def _ends(m: Measures) -> list[str]:
 
 
 def _alike(arms: Arms, base: str) -> Arms:
-    """The runs with as many phases as those of one arm, whatever they are called; none where it has no run.
+    """The runs with phases as those of one arm, in number and length, whatever they are called; none where it has no
+    run.
 
     At the ends of such phases, one after the other, they have seen as many words.
     """
-    numbers = {len(m.phases) for m in list(arms.get(base, {}).values())[:1]}
+    first = list(arms.get(base, {}).values())[:1]
     return {
-        arm: {seed: m for seed, m in seeds.items() if len(m.phases) in numbers} for arm, seeds in arms.items()
+        arm: {seed: m for seed, m in seeds.items() if any(same_phases(m, x) for x in first)}
+        for arm, seeds in arms.items()
     }
 
 
 def _without(arms: Arms, alike: Arms) -> str:
-    """A sentence that names the arms which `_alike` has left out, or ''."""
-    left = [arm for arm in arms if arms[arm] and not alike[arm]]
-    return f' Not drawn, as they have more or fewer phases: {", ".join(left)}.' if left else ''
+    """A sentence that names the arms which `_alike` has left out, or their seeds where it has kept others, or ''."""
+    left = [
+        f'{arm}{SEED}{seed}' if alike[arm] else arm
+        for arm, seeds in arms.items()
+        for seed in seeds
+        if seed not in alike[arm]
+    ]
+    return _left_out('their phases differ in number or length', list(dict.fromkeys(left)))
+
+
+def _left_out(why: str, names: Sequence[str]) -> str:
+    """A sentence that names arms and why they are not compared, or '' without any."""
+    return f' Not compared, as {why}: {", ".join(names)}.' if names else ''
 
 
 def _end_names(alike: Arms) -> list[str]:

@@ -6,6 +6,7 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 import dataclasses
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
 DIGITS = 8
 """Digits of a digest that are shown."""
+SAME_WORDS = 0.01
+"""Share of words by which the same text may differ in the rows of two vocabularies."""
 T = TypeVar('T')
 
 
@@ -216,6 +219,23 @@ def words_until(m: Measures, step: int) -> float:
         stop = step if stretch.stop is None else min(step, stretch.stop)
         steps[stretch.shape] += max(stop - stretch.start, 0)
     return sum(taken * _words_in_step(m, shape) for shape, taken in steps.items())
+
+
+def same_phases(a: Measures, b: Measures) -> bool:
+    """Whether the phases of two runs, one after the other, have as many words, to a percent; where those of a run are
+    not known, whether they were asked to last as long."""
+    if len(a.phases) != len(b.phases):
+        return False
+    if not (a.rows_of() and b.rows_of()):
+        return _durations(a) == _durations(b)
+    words = zip(*(_taken(m, _planned(m)) for m in (a, b)), strict=True)
+    return all(math.isclose(*of_phase, rel_tol=SAME_WORDS) for of_phase in words)
+
+
+def _durations(m: Measures) -> list[tuple[float, str]]:
+    """How long the phases were asked to last, and in what."""
+    phases = [m.run.config.phase[name] for name in m.phases]
+    return [(phase.duration, phase.duration_unit) for phase in phases]
 
 
 def _stretches(m: Measures) -> tuple[Stretch, ...]:
