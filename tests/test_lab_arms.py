@@ -20,7 +20,9 @@ from bioptimus_jax.cli import main as cli
 from bioptimus_jax.lab import arms
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.trained import same_phases
+from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.records.analysis import HiddenWords
+from bioptimus_jax.records.finetune import CellSettings
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.report.drawing import write_figures
@@ -74,7 +76,32 @@ def test_a_pre_training_counts_once_however_often_it_was_fine_tuned(tmp_path):
     table = arms.scores(arms.grouped(named(read_runs([tmp_path]))))
     shown = {row[1].text: row[-1].value for row in table.rows}
     assert shown == {'a': pytest.approx((f1_of(180) + f1_of(100)) / 2), 'b': pytest.approx(f1_of(150))}
-    assert table.note.endswith(' Settings differ on drugs: seeds 0, 1, 2, 3, 4 (a), 0 (b).')
+    assert table.note.endswith(' Settings differ: seeds 0, 1, 2, 3, 4 (a), 0 (b).')
+
+
+def test_arms_that_were_fine_tuned_otherwise_are_named_once_for_sets_that_differ_alike(sweep):
+    """Whichever seed differs, where no seed is common, and where the source alone was scored."""
+    sets = ('drugs', 'bc5-chem')
+
+    def tuned(m, epochs, model='300', datasets=sets):
+        settings = CellSettings(values={'epochs': epochs}, by_rule=(), width=4, rule=0)
+        cells = [cell(model, d, 'standard', seed, f1=0.5) for d in datasets for seed in (0, 1)]
+        return dataclasses.replace(m, finetuned=[dataclasses.replace(r, settings=settings) for r in cells])
+
+    def said(compared):
+        _, *found = arms.scores(compared).note.partition(' Settings differ')
+        return ''.join(found)
+
+    control, better = ([*sweep[arm].values()] for arm in ('random_rows', 'better'))
+    first = {'a': {'0': tuned(control[0], 3), '1': tuned(control[1], 3)}}
+    assert said(first | {'b': {'0': tuned(better[0], 3), '1': tuned(better[1], 3)}}) == ''
+    both = first | {'b': {'0': tuned(better[0], 3), '1': tuned(better[1], 30)}}
+    not_alone = ', so the difference is not of the models alone.'
+    assert said(both) == f' Settings differ: epochs 3 (a), 3 or 30 (b){not_alone}'
+    apart = {'a': {'0': tuned(control[0], 3)}, 'b': {'1': tuned(better[1], 30)}, 'none': {}}
+    assert said(apart) == f' Settings differ: epochs 3 (a), 30 (b){not_alone}'
+    of_source = {'a': {'': tuned(control[0], 3, SOURCE)}, 'b': {'': tuned(better[0], 30, SOURCE, sets[:1])}}
+    assert said(of_source) == f' Settings differ: epochs 3 (a), 30 (b){not_alone}'
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def differing(a: FinishedModel, b: FinishedModel, dataset: str) -> list[Differen
     settings = [[r.settings for r in side if r.settings] for side in sides]
     if all(settings):
         found += _of_keys(settings[0], settings[1], learned)
-    seeds = [', '.join(str(r.seed) for r in side) for side in sides]
+    seeds = [', '.join(dict.fromkeys(str(r.seed) for r in side)) for side in sides]
     return found + [Difference(SEEDS, *seeds)] * (seeds[0] != seeds[1])
 
 

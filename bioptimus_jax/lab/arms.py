@@ -6,13 +6,14 @@ arms of a sweep have seen the same words, so the control's steps are the axis fo
 
 import functools
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bioptimus_jax.finetuning.differing import differences as differences_of
+from bioptimus_jax.finetuning.finished import BY_DEVEL, FinishedModel, FoundCell
 from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
@@ -127,18 +128,33 @@ def scores(arms: Arms) -> Table:
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
 
 
-def _otherwise(arms: Arms, scored: Iterable[str]) -> list[str]:
-    """A sentence for every arm and set whose last models were fine-tuned otherwise than those of the first arm."""
+def _otherwise(arms: Arms, scored: Collection[str]) -> list[str]:
+    """Sentences on every arm whose last models were fine-tuned otherwise than those of the first arm: over the seeds
+    that both have, or over the first seed of each."""
     said = []
     for first, arm in product(list(arms)[:1], list(arms)[1:]):
-        pair = next(((arms[first][seed], m) for seed, m in arms[arm].items() if seed in arms[first]), None)
-        for dataset in scored if pair else ():
-            last = [next((x for x in reversed(_ends(m)) if m.scores(x, dataset)), '') for m in pair or ()]
-            if pair and all(last):
-                one, other = (fine_tuned(m, model, dataset) for m, model in zip(pair, last, strict=True))
-                lines = differences_of(one, other, names=(first, arm))
-                said += [line.replace(':', f' on {dataset}:', 1) for line in lines]
+        pairs = (
+            _both(arms, first, arm) or list(zip(arms[first].values(), arms[arm].values(), strict=False))[:1]
+        )
+        one, other = (_last_tuned([pair[side] for pair in pairs], scored) for side in (0, 1))
+        said += differences_of(one, other, names=(first, arm))
     return said
+
+
+def _last_tuned(runs: Sequence[Measures], scored: Collection[str]) -> FinishedModel:
+    """The fine-tunings, for every set, of the last model of each run that was scored; the source is before all others.
+
+    They are numbered, as runs may have the same seeds of fine-tuning.
+    """
+    found: dict[str, list[FoundCell]] = {}
+    for m, dataset in product(runs, scored):
+        if last := next((x for x in reversed((SOURCE, *_ends(m))) if m.scores(x, dataset)), ''):
+            own = fine_tuned(m, last, dataset)
+            both = zip(own.cells[dataset].values(), own.records[dataset].values(), strict=True)
+            found.setdefault(dataset, []).extend(both)
+    cells = {dataset: {n: cell for n, (cell, _) in enumerate(own)} for dataset, own in found.items()}
+    records = {dataset: {n: record for n, (_, record) in enumerate(own)} for dataset, own in found.items()}
+    return FinishedModel('', '', BY_DEVEL, cells, records)
 
 
 def ends(arms: Arms, control: str) -> Table:
