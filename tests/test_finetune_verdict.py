@@ -29,6 +29,7 @@ from bioptimus_jax.report.use import use
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.scoring.score import score
 from bioptimus_jax.storage.files import read_json, read_sealed, write_json, write_jsonl, write_sealed
+from bioptimus_jax.surgery.config import Surgery
 
 
 def gold_sentences(seed, number=120, documents=0):
@@ -139,10 +140,15 @@ def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_p
 
 
 def test_the_verdict_says_which_model_has_to_be_scored(tmp_path, sets):
-    """Phases alone, which the default of config.finetune.models is, and step 0 alone."""
-    said = {'0.4': 'neither the source nor step 0 was scored; name one in', 'initial': 'no phase was scored.'}
-    for model, lacking in said.items():
-        run = Run(tmp_path / model, Experiment(), quiet=True)
+    """Phases alone, which the default of config.finetune.models is, also without a source; and step 0 alone."""
+    with_source, without = Surgery(), Surgery(strategy='scratch')
+    both = 'neither the source nor step 0 was scored; name source or initial beside the phases in'
+    for model, surgery, lacking in (
+        ('0.4', with_source, both),
+        ('0.4', without, 'step 0 was not scored; name initial beside the phases in'),
+        ('initial', with_source, 'no phase was scored.'),
+    ):
+        run = Run(tmp_path / surgery.strategy / model, Experiment(surgery=surgery), quiet=True)
         write_model(run.workdir / 'finetune' / model, sets, (0,), 0.1, name=model)
         found = overall(read_measures(run))
         assert (found.word, found.command) == ('not known yet', '')

@@ -33,9 +33,11 @@ from bioptimus_jax.storage.files import shown_path
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 UNKNOWN = 'not known yet'
-NEITHER_SCORED = (
-    'neither the source nor step 0 was scored; name one in config.finetune.models, as source or initial.'
-)
+MODELS = 'beside the phases in config.finetune.models'
+SOURCE_UNSCORED = f'the source was not scored; name source {MODELS}.'
+NEITHER_SCORED = f'neither the source nor step 0 was scored; name source or initial {MODELS}.'
+INITIAL_UNSCORED = f'step 0 was not scored; name initial {MODELS}.'
+NO_SOURCE = 'this run begins without a source.'
 UNTESTED = {
     ONE_SEED: 'Only one seed: another fine-tuning might change this.',
     NO_RESIDUAL: 'Every seed gives the same difference, so it is not tested over fine-tunings.',
@@ -70,11 +72,8 @@ def overall(m: Measures) -> Verdict | None:
     if not (first and last):
         return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {_lacking(m, last)}')
     named = {m.source: 'the source', PHASE_INITIAL: 'step 0'}[first]
-    more = (
-        ''
-        if first == m.source
-        else ' The source was not scored; name it in config.finetune.models, as source.'
-    )
+    lacks_source = first != m.source and _has_source(m)
+    more = f' {SOURCE_UNSCORED[0].upper()}{SOURCE_UNSCORED[1:]}' if lacks_source else ''
     try:
         before, after = (_on_all_sets(m, x) for x in (first, last))
         both = compare_both(before, after)
@@ -102,7 +101,14 @@ def _lacking(m: Measures, last: str) -> str:
     """What has to be scored before the adaptation can be judged; `last`: the last phase that was scored, or ''."""
     if not m.datasets:
         return NOT_SCORED
-    return NEITHER_SCORED if last else 'no phase was scored.'
+    if not last:
+        return 'no phase was scored.'
+    return NEITHER_SCORED if _has_source(m) else INITIAL_UNSCORED
+
+
+def _has_source(m: Measures) -> bool:
+    """Whether the run begins with the weights of another model."""
+    return m.run.config.surgery.initialisation.source
 
 
 def _by_set(both: ModelComparison) -> str:
@@ -186,7 +192,7 @@ def _gains(m: Measures, chosen: Mapping[str, str]) -> Table:
             ' With one seed, or where every seed gives the same difference, nothing says what another fine-tuning'
             ' would give: it is not tested.'
         )
-    unscored = 'the source was not scored; name it in config.finetune.models, as source.'
+    unscored = SOURCE_UNSCORED if _has_source(m) else NO_SOURCE
     if any(m.scores(m.source, d) for d in m.datasets):
         unscored = 'no model of this run was scored beside the source.'
     absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
