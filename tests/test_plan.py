@@ -555,7 +555,10 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
         ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
     )
     given = ['--config=small', f'--config.corpus.inputs={file}', '--config.corpus.max_words=0']
-    for device, how in (([], 'Measured now, on one layer'), (['--device=CPU'], 'Assumed, by its peak')):
+    for device, how, cores in (
+        ([], 'Measured now, on one layer', 'a core takes 1.0 times as long as an idle one.'),
+        (['--device=CPU'], 'Assumed, by its peak', 'cores as if idle.'),
+    ):
         known = Speeds(train=1e9, forward=1e9, torch=1e9, measured=not device)
         monkeypatch.setattr('bioptimus_jax.start.hours.speeds_of', lambda *_, known=known: known)
         code, text, error = call(capsys, *given, *device, '--devices=2')
@@ -564,7 +567,9 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
         assert '\n1,000 words (counted) in the texts at hand\n' in text
         assert '1,000 words in the corpus' in text
         stages = text.split('Stages on this machine')[1]
-        assert f'{how}: 1 GFLOP/s in training' in ' '.join(stages.split())
+        said = ' '.join(stages.split())
+        assert f'{how}: 1 GFLOP/s in training' in said
+        assert f' in fine-tuning with PyTorch; {cores}' in said
         assert all(f'\n{name} ' in stages for name in ('start', 'surgery', 'pretrain', 'report', 'all'))
         [row] = [
             line.split() for line in text.split('Time on 2 devices')[1].splitlines() if line[:4] == 'cpu '

@@ -217,12 +217,14 @@ def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:
         Column('stage', lambda name, _: name),
         Column('minutes', lambda name, value: fixed(value / 60, 1)),
     ]
-    known = 'Measured now, on one layer' if speeds.measured else 'Assumed, by its peak'
+    known, cores_are = 'Assumed, by its peak', 'cores as if idle'
+    if speeds.measured:
+        known = 'Measured now, on one layer'
+        cores_are = f'a core takes {speeds.slowness:.1f} times as long as an idle one'
     note = (
         f'Of pre-training {costs.steps() / 60:,.1f} are optimiser steps, {costs.evaluations() / 60:,.1f} evaluations. '
         f'{known}: {speeds.train / 1e9:,.0f} GFLOP/s in training, {speeds.forward / 1e9:,.0f} in '
-        f'reading, {speeds.torch / 1e9:,.0f} in fine-tuning with PyTorch; a core takes {speeds.slowness:.1f} times as '
-        'long as an idle one.'
+        f'reading, {speeds.torch / 1e9:,.0f} in fine-tuning with PyTorch; {cores_are}.'
     )
     if 'finetune' in experiment.stages and not sets:
         note += ' Without the fine-tunings, as no sets are here.'
