@@ -8,6 +8,7 @@ import pytest
 from toy_measures import fabricate, manifest, row_of
 
 from bioptimus_jax.cli import main as cli
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.lab import arms, comparison, spending
 from bioptimus_jax.lab.sections import geometry, transfer
 from bioptimus_jax.lab.sections import probe as probe_section
@@ -114,7 +115,8 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
 
 
 def test_no_table_of_an_earlier_call_stays(tmp_path):
-    """The folder of its own is emptied; in a given one nothing stays that it would write."""
+    """The folder of its own is emptied, once there is another report; in a given one nothing stays that it would
+    write."""
     runs = [str(tmp_path / 'run')]
     write_json(tmp_path / 'run' / 'corpus' / 'manifest.json', manifest('corpus', {}))
     earlier, effort, mine = (
@@ -122,6 +124,12 @@ def test_no_table_of_an_earlier_call_stays(tmp_path):
     )
     for path in (earlier, effort, mine):
         write_json(path, 'scores')
+    audit = tmp_path / 'run' / 'corpus' / 'audit.jsonl'
+    audit.write_text('{"half\n{}\n')
+    with pytest.raises(InputError, match=r'audit\.jsonl'):
+        comparison.write(runs)
+    assert earlier.exists()
+    audit.unlink()
     comparison.write(runs)
     comparison.write(runs, tmp_path / 'given')
     assert [path.exists() for path in (earlier, effort, mine)] == [False, False, True]

@@ -54,10 +54,6 @@ def write(
     for flag, levels in (('--loss', losses), ('--f1', f1)):
         given += [f'{flag}={",".join(f"{level:g}" for level in levels)}'] if levels else []
     command = shlex.join(['bioptimus', 'report', *(shown_path(Path(f)) for f in folders), *given])
-    if not to:  # a folder of its own, whereas a given one may hold files of others
-        to = Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
-        remove_parts(to)
-    to.mkdir(parents=True, exist_ok=True)
     answers = {question: paper_tables.tables(question, models) for question in QUESTIONS}
     grouped = arms.grouped(named(runs))
     beside, frozen = arms.scores(grouped), followed(grouped)
@@ -88,8 +84,13 @@ def write(
         tables |= {name: table for name, table in others.items() if table.rows}
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
+    page = render(sections, **about, command=command, live=None)
+    if not to:  # a folder of its own, whereas a given one may hold files of others
+        to = Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
+        remove_parts(to)  # after all that may fail
+    to.mkdir(parents=True, exist_ok=True)
     with atomic(to / 'index.html') as file:
-        file.write(render(sections, **about, command=command, live=None))
+        file.write(page)
     write_figures(figures, to / 'figures')
     write_tables(f'{title}\n\nMade by `{command}`.', tables, to)
     write_jsonl(to / RECORDS, records_of(runs))
