@@ -513,7 +513,7 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
 
 
 def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
-    """The cells that it asks for, once it has said which; until then all of them, or the results of before."""
+    """The cells that it asks for, once it has said which, and none before; without a claim all, or the results."""
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     stage = run.workdir / 'finetune'
     cells = {seed: ner_cell('0.1', 'drugs', seed, 1) for seed in (4, 5, 6)}
@@ -526,6 +526,8 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
     write_scores(stage, ['0.1'], ['drugs'])
     assert read_measures(run).scores('0.1', 'drugs') == [of[6]]
     assert read_measures(run).statistics_of('0.1', 'drugs')
+    write_json(stage / STARTED, {'config': {}, 'inputs': {}})
+    assert read_measures(run).finetuned == [], 'they may be of other settings'
     names = {seed: f'0.1/drugs/standard/seed-{seed}' for seed in (4, 5, 7)}
     # Seed 5 was made with other settings, 6 is not asked for, 7 is not done.
     asked = {names[4]: 'of 4', names[5]: 'of another', names[7]: 'of 7'}

@@ -77,8 +77,8 @@ OfModelT = TypeVar('OfModelT', bound=ModelOnSet)
 def _of(stage: str, file: str, kind: type, of: type[Record] | None = None, last: bool = False) -> Any:
     """A field that is read from a file of a stage, a list or an object; its entries are of that kind of record.
 
-    `last`: the stage writes the file once all else is done. While it goes on under other settings, what lies there is
-    of the earlier ones, and is not read.
+    `last`: the stage writes the file once all else is done. While it goes on, what lies there may be of earlier
+    settings, and is not read.
     """
     return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, of), 'last': last})
 
@@ -467,14 +467,15 @@ def _difficulty(workdir: Path, pretrain: Path) -> list[MeasuredDifficulty]:
 
 
 def _cells(folder: Path) -> list[FineTuning]:
-    """Results of a finished stage; of an unfinished one the cells that it asks for and that are done."""
-    asked = claimed(folder)
-    if asked is None and (folder / RESULTS).exists():
+    """Results of a finished stage; of one that goes on the cells that it asks for and that are done, none before it has
+    said which; without a record of the stage all that are there."""
+    goes_on, asked = read_claim(folder) is not None, claimed(folder) or {}
+    if not goes_on and (folder / RESULTS).exists():
         return FineTuning.read_lines(folder / RESULTS)
     cells = []
     for file in sorted(folder.glob(CELLS)):
         record = read_cell(file)
-        if isinstance(record, FineTuning) and (asked is None or asked.get(file.parent) == record.print):
+        if isinstance(record, FineTuning) and (not goes_on or asked.get(file.parent) == record.print):
             cells.append(record)
     return cells
 
