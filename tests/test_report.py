@@ -496,7 +496,10 @@ def test_the_same_run_gives_the_same_page(made, built):
 
 
 def test_unfinished_run_says_what_is_missing(tmp_path):
+    """Also where an attempt goes on, so that what an earlier one wrote is left out."""
     run = fabricate(tmp_path / 'half', finished=False)
+    write_json(run.workdir / 'analyze' / 'cloze.json', [{'model': '0.1'}])
+    write_json(run.workdir / 'analyze' / STARTED, {'config': {}, 'inputs': {}})
     folder = run.workdir / 'report'
     of_before = folder / 'csv' / 'entities.csv'  # of other scores
     (folder / 'csv').mkdir(parents=True)
@@ -506,7 +509,7 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
     assert (folder / 'csv' / 'phases.csv').is_file()
     text = (folder / 'index.html').read_text()
     assert 'stage finetune has not been run' in text
-    assert 'stage analyze has not been run' in text
+    assert 'stage analyze has not been run to its end' in text
     table = phases.phases(read_measures(run))
     assert row_of(table, '0.1')['held-out loss'].value is not None
     assert row_of(table, '0.2')['held-out loss'] == missing()  # begun, not ended

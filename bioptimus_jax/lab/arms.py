@@ -23,7 +23,14 @@ from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.gain import fine_tuned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
-from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
+from bioptimus_jax.report.measures import (
+    LABELS,
+    NOT_ANALYZED,
+    PHASE_INITIAL,
+    Measures,
+    score_names,
+    scored_sets,
+)
 from bioptimus_jax.report.records import SEED, names_of
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, value_of
 from bioptimus_jax.scoring.comparison import paired_differences
@@ -79,7 +86,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
             geometry.TITLE,
             last,
             {f'{a} less {b}': [(a, b)] for a, b in pairs},
-            absent=next((geometry.reason(m) for m in _runs(arms) if m.geometry), geometry.ABSENT),
+            absent=next((geometry.reason(m) for m in _runs(arms) if m.geometry), NOT_ANALYZED),
         ),
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
@@ -188,7 +195,7 @@ def of_words(
     measured: Geometry,
     differences: Mapping[str, Sequence[tuple[str, str]]],
     head: str = 'arm',
-    absent: str = geometry.ABSENT,
+    absent: str = NOT_ANALYZED,
 ) -> Table:
     """Geometry of rare and frequent words: of every arm, and differences, each the mean over pairs of arms, by seed."""
 
@@ -298,7 +305,7 @@ def new_tokens(arms: Arms, control: str) -> Table:
         ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
         + _left_out('their vocabulary differs', [a for a in arms if a not in (*others, control) and arms[a]])
     )
-    absent = f'stage analyze of {control} has not been run.'
+    absent = f'stage analyze of {control} has not been run to its end.'
     records = product((name for name in kinds if kinds[name].words), when)
     return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
 

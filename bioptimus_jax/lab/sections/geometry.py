@@ -8,7 +8,7 @@ from bioptimus_jax.analysis.geometry import change
 from bioptimus_jax.records.analysis import ShapeOfWords, WordMeasure
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves, draw_panels, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing, percent
-from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.report.measures import NOT_ANALYZED, PHASE_INITIAL, Measures
 from bioptimus_jax.report.section import Section
 
 TITLE = 'Geometry of rare and frequent words'
@@ -24,7 +24,6 @@ MEASURES = {
     'centroid_distance': 'centroid distance',
 }
 DRAWN_MEASURES = ('cosine', 'top_share', 'isoscore', 'purity', 'purity_centred', 'centroid_distance')
-ABSENT = 'stage analyze has not been run.'
 NOT_MEASURED = 'stage analyze has not measured words; run it with --replace.'
 CLASSES = (('rare', SERIES[0]), ('frequent', SERIES[1]))
 
@@ -46,7 +45,7 @@ def rows(m: Measures) -> Table:
         'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
         ' isotropic at 0. Top component: its share of the variance around the mean.'
     )
-    return Table.of('Geometry of the embeddings', columns, records, note=note, absent=ABSENT)
+    return Table.of('Geometry of the embeddings', columns, records, note=note, absent=NOT_ANALYZED)
 
 
 def of_words(m: Measures) -> Table:
@@ -183,7 +182,7 @@ def of_last_phase(m: Measures) -> ShapeOfWords | None:
 def reason(m: Measures) -> str:
     """Why there is nothing of the words of a run."""
     if not m.geometry:
-        return ABSENT
+        return NOT_ANALYZED
     reasons = [r.words.skipped for r in m.geometry if r.words.skipped]
     return f'{reasons[0]}.' if reasons else NOT_MEASURED
 

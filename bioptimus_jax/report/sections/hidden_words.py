@@ -8,7 +8,7 @@ from typing import Any
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.frozen import frozen
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing
-from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.measures import NOT_ANALYZED, Measures
 from bioptimus_jax.report.section import Section
 
 
@@ -65,8 +65,7 @@ def cloze(m: Measures) -> Table:
         ' are one piece in both vocabularies. Nats per piece compares only models with the same vocabulary.'
     )
     skipped = [f'{r.model}: {r.skipped}' for r in m.cloze if r.skipped]
-    absent = 'stage analyze has not been run.'
-    return Table.of('Hidden words', columns, m.cloze, note=' '.join([note, *skipped]), absent=absent)
+    return Table.of('Hidden words', columns, m.cloze, note=' '.join([note, *skipped]), absent=NOT_ANALYZED)
 
 
 SECTION = Section(

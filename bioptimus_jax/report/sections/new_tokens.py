@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.records.analysis import HiddenWords
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
-from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.measures import NOT_ANALYZED, Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.tokenizer.config import TOKENIZERS
 
@@ -78,8 +78,7 @@ def named(m: Measures) -> Table:
         ' source has new tokens in pieces, all of which are hidden. Frequency alone: what a model needs that knows only'
         ' how often words occur in the corpus, the logarithm of 1 / frequency.'
     )
-    absent = 'stage analyze has not been run.'
-    return Table.of('New tokens as hidden words', columns, classes.items(), note=note, absent=absent)
+    return Table.of('New tokens as hidden words', columns, classes.items(), note=note, absent=NOT_ANALYZED)
 
 
 def behind(m: Measures) -> Table:
@@ -98,7 +97,7 @@ def behind(m: Measures) -> Table:
         f' their frequency alone, or more; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names all'
         ' for config.surgery.fit_only. One hidden word says little about a token.'
     )
-    absent = 'stage analyze has not been run, or no hidden word is a new token.'
+    absent = 'stage analyze has not been run to its end, or no hidden word is a new token.'
     return Table.of('New tokens that are still bad', columns, bad[:EXAMPLES], note=note, absent=absent)
 
 

@@ -8,6 +8,7 @@ from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import (
     NO_PHASES,
+    NOT_SCORED,
     OF_BASELINES,
     PHASE_INITIAL,
     Measures,
@@ -51,11 +52,7 @@ def phases(m: Measures) -> Table:
     note = f'Held-out loss: {heldout_loss_of(m.run.config)}.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += ' Frozen: F1 from frozen states on training sentences, percent.' if followed else ''
-    note += (
-        f' {score_names(m)}: test, percent, mean ± sd over seeds.'
-        if m.datasets
-        else ' F1: stage finetune has not been run.'
-    )
+    note += f' {score_names(m)}: test, percent, mean ± sd over seeds.' if m.datasets else f' F1: {NOT_SCORED}'
     if SOURCE in shown and not m.keeps_vocabulary:
         note += ' The source has another vocabulary, so its losses are not comparable.'
     note += f' {OF_BASELINES}' * bool(m.baselines)
