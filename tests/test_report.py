@@ -496,7 +496,7 @@ def test_the_same_run_gives_the_same_page(made, built):
 
 
 def test_unfinished_run_says_what_is_missing(tmp_path):
-    """Also where an attempt goes on, so that what an earlier one wrote is left out."""
+    """What an earlier attempt wrote is left out while another one goes on."""
     run = fabricate(tmp_path / 'half', finished=False)
     write_json(run.workdir / 'analyze' / 'cloze.json', [{'model': '0.1'}])
     write_json(run.workdir / 'analyze' / STARTED, {'config': {}, 'inputs': {}})

@@ -111,7 +111,7 @@ def _require_one_kind(dataset: str, found: Sequence[FoundCell]) -> None:
 
 
 def asked_among(cells: Iterable[Path]) -> set[Path]:
-    """Those of these cells that their stage asks for now, each outside of a stage among them.
+    """The cells that their stage asks for now, and each outside of a stage.
 
     Cells of earlier models, settings and seeds stay in a stage's folder. One that was stopped before it said which
     cells it asks for asks for all.

@@ -145,7 +145,7 @@ def model_in(folder: Path) -> Path:
 
 
 def _asked_for(places: Sequence[Path]) -> list[Path]:
-    """Those of some kept models whose cells their stages ask for now, and all that no stage has kept."""
+    """The kept models whose cells their stages ask for now, and all that no stage has kept."""
     from bioptimus_jax.finetuning.finished import asked_among
 
     cells_of = {}
