@@ -1,6 +1,6 @@
 """Vectors of texts before and after an adaptation: titles and their abstracts, and BIOSSES.
 
-    python benchmarks/vectors.py --corpus RUN/corpus --sets FOLDER MODEL [MODEL ...]
+    python benchmarks/vectors.py --corpus RUN/corpus --sets FOLDER --to FILE.json NAME=MODEL [NAME=MODEL ...]
 
 The title of every held-out document of the corpus, its first line, looks for its abstract among those of all of them;
 no model of a run with that corpus has read them. The 100 pairs of BIOSSES, from FOLDER/biosses, have a number for
@@ -18,6 +18,7 @@ import bioptimus_jax as bx
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.sets.corpora import set_at
+from bioptimus_jax.storage.files import write_json
 
 PIECES, DEPTH = 256, 10
 SET = 'biosses'
@@ -29,7 +30,10 @@ def main() -> None:
     )
     parser.add_argument('--corpus', type=Path, required=True, help='a finished stage corpus')
     parser.add_argument('--sets', type=Path, required=True, help=f'a folder with {SET}/')
-    parser.add_argument('models', nargs='+', help='folders or hub ids')
+    parser.add_argument(
+        '--to', type=Path, required=True, help='file for the numbers, as docs/results/vectors.json'
+    )
+    parser.add_argument('models', nargs='+', help='names, and folders or hub ids')
     options = parser.parse_args()
     documents = open_documents(options.corpus, 'heldout')
     halves = [document.text.split('\n', 1) for document in documents.read(0, len(documents))]
@@ -37,18 +41,24 @@ def main() -> None:
     chosen = set_at(options.sets / SET)
     splits = task_for(chosen).read(chosen)
     examples = [example for split in ('train', 'devel', 'test') for example in getattr(splits, split)]
-    print(f'{len(titles)} titles and abstracts, {len(examples)} pairs')
-    for model in options.models:
+    records = []
+    for name, _, model in (given.partition('=') for given in options.models):
         rank_N = ranks(vectors(model, titles), vectors(model, abstracts))
         gain_N = np.where(rank_N < DEPTH, 1 / np.log2(rank_N + 2), 0)
         first, second = (vectors(model, [e.words[side] for e in examples]) for side in (0, 1))
         both = np.concatenate([first, second])
         cosines = (both @ both.T)[np.triu_indices(len(both), 1)]
-        r = np.corrcoef((first * second).sum(1), [e.answers[0] for e in examples])[0, 1]
-        print(
-            f'{model}: recall@1 {100 * (rank_N == 0).mean():.2f}, nDCG@{DEPTH} {100 * gain_N.mean():.2f}; '
-            f'r on {SET} {r:.3f}, mean cosine of its sentences {cosines.mean():.3f}'
-        )
+        found = {
+            'model': name,
+            'titles': len(titles),
+            'recall': float((rank_N == 0).mean()),
+            'ndcg': float(gain_N.mean()),
+            'pearson': float(np.corrcoef((first * second).sum(1), [e.answers[0] for e in examples])[0, 1]),
+            'cosine': float(cosines.mean()),
+        }
+        print(found)
+        records.append(found)
+    write_json(options.to, records)
 
 
 def vectors(model: str, texts: Sequence[str]) -> np.ndarray:

@@ -8,6 +8,7 @@ import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.lab import arms, comparison, last_models, paper_tables
@@ -29,6 +30,7 @@ from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import entities, phases, training
 from bioptimus_jax.report.sections.efficiency import Effort, effort_at
 from bioptimus_jax.run.folder import Run
+from bioptimus_jax.storage.files import read_json
 
 DOCS = Path(__file__).resolve().parent
 LAB = DOCS / 'lab'
@@ -102,6 +104,8 @@ THIRTEEN = (  # records of BLURB's sets, what the title says
 )
 FLAGSHIP = 'docs/results/flagship.jsonl'
 """MiniLM before and after: the sets of BLURB, three seeds of fine-tuning."""
+VECTORS = 'docs/results/vectors.json'
+"""The same two models, and both trained for vectors: titles that find their abstracts, and BIOSSES."""
 PRACTICE = 'docs/results/practice.jsonl'
 """MiniLM itself, fine-tuned in other ways, and adapted to other words."""
 WAYS = {  # arm of PRACTICE, setting -> what the row is called
@@ -150,6 +154,26 @@ def flagship() -> Iterator[Table]:
     [run] = on_record([FLAGSHIP])
     of_blurb = papers.table(papers.TABLES['pubmedbert-6'], {'': run})
     yield from (blurb.less_source(run), entities.scores(run), blurb.blurb(run), of_blurb, phases.phases(run))
+    yield vectors()
+
+
+def vectors() -> Table:
+    """Means of states before and after, as `benchmarks/vectors.py` measures them."""
+    columns = [
+        Column('model', lambda found: found['model']),
+        Column(
+            'titles that find their abstract first', lambda found: fixed(100 * found['recall'], 2), 'high'
+        ),
+        Column('nDCG@10', lambda found: fixed(100 * found['ndcg'], 2), 'high'),
+        Column('r on BIOSSES', lambda found: fixed(found['pearson'], 3), 'high'),
+        Column('mean cosine of its sentences', lambda found: fixed(found['cosine'], 3)),
+    ]
+    records: Any = read_json(Path(VECTORS))
+    note = (
+        f'Means of states. {records[0]["titles"]} held-out titles among as many abstracts, which no run had read, '
+        'percent; the 100 pairs of BIOSSES. Trained for vectors: 100 steps of 64 rows, titles find their abstracts. One seed.'
+    )
+    return Table.of('Vectors of texts', columns, [(found,) for found in records], note=note)
 
 
 def practice() -> Iterator[Table]:
