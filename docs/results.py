@@ -171,8 +171,8 @@ def vectors() -> Table:
     records: Any = read_json(Path(VECTORS))
     note = (
         f'Means of states. {records[0]["titles"]} held-out titles among as many abstracts, which no run had read, '
-        'percent; the 100 pairs of BIOSSES. Trained for vectors: 100 steps of 64 rows, titles find their abstracts. One '
-        'seed.'
+        'percent; the 100 pairs of BIOSSES. Trained for vectors: 100 steps of 64 rows, titles find their abstracts. '
+        'One seed.'
     )
     return Table.of('Vectors of texts', columns, [(found,) for found in records], note=note)
 
