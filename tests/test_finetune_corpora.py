@@ -963,7 +963,9 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
     (write_set(tmp_path / 'without') / 'devel.tsv').unlink()
     write_set(tmp_path / 'empty', devel='')
     write_set(tmp_path / 'texts', *['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3)
+    write_set(tmp_path / 'chinese', *['患者有高血压病史\t是\n无糖尿病和胸痛症状\t否\n'] * 3)
     write_set(tmp_path / 'words', *['Aspirin\tDrug\nhelps\tO\n'] * 3)
+    write_set(tmp_path / 'chinese-words', *['高血压\t病\n病史\tO\n'] * 3)
     moved = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
     for name, said in (
         ('empty', rf'devel\.tsv: holds no sentence; .*; {moved}'),
@@ -972,7 +974,9 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
             'texts',
             r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
         ),
+        ('chinese', r"unknown tag '是'; .*task \(of lint and score --task\) to classes"),
         ('words', r"unknown tag 'Drug'; [^;]*; if the line is a header"),  # words with types
+        ('chinese-words', r"unknown tag '病'; [^;]*; if the line is a header"),
     ):
         with pytest.raises(InputError, match=said):
             read_dataset(tmp_path / name)

@@ -24,8 +24,11 @@ from bioptimus_jax.sets.roles import words_and_blanks
 from bioptimus_jax.sets.sentences import of_devel, text_of
 from bioptimus_jax.sets.tags import is_tag
 from bioptimus_jax.sets.texts import DESCRIBED, FOUND, Layout, Published, Text, Texts, in_order
+from bioptimus_jax.text.words import count_words
 
 LARGEST_NUMBER = 1e6
+LETTERS = 8
+"""Letters of a script without blanks that are several words."""
 NEEDED = '"text" (or two: "sentence1" and "sentence2") with "label"'
 Answers = Callable[[str, str], tuple[str | float, ...]]
 """What an answer column says, and where it stands."""
@@ -156,7 +159,8 @@ def _tabbed(path: Path) -> list[list[str]]:
 
 
 def _has_words(columns: Sequence[str]) -> bool:
-    return max(len(x.split()) for x in columns) > 1
+    """Whether a column has several words, or more letters of a script without blanks than a word of it has."""
+    return any(len(x.split()) > 1 or count_words(x) >= LETTERS for x in columns)
 
 
 def rows_of(path: Path) -> list[ColumnLine]:
