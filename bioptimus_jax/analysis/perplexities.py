@@ -15,8 +15,8 @@ import numpy as np
 from bioptimus_jax.analysis.masked_lm import BATCH_ROWS, ForeignModel
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.folder import deciding_files
-from bioptimus_jax.storage.files import atomic, digest, intact_jsonl, sha256
+from bioptimus_jax.model.folder import content_of
+from bioptimus_jax.storage.files import atomic, intact_jsonl
 from bioptimus_jax.storage.hashing import hash64
 
 PERPLEXITY, HIDDEN = 'perplexity', 0.15
@@ -34,16 +34,12 @@ def write_perplexities(
     """Write a line {"id": ..., "perplexity": ...} for every document that has a piece, and give their number.
 
     Of the pieces of a document 15 % are hidden, chosen by its id; of one that is longer than the model's rows only
-    the beginning counts. The same call continues what was cut off, and computes anew where a text is another one by
-    now. `advance` is told the number of documents that were done. Raises InputError where the file was begun with
-    another model, or other weights.
+    the beginning counts. The same call continues what was cut off, and computes a text again if it has changed.
+    `advance` is told the number of documents that were done. Raises InputError if the file was begun with another
+    model, or with other weights.
     """
     begun = to.with_name(to.name + BEGUN)
-    files = deciding_files(model.folder)
-    first = {
-        'model': str(model.folder.resolve()),
-        'content': digest([sha256(file) for file in files if file.is_file()]),
-    }
+    first = {'model': str(model.folder.resolve()), 'content': content_of(model.folder)}
     lines = intact_jsonl(begun)
     if lines and lines[0] != first:
         raise InputError(f'{begun}: was begun with another model; delete it, or name another --to')

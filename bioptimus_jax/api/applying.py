@@ -127,7 +127,7 @@ def _texts_of_row(row: Mapping[str, Any], number: int) -> Any:
 
     found = {str(key).strip().lower(): text for key, text in row.items()}
     # A column of second texts is empty where there is one text.
-    seconds = {*SECOND, *(second for first, second in PAIRS if first == 'question' and first in found)}
+    seconds = (*SECOND, 'context') if 'question' in found else SECOND
     found = {key: text for key, text in found.items() if key not in seconds or _is_filled(text)}
     if pair := pair_in(found):
         return [found[name] for name in pair]

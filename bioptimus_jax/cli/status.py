@@ -129,7 +129,7 @@ def _stage(folder: Path, manifest: Manifest | None, held: bool, scratch: Path) -
 def _pretraining(folder: Path, metrics: MetricsLog, state: str) -> dict[str, Any] | None:
     """Where it is: the newest record of a process at work, else that of the newest checkpoint, as later steps are lost.
 
-    None where there is no such record.
+    None if there is no such record.
     """
     end = saved_step(folder) if state == UNFINISHED else math.inf
     records = [record for record in Training.among(metrics.of('pretrain')) if record.step <= end]

@@ -73,7 +73,7 @@ class Head(torch.nn.Module, abc.ABC):
         return all(name.startswith('pretrained.') for name in self.own_tensors)
 
     def beside(self, max_pieces: int) -> Mapping[str, Any]:
-        """What lies beside a kept model that reads texts of so many pieces: values of JSON, by the paths of files."""
+        """The values of JSON files beside a kept model, by their paths. `max_pieces`: how much it reads of a text."""
         return {}
 
     @property

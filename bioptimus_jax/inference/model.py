@@ -145,7 +145,7 @@ def model_in(folder: Path) -> Path:
 
 
 def _asked_for(places: Sequence[Path]) -> list[Path]:
-    """The kept models whose cells their stages ask for now, and all that no stage has kept."""
+    """The kept models that their stages still ask for, and all models that are in no stage."""
     from bioptimus_jax.finetuning.finished import asked_among
 
     cells_of = {}

@@ -136,8 +136,8 @@ def scores(arms: Arms) -> Table:
 
 
 def _otherwise(arms: Arms, scored: Collection[str]) -> list[str]:
-    """Sentences on every arm whose last models were fine-tuned otherwise than those of the first arm: over the seeds
-    that both have, or over the first seed of each."""
+    """Sentences on arms whose last models were fine-tuned with other settings than those of the first arm: over the
+    seeds that both have, or over the first seed of each."""
     said = []
     for first, arm in product(list(arms)[:1], list(arms)[1:]):
         pairs = (

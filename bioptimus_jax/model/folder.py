@@ -11,7 +11,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.models import ADAPTER, hub_model, model_folder
 from bioptimus_jax.model.config import FAMILIES, INITIAL, SNAPSHOT, SOURCE, HasModel, Source, phase_of
 from bioptimus_jax.model.weights import WEIGHTS, weight_files
-from bioptimus_jax.storage.files import read_json
+from bioptimus_jax.storage.files import digest, read_json, sha256
 from bioptimus_jax.tokenizer import subwords
 
 ABOUT = 'export.json'
@@ -68,6 +68,11 @@ def deciding_files(folder: Path) -> list[Path]:
     weights = weight_files(folder) or [folder / WEIGHTS[0]]
     tokenizer = [folder / name for name in subwords.file_names() if (folder / name).is_file()]
     return [folder / 'config.json', *weights, *tokenizer]
+
+
+def content_of(folder: Path) -> str:
+    """The digest of the files that decide what a model computes, of those that there are."""
+    return digest([sha256(file) for file in deciding_files(folder) if file.is_file()])
 
 
 def files_for_transformers(folder: Path) -> list[Path]:

@@ -226,7 +226,8 @@ def _open(run: Run[HasTraining], folder: Path, clock: Clock) -> tuple[Session, d
     record = curriculum.read_phases(folder)
     order = difficulty.phase_order(run.console, run.config, run.folder, folder, objectives.own, record)
     # By the checkpoint: a kill may have come before its phase was recorded.
-    over = [phase.name for phase in record if phase.stop <= curriculum.saved_step(folder)]
+    saved = curriculum.saved_step(folder)
+    over = [phase.name for phase in record if phase.stop <= saved]
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record, over)
     made = made_in(run.folder('surgery'), architecture) if config.pretrain.lora else NOTHING_MADE
     train_steps, state = sharded_steps(list(objectives.by_program.values()), mesh, params, made)
@@ -427,7 +428,7 @@ def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoint
 
 
 def _on_disk(kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> dict[str, int]:
-    """What is kept up to a step and there: a snapshot that was asked for later may lie behind, without a checkpoint."""
+    """The checkpoints to be kept, up to a step, that are on disk: a snapshot that was asked for later may have none."""
     there = checkpoints.steps()
     return {name: at for name, at in kept.items() if at <= step and at in there}
 

@@ -27,12 +27,12 @@ from bioptimus_jax.inference.onnx.session import (
     opened,
     require_extra,
 )
-from bioptimus_jax.model.folder import deciding_files
+from bioptimus_jax.model.folder import content_of
 from bioptimus_jax.model.weights import weight_files
 from bioptimus_jax.records.kept import ENSEMBLE, read_head
 from bioptimus_jax.records.onnx import OnnxForm
 from bioptimus_jax.run.manifests import MANIFEST, place_of, versions
-from bioptimus_jax.storage.files import atomic, digest, sha256, whole_folder, write_json
+from bioptimus_jax.storage.files import atomic, whole_folder, write_json
 from bioptimus_jax.tokenizer.subwords import file_names
 from bioptimus_jax.vocab.agreement import for_texts, load_in_transformers
 
@@ -126,7 +126,7 @@ def _checked(
         positions=positions,
         bytes={p.name: p.stat().st_size for p in sorted(hidden.iterdir())},
         pytorch_bytes=sum(file.stat().st_size for file in weight_files(folder)),
-        made_from=digest([sha256(file) for file in deciding_files(folder)]),
+        made_from=content_of(folder),
         agreement=agreement,
         score=score,
         speed=gate.timed(ours, theirs, rows, config.pad_token_id or 0, threads),
