@@ -304,8 +304,41 @@ def test_documents_are_matched_by_name_or_else_taken_in_order(tmp_path):
     assert rates_of(gold, as_json(tmp_path / 'p.jsonl', turned)) == [100, 100, 100]
     unnamed = {str(n): documents[name] for n, name in enumerate(sorted(documents))}
     assert rates_of(gold, as_json(tmp_path / 'q.jsonl', unnamed)) == [100, 100, 100]
+    # Sentences are named by their documents, and come back to one; of equal texts the name tells which is meant.
+    again = [('a', documents['a']), ('b', documents['b']), ('a', documents['note (1)'])]
+    alike = [('a', documents['b']), ('b', ('two drugs', [[4, 9, DRUG]])), ('c', documents['a'])]
+    for number, (items, given) in enumerate(
+        [(again, again), (alike, alike), (alike, [alike[1], alike[0], alike[2]])]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write = [line(id=name, text=text, entities=marks) for name, (text, marks) in items]
+        for split in ('train', 'devel', 'test'):
+            (folder / f'{split}.jsonl').write_text('\n'.join(write))
+        (tmp_path / 'p.jsonl').write_text(
+            '\n'.join(line(id=name, text=text, entities=marks) for name, (text, marks) in given)
+        )
+        assert rates_of(folder, tmp_path / 'p.jsonl') == [100, 100, 100]
     with pytest.raises(InputError, match='differs from sentence 1'):
         score(gold, as_json(tmp_path / 'r.jsonl', {'x': documents['b'], 'y': documents['a']}), 'entities', {})
+
+
+def test_a_type_has_one_name_in_every_form(tmp_path):
+    """Types with a blank, in tags and by characters, on either side, and in --types."""
+    tags, marks = ['B-Drug', 'O', 'B-side effect'], [[0, 1, DRUG], [4, 5, 'side effect']]
+    (tmp_path / 'p.jsonl').write_text(line(words=['a', 'b', 'c'], predicted=tags))
+    as_json(tmp_path / 'q.jsonl', {'1': ('a b c', marks)})
+    for name, answers in (
+        ('tags', dict(tokens=['a', 'b', 'c'], ner_tags=tags)),
+        ('marks', dict(entities=marks)),
+    ):
+        (tmp_path / name).mkdir()
+        for split in ('train', 'devel', 'test'):
+            (tmp_path / name / f'{split}.jsonl').write_text(line(text='a b c', **answers))
+        for predicted in (tmp_path / 'p.jsonl', tmp_path / 'q.jsonl'):
+            for types in ({}, {'side effect': 'side effect'}, {'side_effect': 'side effect'}):
+                assert rates_of(tmp_path / name, predicted, types) == [100, 100, 100]
+            assert rates_of(tmp_path / name, predicted, {'side effect': ''}) == [100, 50, 66.67]
 
 
 def test_tags_of_a_models_words_and_of_scored_words_are_both_taken(tmp_path):
@@ -407,6 +440,17 @@ def test_answers_to_texts_are_matched_by_their_names(names, said, tmp_path):
     (tmp_path / 'p.jsonl').write_text('\n'.join(silent))
     with pytest.raises(InputError, match='answer'):
         score(tmp_path / 'gold', tmp_path / 'p.jsonl', 'classes', {})
+    # Of equal texts the names alone tell which is meant.
+    (tmp_path / 'same').mkdir()
+    same = [{**row, text: 'It is so' if at < 2 else row[text]} for at, row in enumerate(rows)]
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / 'same' / f'{split}.jsonl').write_text('\n'.join(line(**row) for row in same))
+    if said:
+        (tmp_path / 'same' / 'set.json').write_text(json.dumps(said))
+    (tmp_path / 'p.jsonl').write_text('\n'.join(line(**same[at]) for at in (1, 0, 2, 3)))
+    assert (
+        score(tmp_path / 'same', tmp_path / 'p.jsonl', 'classes', {}).measures()['default']['accuracy'] == 1
+    )
     # Where the texts stand in their places, names do not move them.
     moved = [line(**{**row, name: IDS[::-1][at], 'prediction': row[label]}) for at, row in enumerate(rows)]
     (tmp_path / 'p.jsonl').write_text('\n'.join(moved))

@@ -552,8 +552,6 @@ def _scheme(readings: Iterable[SplitReading], sources: Iterable[Path], place: Pa
 
 
 def _in_iob2(reading: SplitReading, scheme: Scheme) -> tuple[Sentence, ...]:
-    if scheme == Scheme('IOB2'):
-        return reading.sentences
     return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
 
 

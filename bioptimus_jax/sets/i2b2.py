@@ -22,6 +22,7 @@ from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.cutting import lines, notes
 from bioptimus_jax.sets.sentences import SplitReading, text_of
 from bioptimus_jax.sets.standoff import OFFSET, are_offsets, mention
+from bioptimus_jax.sets.tags import type_name
 from bioptimus_jax.storage.files import absolute
 
 SEED = 1
@@ -153,8 +154,8 @@ def _tags(
             # Offsets decide: some notes quote other words, and Bio-LM does not compare them in the test set.
             repairs['mentions that quote other words than their text has'] += 1
             given['text'] = covered
-        name = '_'.join(given[attribute].split())
-        found.append(mention(where, text, name, start, end, given['text'], covered, repairs))
+        kind = type_name(given[attribute])
+        found.append(mention(where, text, kind, start, end, given['text'], covered, repairs))
     return text, found
 
 

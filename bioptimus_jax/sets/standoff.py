@@ -10,6 +10,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Marked, Mention, reading
 from bioptimus_jax.sets.folders import BRAT, MARKS, documents_of, form_of_folder
 from bioptimus_jax.sets.sentences import GZIPPED, SplitReading, text_of
+from bioptimus_jax.sets.tags import type_name
 
 OFFSET = r'\d{1,18}'
 """A place in a text: none is longer, and of thousands of digits Python makes no number."""
@@ -133,7 +134,7 @@ def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> M
         if len(columns) < 5 or not columns[4].strip() or not are_offsets(*columns[1:3]):
             raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
         text = title_and_abstract(parts)
-        start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
+        start, end, kind = int(columns[1]), int(columns[2]), type_name(columns[4])
         mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
     return Marked(title_and_abstract(parts), tuple(mentions), lines[0][0], name)
 

@@ -40,6 +40,11 @@ def is_tag(text: str) -> bool:
     return text[:1] in tuple('BIMELSUW') and (len(text) == 1 or (text[1] == '-' and len(text) > 2))
 
 
+def type_name(kind: str) -> str:
+    """A type as every form of a set has it: BRAT's files end a type at a blank, so blanks within it are `_`."""
+    return '_'.join(kind.split())
+
+
 def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
     """The scheme that all these tags are written in; IOB2 for nothing but O.
 
@@ -69,13 +74,14 @@ def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
-    """Tags of a file as IOB2; no mention that the file marks is lost.
+    """Tags of a file as IOB2, with the `type_name` of each type; no mention that the file marks is lost.
 
     IOB2 stays as it stands, orphan I- tags included. In the closed schemes (end and single have letters) a mention
     that is not closed ends before the next tag that does not go on with it, and one that is not opened is opened.
     """
     if not scheme.typed:
         tags = [tag if tag == OUTSIDE else f'{tag}-{NAMELESS}' for tag in tags]
+    tags = [_with_type_names(tag) for tag in tags]
     if scheme.name == 'IOB2':
         return tuple(tags)
     if scheme.name in CLOSED:
@@ -83,6 +89,11 @@ def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
     if scheme.name == 'IO':
         return decode(tags, 'io')
     return from_spans(spans(tags), len(tags))
+
+
+@functools.cache
+def _with_type_names(tag: str) -> str:
+    return BESIDE.join(part[:2] + type_name(part[2:]) for part in tag.split(BESIDE))
 
 
 def merged(tags: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.sets.columns import DOCUMENT
-from bioptimus_jax.sets.tags import BESIDE, beside, spans
+from bioptimus_jax.sets.tags import BESIDE, beside, spans, type_name
 from bioptimus_jax.storage.files import atomic
 
 PREDICTIONS = 'predictions.tsv'
@@ -93,7 +93,7 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
 
 def brat_line(number: int, kind: str, start: int, end: int, text: str) -> str:
     """BRAT's line of a mention: characters start..end, and their text. Neither it nor a type can hold line breaks."""
-    return f'T{number}\t{"_".join(kind.split())} {start} {end}\t{text.translate(LINE_BREAKS)}\n'
+    return f'T{number}\t{type_name(kind)} {start} {end}\t{text.translate(LINE_BREAKS)}\n'
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.entities.files import PREDICTIONS, read_predictions
@@ -36,6 +36,7 @@ from bioptimus_jax.sets.tags import (
     renamed,
     spans,
     to_iob2,
+    type_name,
     with_beside,
 )
 
@@ -54,16 +55,19 @@ def read_tags(asked: Submission, one_type: bool) -> tuple[list[Tags], list[str]]
     `one_type`: the set's types are read as one.
     """
     counts: Counter[str] = Counter()
+    types = {type_name(theirs): type_name(ours) for theirs, ours in asked.types.items()}
+
+    def name_of(kind: str) -> str:
+        return types.get(type_name(kind), type_name(kind))
+
     form = form_of(asked.file)
     found_items = items_at(asked.file, PREDICTED_KEYS) if form in BY_NAMES else None
     documents = _documents(asked, form, found_items, counts)
     if documents is not None:
-        named = [_renamed(document, asked.types, one_type) for document in documents]
+        named = [_renamed(document, name_of, one_type) for document in documents]
         found = laid_on(asked, _in_order(asked, named), counts)
     else:
-        found = [
-            renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in _of_words(asked, found_items)
-        ]
+        found = [renamed(tags, name_of) for tags in _of_words(asked, found_items)]
         found = [merged(tags) for tags in found] if one_type else found
     notes = [f'{what}: {count:,}' for what, count in counts.items() if count]
     notes += said_of(found_items, 'entities' if documents is not None else 'tags') if found_items else []
@@ -95,9 +99,9 @@ def _in_columns(asked: Submission) -> list[Item]:
         return [Item(s.words, s.predicted, 0) for s in read_predictions(asked.file)]
 
 
-def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Marked:
+def _renamed(document: Marked, name_of: Callable[[str], str], one_type: bool) -> Marked:
     """The document with the set's names of types; mentions of a type that is called '' are left out."""
-    named = (dataclasses.replace(m, kind=types.get(m.kind, m.kind)) for m in document.mentions)
+    named = (dataclasses.replace(m, kind=name_of(m.kind)) for m in document.mentions)
     kept = [dataclasses.replace(m, kind=NAMELESS) if one_type else m for m in named if m.kind]
     return dataclasses.replace(document, mentions=tuple(kept))
 
@@ -105,16 +109,20 @@ def _renamed(document: Marked, types: Mapping[str, str], one_type: bool) -> Mark
 def _in_order(asked: Submission, documents: Sequence[Marked]) -> Sequence[Marked]:
     """Documents in the order of the test set, by their names where both sides name the same ones."""
     # As files that predict has written, names have no folders before them.
-    places = {
-        name.replace('/', '_'): at for at, name in enumerate(dict.fromkeys(s.source for s in asked.gold))
-    }
+    wanted = [sentence.source.replace('/', '_') for sentence in asked.gold]
+    places = {name: at for at, name in enumerate(dict.fromkeys(wanted))}
     filled = [document for document in documents if document.text.strip()]
     named = [document.name.replace('/', '_') for document in filled]
-    if '' in places or {*named} != set(places):
+    if '' in places or {*named} != set(places) or _runs(named) == _runs(wanted):
         return documents
     return [
         document for _, document in sorted(zip(named, filled, strict=True), key=lambda pair: places[pair[0]])
     ]
+
+
+def _runs(names: Iterable[str]) -> list[str]:
+    """Names without those that repeat the one before: documents in their order may come back to a name."""
+    return [name for name, _ in itertools.groupby(names)]
 
 
 def _documents(

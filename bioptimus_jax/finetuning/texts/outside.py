@@ -58,18 +58,28 @@ def _in_order(asked: Submission, items: list[Item]) -> list[Item]:
         return items
     alike = zip(given, wanted, strict=False)
     at = next((at for at, (ours, theirs) in enumerate(alike) if ours != theirs), None)
-    in_place = (_spaced(*pair).words == pair[1].words for pair in zip(items, asked.gold, strict=False))
-    if at is None or all(in_place):  # the number of them is checked later
+    if at is None:
         return items
+    # Of equal texts the names alone tell which is meant; where the texts belie the names, the order is meant.
+    in_place = _fit(items, asked.gold)
     if sorted(given) == sorted(wanted) and len({*wanted}) == len(wanted):
         places = {name: at for at, name in enumerate(wanted)}
-        return sorted(items, key=lambda item: places[item.name])
+        by_name = sorted(items, key=lambda item: places[item.name])
+        if _fit(by_name, asked.gold) or not in_place:
+            return by_name
+    if in_place:  # the number of them is checked later
+        return items
     if any(item.words is not None for item in items):
         return items
     raise InputError(
         f'{asked.file}:{items[at].line}: names {given[at]!r:.60}, but {asked.place(at)} is {wanted[at]!r:.60}; answer '
         'each of them once, or in their order and with their texts'
     )
+
+
+def _fit(items: Sequence[Item], gold: Sequence[Text]) -> bool:
+    """Whether each item repeats the text of the test item in its place."""
+    return all(_spaced(*pair).words == pair[1].words for pair in zip(items, gold, strict=False))
 
 
 def _names(examples: Sequence[Item | Text]) -> list[str]:

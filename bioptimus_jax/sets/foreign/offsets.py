@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.characters import Mention
 from bioptimus_jax.sets.standoff import mention
+from bioptimus_jax.sets.tags import type_name
 
 CHARACTERS = 'characters'
 UNITS: Mapping[str, Callable[[str], int]] = {
@@ -63,7 +64,7 @@ def one_placed(
         repairs[UNQUOTED] += any(ord(letter) > 0xFFFF for letter in text[:end])
     quoted = covered if one.quoted is None else one.quoted
     gaps = sum(bool(text[b:a].strip()) for (_, b), (a, _) in itertools.pairwise(parts))
-    return mention(where, text, '_'.join(one.kind.split()), start, end, quoted, covered, repairs, 1 + gaps)
+    return mention(where, text, type_name(one.kind), start, end, quoted, covered, repairs, 1 + gaps)
 
 
 def unit_of(texts: Iterable[tuple[str, Sequence[MarkedPlace]]]) -> str:
