@@ -204,9 +204,11 @@ def test_only_what_is_named_moves(trained):
 
 
 def test_an_adapter_goes_to_the_hub_with_the_id_of_its_base(trained):
-    folder, place = trained.workdir / 'export' / '0.1-adapter', push.Place('me/added', tag='v1')
+    # A name on the hub that holds the name that the other one has here.
+    base, name = 'me/bio-0.1-base', 'me/bio-0.1-base-adapter'
+    folder, place = trained.workdir / 'export' / '0.1-adapter', push.Place(name, tag='v1')
     made = push.parcel(folder)
-    for sent, base, message in (
+    for sent, given, message in (
         (
             made,
             '',
@@ -220,12 +222,14 @@ def test_an_adapter_goes_to_the_hub_with_the_id_of_its_base(trained):
         ),
     ):
         with pytest.raises(ConfigError, match=message):
-            sent.for_place(place, base)
-    there = made.for_place(place, 'me/base').files
-    assert json.loads(there['adapter_config.json'])['base_model_name_or_path'] == 'me/base'
+            sent.for_place(place, given)
+    there = made.for_place(place, base).files
+    assert json.loads(there['adapter_config.json'])['base_model_name_or_path'] == base
     card = there['README.md'].decode()
-    assert "BertForMaskedLM.from_pretrained('me/base'), 'me/added', revision='v1')" in card
-    assert ('base_model: me/base' in card, '0.1-' in card) == (True, False)
+    assert f"BertForMaskedLM.from_pretrained({base!r}), {name!r}, revision='v1')" in card
+    assert card.count(base) == 5
+    assert card.count('0.1-') == 5
+    assert f'base_model: {base}\n' in card
     sums = dict(line.split('  ')[::-1] for line in there['sha256sums'].decode().splitlines())
     contents = {name: one if isinstance(one, bytes) else one.read_bytes() for name, one in there.items()}
     assert sums == {n: hashlib.sha256(c).hexdigest() for n, c in contents.items() if n != 'sha256sums'}

@@ -30,7 +30,7 @@ from bioptimus_jax.api import adapting
 from bioptimus_jax.api.bars import Bar, shown
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.api.objects import HABITS
-from bioptimus_jax.api.program import Shows, run_program
+from bioptimus_jax.api.program import Shows, run_program, run_verb
 from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
@@ -139,6 +139,19 @@ def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
     with pytest.raises(bx.ConfigError, match='was started with another texts; choose another workdir'):
         bx.adapt(names['model'], names['tokenizer'], ['Another text.'], folder / 'run')
     assert file.read_bytes() == before
+
+
+def test_a_workdir_is_of_one_set_of_files(tmp_path):
+    """What a call leaves behind is not read with what another one brings; a refusal changes nothing."""
+    run, place = tmp_path / 'run', tmp_path / 'place' / 'given' / 'sets' / 'data'
+    old = run / 'given' / 'sets' / 'data' / 'train.jsonl'
+    for file in (old, place / 'train' / 'data.arrow', place / 'dataset_dict.json'):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.name)
+    (run / 'finetune').mkdir()
+    with pytest.raises(bx.ConfigError, match='was started with another sets; choose another workdir'):
+        run_verb('finetune', place.parents[2], run, '', Shows.of(True, None))
+    assert [path for path in (run / 'given').rglob('*') if path.is_file()] == [old]
 
 
 @pytest.fixture

@@ -83,16 +83,26 @@ def begun(run: Path) -> bool:
 
 def check_same(place: Path, run: Path) -> None:
     """Raise ConfigError where a run began with other objects than those in `place`."""
-    for name in _files(place):
-        old = run / GIVEN / name
-        if begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):
-            raise ConfigError(
-                f'{run}: was started with another {name.parts[0].partition(".")[0]}; choose another workdir'
-            )
+    if not begun(run):
+        return
+    new, there = _files(place), _files(run / GIVEN)
+    folders = {name.parent for name in new if len(name.parts) > 1}
+    others = [name for name in there if name.parent in folders and name not in new]
+    others += [
+        name
+        for name in new
+        if name in there and name.suffix != '.py' and sha256(run / GIVEN / name) != sha256(place / name)
+    ]
+    if others:
+        raise ConfigError(
+            f'{run}: was started with another {others[0].parts[0].partition(".")[0]}; choose another workdir'
+        )
 
 
 def _bring(place: Path, run: Path) -> None:
-    """Put what is given into the run folder, in the place of the same."""
+    """Put what is given into the run folder, in the place of the same, or of what no stage has read."""
+    if not begun(run):
+        shutil.rmtree(run / GIVEN, ignore_errors=True)
     for name in _files(place):
         (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)
         with atomic(run / GIVEN / name, 'wb') as file:

@@ -1,6 +1,7 @@
 """An adapter alone, in the form of PEFT, beside the merged model and the model that it is for."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -87,5 +88,9 @@ def for_hub(folder: Path, base: str, name: str, revision: str = '') -> dict[str,
     """The files of an exported adapter that are others on the hub, where it is `name`, for the model `base`."""
     config: dict[str, Any] = read_json(folder / ADAPTER) or {}
     there = repr(name) + (f', revision={revision!r}' if revision else '')
-    card = (folder / NAME).read_text('utf-8').replace(repr(folder.resolve().name), there)
-    return {ADAPTER: json_text({**config, OF_BASE: base}), NAME: card.replace(config[OF_BASE], base)}
+    # In one pass: a name on the hub may hold the name that the other one has here.
+    names = {repr(folder.resolve().name): there, config[OF_BASE]: base}
+    card = re.sub(
+        '|'.join(map(re.escape, names)), lambda found: names[found[0]], (folder / NAME).read_text('utf-8')
+    )
+    return {ADAPTER: json_text({**config, OF_BASE: base}), NAME: card}
