@@ -6,8 +6,8 @@
 #   - 2 mg/dL of magnesium are 0.82 mmol/L. By the name it is 1, since the name means the test in mEq/L.
 #   - Four of the 133 tests have a name that means another test, with another unit: creatinine in serum, magnesium in
 #     mg/dL, methemoglobin in g/dL and norepinephrine in plasma.
-#   - 300 pg/mL of norepinephrine in plasma are 1773 nmol/L by its code. By its molar mass of 169.18 they are 1.77, since
-#     the factor is one for pmol/L. Epinephrine has pmol/L and is right.
+#   - 300 pg/mL of norepinephrine in plasma are 1773 nmol/L by its code. By its molar mass of 169.18 they are 1.77: the
+#     factor is one for pmol/L. Epinephrine has pmol/L and is right.
 # The docstring takes "LOINC code (preferred), abbreviation, or full name", and an unknown name raises. The reason: of
 # equal names the later one in the table replaces the earlier one. Nothing is raised. Remedy: use LOINC codes alone,
 # compare `traditional_unit(code)` with the unit of the value, and divide norepinephrine in plasma by 1000.

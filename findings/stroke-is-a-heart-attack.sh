@@ -16,7 +16,7 @@
 # cancer have their groups in the source, in the branch for category 04, which these codes never reach. The discharge
 # status goes to a function that does not read it.
 # Nothing is raised. Weights are summed to a case mix, so costs of a ward come out wrong, and groups are labels and
-# strata in studies of claims. Remedy: the grouper of CMS. Common heart and lung diseases come out right.
+# strata in studies of claims. Remedy: the grouper of CMS. Heart failure and pneumonia come out right.
 # Seen on 2026-11-30, in the newest version.
 set -euo pipefail
 folder=$(mktemp -d)
