@@ -36,9 +36,13 @@ def write(path, content):
     return path
 
 
-def write_set(folder, train='a\tB-X\n\n', devel='a\tO\n\n', test='a\tO\n\n', ending='.tsv'):
-    for name, content in (('train', train), ('devel', devel), ('test', test)):
-        write(folder / f'{name}{ending}', content)
+def files_of(train='a\tB-X\n\n', devel='a\tO\n\n', test='a\tO\n\n', ending='.tsv'):
+    return {f'train{ending}': train, f'devel{ending}': devel, f'test{ending}': test}
+
+
+def write_set(folder, *texts, **named):
+    for name, content in files_of(*texts, **named).items():
+        write(folder / name, content)
     return folder
 
 
@@ -74,36 +78,6 @@ def test_a_clean_file_needs_no_repair(tmp_path):
         assert reading.repairs == {}
         assert reading.mentions == 1
         assert reading.sentences == (Sentence(('a',), ('B-X',), 0), Sentence(('-',), ('O',), 1))
-
-
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (b'a\tO\nb\n', r'a\.tsv:2: expected token TAB tag, found 1 column \(lines before have 2\)'),
-        (b'a\tO\nb O\n', r'a\.tsv:2: expected token TAB tag, found 1 column'),
-        (b'a\tO\nb\tO\tO\n', r'a\.tsv:2: .*3 columns'),
-        (b'a x O\nb O\n', r'a\.tsv:2: expected token and tag, found 2 columns \(lines before have 3\)'),
-        (b'\tO\n', r'a\.tsv:1: .*the token is empty'),
-        (b'a\tO\n\nb\tX\n', r"a\.tsv:3: unknown tag 'X'"),
-        (b'a\tO\nb\tb-X\n', r"a\.tsv:2: unknown tag 'b-X'"),
-        (b'a\tB-\n', r'a\.tsv:1: unknown tag'),
-        (b'a\t\n', r"a\.tsv:1: unknown tag ''"),
-        (b'Token\tTag\na\tO\n', r"a\.tsv:1: unknown tag 'Tag'"),
-        (
-            b'a\tB-X\n\nb\tL-X\nc\tE-X\n',
-            r'a\.tsv: no scheme .* B, E, L together; first B- at .*a\.tsv:1, E-.*:4, L-',
-        ),
-        (b'a\tB-X\nb\tI\n', r"a\.tsv: .*without one \('I'\) are mixed; first .*I at .*a\.tsv:2"),
-        (b'', r'a\.tsv: holds no sentence'),
-        (b'-DOCSTART-\tO\n\n', r'a\.tsv: holds no sentence'),
-        (b'a\tO\nb\xff\tO\n', r'a\.tsv:2: is not UTF-8'),
-        ('a\tO\n'.encode('utf-16'), r'a\.tsv:1: is not UTF-8'),
-    ],
-)
-def test_bad_files_are_named_with_their_line(tmp_path, content, message):
-    with pytest.raises(InputError, match=message) as error:
-        read_iob2(write(tmp_path / 'a.tsv', content))
-    assert '\n' not in str(error.value)
 
 
 def test_a_sentence_of_100000_words(tmp_path):
@@ -243,36 +217,6 @@ def test_the_audit_looks_for_sentences_of_words_in_every_published_form(tmp_path
 TEN = PLAIN + PLAIN
 
 
-@pytest.mark.parametrize(
-    ('line', 'message'),
-    [
-        (
-            lambda w, t, a, b, n: (w, t.replace('Drug', 'Gene'), t),
-            r'a\.tsv:1: columns 2 \(B-Gene\) and 3 \(B-Drug\) all read as tags; set config\.finetune\.tag_column '
-            r'\(of lint and score --tag_column\) to its number or its name in a header, or leave one of them',
-        ),
-        (
-            lambda w, t, a, b, n: (a, t),
-            r'a\.tsv:1: columns 1 \(0\) hold tags or numbers in every line, and no words',
-        ),
-        (
-            lambda w, t, a, b, n: (chunk(n), t),
-            r'a\.tsv:1: columns 1 \(B-NP\) hold tags or numbers in every line',
-        ),
-        (lambda w, t, a, b, n: (a, b, chunk(n), t), r'columns 1 \(0\) and 2 .* no words; set .*word_column'),
-        (
-            lambda w, t, a, b, n: ('NN', w, t),
-            r'a\.tsv:1: columns 1 \(NN\) and 2 \(Zolmi\) may all be the words',
-        ),
-        (lambda w, t, a, b, n: (w, 'X', t.lower()), r"a\.tsv:1: unknown tag 'b-drug'"),
-        (lambda w, t, a, b, n: (f'"{w}"', f'"{t}"'), r'a\.tsv:1: .*is quoted, as no token is; .*QUOTE_NONE'),
-    ],
-)
-def test_columns_that_do_not_say_what_they_are_are_refused_with_the_line(tmp_path, line, message):
-    with pytest.raises(InputError, match=message):
-        columns.read_columns(write(tmp_path / 'a.tsv', in_form(line, TEN)))
-
-
 def test_columns_by_number_and_by_name(tmp_path):
     text = in_form(lambda w, t, a, b, n: (t.replace('Drug', 'Gene'), w, 'NN', t), TEN)
     path = write(tmp_path / 'a.tsv', text)
@@ -289,19 +233,20 @@ def test_columns_by_number_and_by_name(tmp_path):
         assert found.sentences[0].words == ('Zolmi', 'cures', '12', 'rats')
         assert {tag[2:] for s in found.sentences for tag in s.tags} == {'', *kinds}
         assert found.mentions == 4
-    for asked, message in (
-        (Columns(tag='5'), r'a\.tsv:1: has 4 columns, but tag_column is 5; the first is 1, the last -1'),
-        (Columns(tag='0'), r'but tag_column is 0'),
-        (Columns(word='token'), r"a\.tsv:1: is the header, but names no one column 'token' \(word_column\)"),
-        (Columns('1', '1'), r'column 1 cannot be both word and tag'),
-        (Columns(tag='3'), r"a\.tsv:1: unknown tag 'NN'"),
+    for file, asked, message in (
+        (
+            path,
+            Columns(tag='5'),
+            r'a\.tsv:1: has 4 columns, but tag_column is 5; the first is 1, the last -1',
+        ),
+        (path, Columns(tag='0'), r'but tag_column is 0'),
+        (path, Columns('token'), r"a\.tsv:1: is the header, but names no one column 'token' \(word_column\)"),
+        (path, Columns('1', '1'), r'column 1 cannot be both word and tag'),
+        (path, Columns(tag='3'), r"a\.tsv:1: unknown tag 'NN'"),
+        (named, Columns(), r"b\.tsv:1: unknown tag 'drugs'.* if the line is a header, set .* to drugs"),
     ):
         with pytest.raises(InputError, match=message):
-            columns.read_columns(path, asked)
-    with pytest.raises(
-        InputError, match=r"b\.tsv:1: unknown tag 'drugs'.* if the line is a header, set .* to drugs"
-    ):
-        columns.read_columns(named, Columns())
+            columns.read_columns(file, asked)
     # By key, for all sets or for one.
     write_set(tmp_path / 'sets' / 'own', text, text, text)
     write_set(tmp_path / 'sets' / 'other', PLAIN, PLAIN, PLAIN)
@@ -310,11 +255,6 @@ def test_columns_by_number_and_by_name(tmp_path):
         ('Disease', 'Drug'),
         ('Disease', 'Gene'),
     ]
-    differ = write_set(tmp_path / 'differ', PLAIN, PLAIN, in_form(PUBLISHED_FORMS['CoNLL-2003'][0]))
-    with pytest.raises(
-        InputError, match=r'test\.tsv: of 4 columns, 1 is the word and 4 the tag, but in .*train'
-    ):
-        read_dataset(differ)
 
 
 def test_a_scheme_is_that_of_all_three_splits(tmp_path):
@@ -332,8 +272,6 @@ def test_a_scheme_is_that_of_all_three_splits(tmp_path):
     open_end = read_dataset(write_set(tmp_path / 'd', 'a\tB-X\nb\tO\nc\tU-X\n\n'))
     assert open_end.repairs['train'] == {'tags that contradict BILOU': 1}
     assert open_end.gold_in_file['train'] == len(spans(open_end.train[0].tags)) == 2
-    with pytest.raises(InputError, match=r'e: no scheme has .*E- at .*test\.tsv:2, U- at .*train\.tsv:1'):
-        read_dataset(write_set(tmp_path / 'e', 'a\tU-X\n\n', 'a\tO\n\n', 'a\tB-X\nb\tE-X\n\n'))
 
 
 def test_a_type_that_only_test_has_is_counted_and_stays_gold(tmp_path):
@@ -341,8 +279,6 @@ def test_a_type_that_only_test_has_is_counted_and_stays_gold(tmp_path):
     assert dataset.labels == ('O', 'B-X', 'I-X')
     assert dataset.unseen_labels == {'B-Y': 1, 'I-Y': 1}
     assert dataset.gold_in_file['test'] == 2  # the orphan I-X is a mention, as conlleval reads it
-    with pytest.raises(InputError, match=r'train\.tsv: has no entity at all'):
-        read_dataset(write_set(tmp_path, train='a\tO\n\n'))
 
 
 @pytest.mark.parametrize('devel', ['devel', 'dev', 'valid', 'validation'])
@@ -358,20 +294,9 @@ def test_names_and_endings(tmp_path, devel, ending):
     assert corpora.read_split(tmp_path / 'set', 'train') == (Sentence(('a',), ('B-X',)),)
 
 
-def test_splits_that_are_missing_or_there_twice(tmp_path):
-    (tmp_path / 'none').mkdir()
-    write(write_set(tmp_path / 'twice') / 'dev.conll', 'a O\n')
-    differ = write_set(tmp_path / 'differ')
-    (differ / 'test.tsv').rename(differ / 'test.pubtator')
-    for name, message in (
-        ('none', r'train: no such file .* a set needs train, devel'),
-        ('twice', r'devel is there twice \(devel\.tsv and dev\.conll\)'),
-        ('differ', r'different forms \(PubTator, columns\)'),
-    ):
-        with pytest.raises(InputError, match=message):
-            read_dataset(tmp_path / name)
+def test_a_folder_of_sets_is_needed_and_is_no_set(tmp_path):
     for folder, message in (
-        (str(differ), 'is a set itself, not a folder of sets; give the folder around it'),
+        (str(write_set(tmp_path)), 'is a set itself, not a folder of sets; give the folder around it'),
         ('', r'config\.finetune\.folder'),
     ):
         with pytest.raises((InputError, ConfigError), match=message):
@@ -431,17 +356,8 @@ def test_a_tab_in_a_blank_line_does_not_make_a_file_one_of_tabs(tmp_path):
         corpora.require_all_mentions(folder, counted)
 
 
-def test_carriage_returns_alone_are_refused(tmp_path):
-    message = r'{}: its lines end with carriage returns alone'
-    for ending, lines in (('.tsv', 'a\tB-X\nb\tO\n\nc\tO\n'), ('.pubtator', PUBTATOR)):
-        path = write(tmp_path / f'a{ending}', lines.replace('\n', '\r'))
-        read = read_iob2 if ending == '.tsv' else standoff.read_pubtator
-        with pytest.raises(InputError, match=message.format(path.name)):
-            read(path)
-    brat(tmp_path / 'b', marks=(mark(1, 'Drug', 'Aspirin') + mark(2, 'Gene', 'BRCA1')).replace('\n', '\r'))
-    with pytest.raises(InputError, match=message.format(r'1\.ann')):
-        standoff.read_brat(tmp_path / 'b')
-    # Twice at every end, and one within a word: odd, but lines all the same.
+def test_carriage_returns_twice_at_every_end_and_within_a_word(tmp_path):
+    """They are odd, but lines all the same."""
     twice = write(tmp_path / 'twice.tsv', 'a\tB-X\r\r\nb\rb\tO\r\r\n\r\r\n')
     assert read_iob2(twice) == (Sentence(('a', 'b\rb'), ('B-X', 'O')),)
 
@@ -609,25 +525,19 @@ def test_pubtator_by_hand(tmp_path):
     assert standoff.read_pubtator(write(tmp_path / 'b', PUBTATOR.rstrip())) == reading
 
 
+QUOTED = """7|t|The "familial  Mediterranean" fever.
+7|a|
+7\t5\t35\tfamilial  Mediterranean  fever\tDisease\tD1
+"""
+
+
 def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
     """NCBI-disease's own file quotes blanks for the quotation marks of one of its 6,892 mentions."""
-    text = 'The "familial  Mediterranean" fever.'
-    quoted = 'familial  Mediterranean  fever'
-    content = f'7|t|{text}\n7|a|\n7\t5\t35\t{quoted}\tDisease\tD1\n7\t4\t8\tThe\tDisease\tD1\n'
-    with pytest.raises(InputError, match=r'a:4: characters 4 to 8 of the text are \'"fam\', not \'The\''):
-        standoff.read_pubtator(write(tmp_path / 'a', content))
-    reading = standoff.read_pubtator(write(tmp_path / 'a', content.replace('4\t8\tThe', '0\t3\tThe')))
+    reading = standoff.read_pubtator(write(tmp_path / 'a', f'{QUOTED}7\t0\t3\tThe\tDisease\tD1\n'))
     what = 'annotations that quote other punctuation, blanks or letters than their text has'
     assert (reading.mentions, reading.repairs) == (2, {what: 1})
     words = [w for s in reading.sentences for w, tag in zip(s.words, s.tags, strict=True) if tag != 'O']
     assert words == ['The', 'familial', 'Mediterranean', '"', 'fever']
-    with pytest.raises(
-        InputError, match=r"a:3: characters 4 to 5 of the text are '\"', not '-'"
-    ):  # no letters
-        standoff.read_pubtator(write(tmp_path / 'a', f'7|t|{text}\n7|a|\n7\t4\t5\t-\tDisease\n'))
-
-
-LONG = '9' * 5000  # of more than 4,300 digits Python makes no number
 
 
 def test_pubtator_needs_no_blank_line_between_documents(tmp_path):
@@ -639,53 +549,6 @@ def test_pubtator_needs_no_blank_line_between_documents(tmp_path):
         dataclasses.replace(one, place=str(tmp_path / 'a.pubtator'))
         for one in read_given([str(write(tmp_path / 'b.pubtator', PUBTATOR))], [], False)
     ]
-
-
-@pytest.mark.parametrize(
-    ('old', 'new', 'message'),
-    [
-        ('1\t32\t40', '1\t33\t41', r"a:4: characters 33 to 41 of the text are 'aloxone\|', not 'naloxone'"),
-        ('\t52\t64\t', '\t52\t640\t', r'a:5: characters 52 to 640'),
-        ('1\t0\t8\tNaloxone', '1\t8\t9\t ', r"a:3: characters 8 to 9 of the text are ' '"),
-        ('1\t0\t8', '2\t0\t8', r'a:3: belongs to no document'),
-        ('\tChemical\tD009270\n1\t32', '\n1\t32', r'a:3: expected ID, start, end'),
-        ('1\t0\t8', f'1\t0\t{LONG}', r'a:3: expected ID, start, end'),
-        ('D006973\n\n2|t|', 'D006973\n2|a|', r'a:7: belongs to no document|a blank line is missing'),
-        ('1|a|', '3|a|', r'a:2: a blank line is missing before document 3'),
-        (PUBTATOR, 'hello\n', r'a:1: belongs to no document'),
-        (PUBTATOR, '\n\n', r'a: holds no text'),
-    ],
-)
-def test_bad_pubtator_files(tmp_path, old, new, message):
-    assert old in PUBTATOR
-    with pytest.raises(InputError, match=message):
-        standoff.read_pubtator(write(tmp_path / 'a', PUBTATOR.replace(old, new, 1)))
-
-
-@pytest.mark.parametrize(
-    ('marks', 'message'),
-    [
-        ('T1\tDrug 1 8\tAspirin\n', r"1\.ann:1: characters 1 to 8 of the text are 'spirin-', not 'Aspirin'"),
-        ('\nT1 Drug 0 7 Aspirin\n', r'1\.ann:2: expected ID TAB type start end TAB text'),
-        ('T1\tDrug 0 0\t\n', r'1\.ann:1: characters 0 to 0'),
-        (f'T1\tDrug 0 {LONG}\tAspirin\n', r'1\.ann:1: expected ID TAB type start end TAB text'),
-        ('Aspirin is a drug\n1\n', r"1\.ann:2: no BRAT annotation begins with '1'"),
-        (b'T1\xff', r'1\.ann:1: is not UTF-8'),
-    ],
-)
-def test_bad_brat_files(tmp_path, marks, message):
-    with pytest.raises(InputError, match=message):
-        standoff.read_brat(brat(tmp_path, marks=marks))
-
-
-def test_brat_files_come_in_pairs(tmp_path):
-    write(brat(tmp_path) / '2.txt', 'x')
-    with pytest.raises(InputError, match=r'2\.txt: has no 2\.ann beside it'):
-        standoff.read_brat(tmp_path)
-    write(tmp_path / '2.ann', '')
-    write(tmp_path / '3.ann', '')
-    with pytest.raises(InputError, match=r'3\.ann: has no 3\.txt beside it'):
-        standoff.read_brat(tmp_path)
 
 
 PARTS = [
@@ -808,8 +671,6 @@ def test_quotations_in_ascii_a_byte_order_mark_and_comments_are_read_and_counted
     reading = standoff.read_brat(brat(tmp_path / 'a', text=text, marks='\ufeffT1\tGene 0 5\tTNF-a\n'))
     assert spans(reading.sentences[0].gold) == [('Gene', 0, 2)]
     assert reading.repairs == {quoted: 1}
-    with pytest.raises(InputError, match="are 'TNF-α', not 'TNF-β'"):
-        standoff.read_brat(brat(tmp_path / 'b', text=text, marks='T1\tGene 0 5\tTNF-β\n'))
     lines = '###MEDLINE:1\n\n# text = IL-2 binds\nIL-2\tB-X\n# within\nR\tI-X\n\n###MEDLINE:2\n\nno\tO\n\n'
     reading = columns.read_columns(write(tmp_path / 'x.tsv', lines))
     assert [(s.words, s.document) for s in reading.sentences] == [(('IL-2', 'R'), 0), (('no',), 1)]
@@ -841,20 +702,6 @@ def test_a_folder_of_files_of_columns_is_a_split_with_a_document_a_file(tmp_path
     assert [s.words for s in read_dataset(tmp_path / 'blanks').train] == [('Aspirin', 'helps')]
     with pytest.raises(InputError, match='is read as files of columns, which has no texts with answers'):
         corpora.file_of_texts(tmp_path / 'tabs', 'train')
-    # Nothing is read as tags by chance, and nobody is told that nothing is marked.
-    for text, why in (
-        ('Aspirin helps.', r"1: unknown tag 'helps\.'"),
-        ('vitamin B-12', 'no tags of types beside O'),
-    ):
-        folder = tmp_path / text.split()[0]
-        write(folder / 'a.txt', text)
-        with pytest.raises(
-            InputError, match=rf'a\.txt: neither a text of BRAT, .* \({why}.*\.ann beside NAME\.txt'
-        ):
-            read_iob2(folder)
-    write(tmp_path / 'other' / 'a.docx', '{}')
-    with pytest.raises(InputError, match=r'other: holds a\.docx; read are \.txt with \.ann'):
-        read_iob2(tmp_path / 'other')
 
 
 def test_texts_of_bionlp_have_their_mentions_in_two_files(tmp_path):
@@ -868,16 +715,9 @@ def test_texts_of_bionlp_have_their_mentions_in_two_files(tmp_path):
     assert (read.form, read.types) == ('BioNLP (.a1 and .a2)', ('Drug', 'Regulation'))
     assert read.repairs['train'] == {'annotations that are not mentions': 1, standoff.OF_A2: 1}
     assert [p.name for p in corpora.split_files(tmp_path / 'set', 'train')] == ['1.a1', '1.a2', '1.txt']
-    # A test set without .a2 has other types, so it is not compared with models of both.
-    (tmp_path / 'set' / 'test' / '1.a2').unlink()
-    with pytest.raises(InputError, match=r'different forms \(BioNLP \(\.a1 and \.a2\), BioNLP \(\.a1\)\)'):
-        read_dataset(tmp_path / 'set')
-    for split in ('train', 'devel'):
+    for split in SPLITS:
         (tmp_path / 'set' / split / '1.a2').unlink()
     assert read_dataset(tmp_path / 'set').types == ('Drug',)
-    write(tmp_path / 'set' / 'train' / '2.txt', text)
-    with pytest.raises(InputError, match=r'2\.txt: has no 2\.a1 beside it; fetch it again, or add an empty'):
-        read_dataset(tmp_path / 'set')
 
 
 def brat_named(folder, *names):
@@ -928,16 +768,202 @@ def test_comments_and_conll_u(tmp_path):
     wide = '# O x\na B-X x\n\n# y\nb O z\n'
     found = columns.read_columns(write(tmp_path / 'b.conll', wide), Columns('1', '2'))
     assert [s.words for s in found.sentences] == [('#', 'a'), ('b',)]
-    attributes = CONLL_U.replace('\tB-Drug', '\tNER=B-Drug|SpaceAfter=No')
-    with pytest.raises(
-        InputError, match=r'a:5: unknown tag .* it is one of several attributes, as CoNLL-U has'
-    ):
-        columns.read_columns(write(tmp_path / 'a', attributes))
-    with pytest.raises(InputError, match=r"unknown tag 'within'"):  # not between the words of a sentence
-        columns.read_columns(write(tmp_path / 'a', 'a O\n# within\nb B-X\n'))
+
+
+# ---- what is refused
+
+LONG = '9' * 5000  # of more than 4,300 digits Python makes no number
+
+
+def read_marks(path):
+    """Marks of BRAT beside their text, or without it."""
+    if path.name == '1.ann':
+        write(path.with_suffix('.txt'), f'{TEXT} TNF-α')
+    return standoff.read_brat(path.parent)
+
+
+BAD_FILES = {
+    (read_iob2, 'a.tsv'): [
+        (b'a\tO\nb\n', r'a\.tsv:2: expected token TAB tag, found 1 column \(lines before have 2\)'),
+        (b'a\tO\nb O\n', r'a\.tsv:2: expected token TAB tag, found 1 column'),
+        (b'a\tO\nb\tO\tO\n', r'a\.tsv:2: .*3 columns'),
+        (b'a x O\nb O\n', r'a\.tsv:2: expected token and tag, found 2 columns \(lines before have 3\)'),
+        (b'\tO\n', r'a\.tsv:1: .*the token is empty'),
+        (b'a\tO\n\nb\tX\n', r"a\.tsv:3: unknown tag 'X'"),
+        (b'a\tO\nb\tb-X\n', r"a\.tsv:2: unknown tag 'b-X'"),
+        (b'a\tB-\n', r'a\.tsv:1: unknown tag'),
+        (b'a\t\n', r"a\.tsv:1: unknown tag ''"),
+        (b'Token\tTag\na\tO\n', r"a\.tsv:1: unknown tag 'Tag'"),
+        (
+            b'a\tB-X\n\nb\tL-X\nc\tE-X\n',
+            r'a\.tsv: no scheme .* B, E, L together; first B- at .*a\.tsv:1, E-.*:4, L-',
+        ),
+        (b'a\tB-X\nb\tI\n', r"a\.tsv: .*without one \('I'\) are mixed; first .*I at .*a\.tsv:2"),
+        (b'', r'a\.tsv: holds no sentence'),
+        (b'-DOCSTART-\tO\n\n', r'a\.tsv: holds no sentence'),
+        (b'a\tO\nb\xff\tO\n', r'a\.tsv:2: is not UTF-8'),
+        ('a\tO\n'.encode('utf-16'), r'a\.tsv:1: is not UTF-8'),
+        ('a\tB-X\rb\tO\r\rc\tO\r', r'a\.tsv: its lines end with carriage returns alone'),
+    ],
+    (columns.read_columns, 'a.tsv'): [
+        (
+            in_form(lambda w, t, a, b, n: (w, t.replace('Drug', 'Gene'), t), TEN),
+            r'a\.tsv:1: columns 2 \(B-Gene\) and 3 \(B-Drug\) all read as tags; set config\.finetune\.tag_column '
+            r'\(of lint and score --tag_column\) to its number or its name in a header, or leave one of them',
+        ),
+        (
+            in_form(lambda w, t, a, b, n: (a, t), TEN),
+            r'a\.tsv:1: columns 1 \(0\) hold tags or numbers in every line, and no words',
+        ),
+        (
+            in_form(lambda w, t, a, b, n: (chunk(n), t), TEN),
+            r'a\.tsv:1: columns 1 \(B-NP\) hold tags or numbers in every line',
+        ),
+        (
+            in_form(lambda w, t, a, b, n: (a, b, chunk(n), t), TEN),
+            r'columns 1 \(0\) and 2 .* no words; set .*word_column',
+        ),
+        (
+            in_form(lambda w, t, a, b, n: ('NN', w, t), TEN),
+            r'a\.tsv:1: columns 1 \(NN\) and 2 \(Zolmi\) may all be the words',
+        ),
+        (in_form(lambda w, t, a, b, n: (w, 'X', t.lower()), TEN), r"a\.tsv:1: unknown tag 'b-drug'"),
+        (
+            in_form(lambda w, t, a, b, n: (f'"{w}"', f'"{t}"'), TEN),
+            r'a\.tsv:1: .*is quoted, as no token is; .*QUOTE_NONE',
+        ),
+        (
+            CONLL_U.replace('\tB-Drug', '\tNER=B-Drug|SpaceAfter=No'),
+            r'a\.tsv:5: unknown tag .* it is one of several attributes, as CoNLL-U has',
+        ),
+        ('a O\n# within\nb B-X\n', r"unknown tag 'within'"),  # not between the words of a sentence
+    ],
+    (standoff.read_pubtator, 'a'): [
+        (
+            PUBTATOR.replace('1\t32\t40', '1\t33\t41'),
+            r"a:4: characters 33 to 41 of the text are 'aloxone\|', not 'naloxone'",
+        ),
+        (PUBTATOR.replace('\t52\t64\t', '\t52\t640\t'), r'a:5: characters 52 to 640'),
+        (PUBTATOR.replace('1\t0\t8\tNaloxone', '1\t8\t9\t '), r"a:3: characters 8 to 9 of the text are ' '"),
+        (PUBTATOR.replace('1\t0\t8', '2\t0\t8'), r'a:3: belongs to no document'),
+        (PUBTATOR.replace('\tChemical\tD009270\n1\t32', '\n1\t32'), r'a:3: expected ID, start, end'),
+        (PUBTATOR.replace('1\t0\t8', f'1\t0\t{LONG}'), r'a:3: expected ID, start, end'),
+        (
+            PUBTATOR.replace('D006973\n\n2|t|', 'D006973\n2|a|'),
+            r'a:7: belongs to no document|a blank line is missing',
+        ),
+        (PUBTATOR.replace('1|a|', '3|a|'), r'a:2: a blank line is missing before document 3'),
+        ('hello\n', r'a:1: belongs to no document'),
+        ('\n\n', r'a: holds no text'),
+        (
+            f'{QUOTED}7\t4\t8\tThe\tDisease\tD1\n',
+            r'a:4: characters 4 to 8 of the text are \'"fam\', not \'The\'',
+        ),
+        (
+            f'{QUOTED}7\t4\t5\t-\tDisease\n',
+            r"a:4: characters 4 to 5 of the text are '\"', not '-'",
+        ),  # no letters
+        (PUBTATOR.replace('\n', '\r'), r'a: its lines end with carriage returns alone'),
+    ],
+    (read_marks, '1.ann'): [
+        ('T1\tDrug 1 8\tAspirin\n', r"1\.ann:1: characters 1 to 8 of the text are 'spirin-', not 'Aspirin'"),
+        (f'T1\tGene {len(TEXT) + 1} {len(TEXT) + 6}\tTNF-β\n', "are 'TNF-α', not 'TNF-β'"),
+        ('\nT1 Drug 0 7 Aspirin\n', r'1\.ann:2: expected ID TAB type start end TAB text'),
+        ('T1\tDrug 0 0\t\n', r'1\.ann:1: characters 0 to 0'),
+        (f'T1\tDrug 0 {LONG}\tAspirin\n', r'1\.ann:1: expected ID TAB type start end TAB text'),
+        ('Aspirin is a drug\n1\n', r"1\.ann:2: no BRAT annotation begins with '1'"),
+        (b'T1\xff', r'1\.ann:1: is not UTF-8'),
+        (
+            (mark(1, 'Drug', 'Aspirin') + mark(2, 'Gene', 'BRCA1')).replace('\n', '\r'),
+            r'1\.ann: its lines end with carriage returns alone',
+        ),
+    ],
+    (read_marks, '2.txt'): [('x', r'2\.txt: has no 2\.ann beside it')],
+    (read_marks, '3.ann'): [('', r'3\.ann: has no 3\.txt beside it')],
+    # Nothing is read as tags by chance, and nobody is told that nothing is marked.
+    (lambda path: read_iob2(path.parent), 'a.txt'): [
+        (text, rf'a\.txt: neither a text of BRAT, .* \({why}.*\.ann beside NAME\.txt')
+        for text, why in (
+            ('Aspirin helps.', r"1: unknown tag 'helps\.'"),
+            ('vitamin B-12', 'no tags of types beside O'),
+        )
+    ],
+    (lambda path: read_iob2(path.parent), 'a.docx'): [('{}', r': holds a\.docx; read are \.txt with \.ann')],
+}
+
+
+@pytest.mark.parametrize(
+    ('read', 'name', 'content', 'message'), [(*by, *bad) for by, files in BAD_FILES.items() for bad in files]
+)
+def test_bad_files_are_named_with_their_line(tmp_path, read, name, content, message):
+    with pytest.raises(InputError, match=message) as error:
+        read(write(tmp_path / name, content))
+    assert '\n' not in str(error.value)
+
+
+MOVED = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
+CUT = 'Aspirin inhibits COX-1.'
+OF_BIONLP = {
+    f'{split}/1.{ending}': CUT if ending == 'txt' else '' for split in SPLITS for ending in ('txt', 'a1')
+}
+BAD_SETS = [
+    ({'a': ''}, r'train: no such file .* a set needs train, devel'),
+    ({**files_of(), 'dev.conll': 'a O\n'}, r'devel is there twice \(devel\.tsv and dev\.conll\)'),
+    (
+        {'train.tsv': 'a\tB-X\n\n', 'devel.tsv': 'a\tO\n\n', 'test.pubtator': 'a\tO\n\n'},
+        r'different forms \(PubTator, columns\)',
+    ),
+    # A test set without .a2 has other types, so it is not compared with models of both.
+    (
+        {**OF_BIONLP, 'train/1.a2': '', 'devel/1.a2': ''},
+        r'different forms \(BioNLP \(\.a1 and \.a2\), BioNLP \(\.a1\)\)',
+    ),
+    (
+        {**OF_BIONLP, 'train/2.txt': CUT},
+        r'2\.txt: has no 2\.a1 beside it; fetch it again, or add an empty',
+    ),
+    (
+        files_of(PLAIN, PLAIN, in_form(PUBLISHED_FORMS['CoNLL-2003'][0])),
+        r'test\.tsv: of 4 columns, 1 is the word and 4 the tag, but in .*train',
+    ),
+    (
+        files_of('a\tU-X\n\n', 'a\tO\n\n', 'a\tB-X\nb\tE-X\n\n'),
+        r'no scheme has .*E- at .*test\.tsv:2, U- at .*train\.tsv:1',
+    ),
+    (files_of('a\tO\n\n'), r'train\.tsv: has no entity at all'),
+    (files_of(devel=''), rf'devel\.tsv: holds no sentence; .*; {MOVED}'),
+    (
+        {'train.tsv': '', 'test.tsv': ''},
+        rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {MOVED}',
+    ),
+    (
+        files_of(*['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3),
+        r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
+    ),
+    (
+        files_of(*['患者有高血压病史\t是\n无糖尿病和胸痛症状\t否\n'] * 3),
+        r"unknown tag '是'; .*task \(of lint and score --task\) to classes",
+    ),
+    # Words with types.
+    (files_of(*['Aspirin\tDrug\nhelps\tO\n'] * 3), r"unknown tag 'Drug'; [^;]*; if the line is a header"),
+    (files_of(*['高血压\t病\n病史\tO\n'] * 3), r"unknown tag '病'; [^;]*; if the line is a header"),
+]
+
+
+@pytest.mark.parametrize(('files', 'message'), BAD_SETS)
+def test_bad_sets_are_named_with_what_is_wrong(tmp_path, files, message):
+    for name, content in files.items():
+        write(tmp_path / name, content)
+    with pytest.raises(InputError, match=message):
+        read_dataset(tmp_path)
 
 
 def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
+    refused = {
+        'other': r'name bc5_train\.tsv and the others as the splits that they are',
+        'data': r'data: has no set in it, but .*data/ner has; give that folder',
+        'other/bc5_train.tsv': r'bc5_train\.tsv: is a file; give the folder of a set',
+    }
     for name, said in (
         ('spacy', r'train\.spacy is a DocBin of spaCy; write each'),
         ('xlsx', r'train\.xlsx is a workbook of Excel; save it as \.csv'),
@@ -947,36 +973,12 @@ def test_what_is_no_set_says_what_is_there_and_what_is_read(tmp_path):
     ):
         for split in ('dev', 'train'):
             write(tmp_path / name / f'{split}.{name}', '')
-        holds = rf'{name}: has no training split .*: it holds dev\.{name}, train\.{name}; a set needs train, .*{said}'
-        for look in (corpora.sets_in, lambda folder, _: look_through(folder, {})):
-            with pytest.raises(InputError, match=holds):
-                look(tmp_path / name, ())
+        holds = rf'{name}: has no training split .*: it holds dev\.{name}, train\.{name}; a set needs train, '
+        refused[name] = rf'{holds}.*{said}'
     write(tmp_path / 'other' / 'bc5_train.tsv', TAGGED)
     write_set(tmp_path / 'data' / 'ner' / 'drugs')
-    for name, said in (
-        ('other', r'name bc5_train\.tsv and the others as the splits that they are'),
-        ('data', r'data: has no set in it, but .*data/ner has; give that folder'),
-        ('other/bc5_train.tsv', r'bc5_train\.tsv: is a file; give the folder of a set'),
-    ):
-        with pytest.raises(InputError, match=said):
-            look_through(tmp_path / name, {})
-    (write_set(tmp_path / 'without') / 'devel.tsv').unlink()
-    write_set(tmp_path / 'empty', devel='')
-    write_set(tmp_path / 'texts', *['text\tlabel\nAspirin helps\tyes\nit does not\tno\n'] * 3)
-    write_set(tmp_path / 'chinese', *['患者有高血压病史\t是\n无糖尿病和胸痛症状\t否\n'] * 3)
-    write_set(tmp_path / 'words', *['Aspirin\tDrug\nhelps\tO\n'] * 3)
-    write_set(tmp_path / 'chinese-words', *['高血压\t病\n病史\tO\n'] * 3)
-    moved = 'devel chooses the epoch and the setting, so of a set without one move a part of train there'
-    for name, said in (
-        ('empty', rf'devel\.tsv: holds no sentence; .*; {moved}'),
-        ('without', rf'devel: no such file .* holds test\.tsv, train\.tsv, but .*; {moved}'),
-        (
-            'texts',
-            r'tsv:2: needs "tokens" .*it has text, label; .*task \(of lint and score --task\) to classes',
-        ),
-        ('chinese', r"unknown tag '是'; .*task \(of lint and score --task\) to classes"),
-        ('words', r"unknown tag 'Drug'; [^;]*; if the line is a header"),  # words with types
-        ('chinese-words', r"unknown tag '病'; [^;]*; if the line is a header"),
-    ):
-        with pytest.raises(InputError, match=said):
-            read_dataset(tmp_path / name)
+    for name, message in refused.items():
+        of_sets = [corpora.sets_in] if 'no training split' in message else []
+        for look in (lambda folder, _: look_through(folder, {}), *of_sets):
+            with pytest.raises(InputError, match=message):
+                look(tmp_path / name, ())
