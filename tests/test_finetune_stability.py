@@ -152,43 +152,47 @@ def test_the_head_has_a_rate_of_its_own(bert):
     assert sorted({round(g['lr'] / 0.25, 3) for g in optimizer.param_groups}) == [0.01, 0.5]
 
 
-def test_parameters_that_no_rule_covers_are_listed(four_layers):
+def test_without_layers_to_tell_apart_no_rule_is_needed(four_layers):
     folder = four_layers('deberta-v2', conv_kernel_size=3)
     plain = load_tagger(folder, TYPES, settings(), 0)[1]
-    assert (
-        len({rate for rate, _ in rates(plain, settings()).values()}) == 1
-    )  # without layers no rule is needed
-    with pytest.raises(
-        ConfigError, match=r'no rule says which layer has .*conv\.conv\.weight.*freeze_layers'
-    ):
-        parameter_groups(plain, settings(layer_decay=0.9))
-    with pytest.raises(ConfigError, match=r'conv\.conv'):
-        load_tagger(folder, TYPES, settings(freeze_layers=1), 0)
-
-
-def test_an_encoder_without_a_list_of_layers(four_layers):
-    folder = four_layers('albert')  # four times the same layer
-    assert load_tagger(folder, TYPES, settings(), 0)
-    with pytest.raises(ConfigError, match=r'AlbertModel has no list of 4 layers'):
-        load_tagger(folder, TYPES, settings(reinit_layers=1), 0)
+    assert len({rate for rate, _ in rates(plain, settings()).values()}) == 1
+    assert load_tagger(four_layers('albert'), TYPES, settings(), 0)  # four times the same layer
 
 
 @pytest.mark.parametrize(
-    ('changes', 'message'),
+    ('kind', 'changes', 'message'),
     [
-        ({'freeze_layers': 5}, r'config\.finetune\.freeze_layers: 5, but .* has 4 layers'),
-        ({'reinit_layers': 5}, r'config\.finetune\.reinit_layers: 5, but .* has 4 layers'),
-        ({'remove_layers': 4}, r'config\.finetune\.remove_layers: 4, but .* has 4 layers, one must stay'),
         (
+            'deberta-v2',
+            {'layer_decay': 0.9},
+            r'no rule says which layer has .*conv\.conv\.weight.*freeze_layers',
+        ),
+        ('deberta-v2', {'freeze_layers': 1}, r'conv\.conv'),
+        ('albert', {'reinit_layers': 1}, r'AlbertModel has no list of 4 layers'),
+        (
+            'bert',
+            {'lora_rank': 2, 'lora_targets': ('Wqkv',)},
+            r"lora_targets: no matrix .* 'Wqkv'; known: attention, feed_forward, dense",
+        ),
+        ('bert', {'freeze_layers': 5}, r'config\.finetune\.freeze_layers: 5, but .* has 4 layers'),
+        ('bert', {'reinit_layers': 5}, r'config\.finetune\.reinit_layers: 5, but .* has 4 layers'),
+        (
+            'bert',
+            {'remove_layers': 4},
+            r'config\.finetune\.remove_layers: 4, but .* has 4 layers, one must stay',
+        ),
+        (
+            'bert',
             {'remove_layers': 2, 'freeze_layers': 3},
             r'config\.finetune\.freeze_layers: 3, but .* has 2 layers',
         ),
-        ({'freeze_layers': 3, 'reinit_layers': 2}, r'config\.finetune\.reinit_layers: 2 of 4 layers'),
+        ('bert', {'freeze_layers': 3, 'reinit_layers': 2}, r'config\.finetune\.reinit_layers: 2 of 4 layers'),
     ],
 )
-def test_more_layers_than_there_are(four_layers, changes, message):
+def test_layers_and_matrices_that_an_encoder_does_not_have(four_layers, kind, changes, message):
+    folder = four_layers(kind, **({'conv_kernel_size': 3} if kind == 'deberta-v2' else {}))
     with pytest.raises(ConfigError, match=message) as error:
-        load_tagger(four_layers('bert'), TYPES, settings(**changes), 0)
+        parameter_groups(load_tagger(folder, TYPES, settings(**changes), 0)[1], settings(**changes))
     assert '\n' not in str(error.value)
 
 
@@ -546,15 +550,28 @@ def test_every_label_has_its_share_of_a_stratified_choice():
 
 
 def test_choices_that_cannot_be(bert, drugs):
-    with pytest.raises(ConfigError, match=r'config\.finetune\.train_sentences: 121, but drugs has 120'):
-        finetune(ENTITIES, bert, drugs, settings(train_sentences=121), 0)
     plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
-    with pytest.raises(InputError, match=r'drugs: all of the 2 train examples .* have the answer O;'):
-        few(plain, 2, 5, 'drugs')
+    for choose, error, message in (
+        (
+            lambda: finetune(ENTITIES, bert, drugs, settings(train_sentences=121), 0),
+            ConfigError,
+            r'config\.finetune\.train_sentences: 121, but drugs has 120',
+        ),
+        (
+            lambda: finetune(ENTITIES, bert, drugs, settings(devel_sentences=31), 0),
+            ConfigError,
+            r'config\.finetune\.devel_sentences: 31, but drugs has 30',
+        ),
+        (
+            lambda: few(plain, 2, 5, 'drugs'),
+            InputError,
+            r'drugs: all of the 2 train examples .* have the answer O;',
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            choose()
     some = [Text(('a',), ('x',), 0), Text(('b',), (), 1)]
     assert few(some, 2, 0, task=CLASSES) == tuple(some)  # a text without a label differs from one with it
-    with pytest.raises(ConfigError, match=r'config\.finetune\.devel_sentences: 31, but drugs has 30'):
-        finetune(ENTITIES, bert, drugs, settings(devel_sentences=31), 0)
     chosen = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, devel_sentences=10, epochs=1), 0)
     assert (chosen.train_sentences, chosen.updates, len(chosen.devel)) == (40, 5, 10)
     assert (
@@ -792,10 +809,6 @@ def test_an_adapter_leaves_poolers_and_what_is_given_with_it_trained(bert, pairs
         len(group['params']): group['lr'] for group in parameter_groups(head, wanted) if group['lr'] != 5e-3
     }
     assert rates == {2: 5e-3 * 0.5**2, 1: 5e-3 * 0.5}
-    with pytest.raises(
-        ConfigError, match=r"lora_targets: no matrix .* 'Wqkv'; known: attention, feed_forward, dense"
-    ):
-        load_head(CLASSES, bert, ('a', 'b'), settings(lora_rank=2, lora_targets=('Wqkv',)), 0)
     refused = next(wrong_finetune(dataclasses.replace(Finetune(), lora_rank=2, reinit_layers=1)))
     assert 'config.finetune.reinit_layers: 1, but of an encoder with an adapter (lora_rank=2)' in refused
     monkeypatch.setitem(sys.modules, 'peft', None)
