@@ -276,29 +276,6 @@ def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatc
     assert first.history[first.best_epoch - 1]['devel_f1'] == max(h['devel_f1'] for h in first.history)
 
 
-def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_sets, tmp_path):
-    import safetensors.numpy
-
-    for file in tiny_bert.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
-    del state['bert.encoder.layer.0.output.dense.weight']
-    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(InputError, match=r'encoder\.layer\.0\.output\.dense\.weight'):
-        finetune(ENTITIES, tmp_path, read_dataset(toy_sets / 'one'), settings(), 0)
-
-
-def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
-    with pytest.raises(ConfigError, match=r'config\.finetune\.max_pieces: 256'):
-        finetune(
-            ENTITIES,
-            tiny_bert,
-            read_dataset(toy_sets / 'one'),
-            dataclasses.replace(settings(), max_pieces=256),
-            0,
-        )
-
-
 # ---- stage
 
 
@@ -485,15 +462,11 @@ def test_several_cells_that_are_lost_are_named_up_to_three(tmp_path):
     assert begun.lost(known[4:]) == 'the cell m/s/standard/seed-4, 0 of 8 epochs, is trained anew'
 
 
-def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
+def test_external_inputs(tiny_bert, toy_sets):
     e = experiment(toy_sets, tiny_bert, datasets=('two',))
     names = list(stage.external_inputs(e))
     assert names[:3] == [f'set two:{split}.tsv' for split in ('train', 'devel', 'test')]
     assert f'model {name_of(str(tiny_bert))}:model.safetensors' in names
-    with pytest.raises(InputError, match='has no set three'):
-        stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
-    with pytest.raises(ConfigError, match=r"config\.finetune\.models: '0\.9' is not a phase"):
-        folders_of(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.finetune))
 
 
@@ -530,9 +503,6 @@ def test_the_source_is_scored_by_its_name_whatever_lies_here(tiny_bert, toy_sets
     stage.build(run, run.workdir / 'finetune')
     [record] = read_jsonl(run.workdir / 'finetune' / 'results.jsonl')
     assert record['model'] == 'source'
-    nothing = dataclasses.replace(e, source=dataclasses.replace(e.source, path=''))
-    with pytest.raises(ConfigError, match=r'"source" needs config\.source\.path, which is empty'):
-        stage.external_inputs(nothing)
 
 
 def test_folders_have_names_of_their_own(tmp_path):
@@ -548,12 +518,55 @@ def test_folders_have_names_of_their_own(tmp_path):
     settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', 'other=/models/b/bert'))
     run.config = dataclasses.replace(run.config, finetune=settings)
     assert folders_of(run) == {'bert': Path('/models/a/bert'), 'other': Path('/models/b/bert')}
-    settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', '/models/b/bert'))
-    run.config = dataclasses.replace(run.config, finetune=settings)
-    with pytest.raises(
-        ConfigError, match=r"two models are called 'bert'; name one of them as in bert-2=/models/b"
-    ):
-        folders_of(run)
+
+
+def test_what_cannot_be_fine_tuned_is_said(tiny_bert, toy_sets, tmp_path):
+    """Weights that are missing are named, not drawn at random; windows end where the table of positions ends."""
+    import safetensors.numpy
+
+    shutil.copytree(tiny_bert, tmp_path / 'model')
+    state = safetensors.numpy.load_file(tmp_path / 'model' / 'model.safetensors')
+    del state['bert.encoder.layer.0.output.dense.weight']
+    safetensors.numpy.save_file(state, tmp_path / 'model' / 'model.safetensors', {'format': 'pt'})
+
+    def trained(model, chosen):
+        finetune(ENTITIES, model, read_dataset(toy_sets / 'one'), chosen, 0)
+
+    def inputs(model, dataset):
+        stage.external_inputs(experiment(toy_sets, model, datasets=(dataset,)))
+
+    def named(*models):
+        asked = experiment(toy_sets, models[0])
+        asked = dataclasses.replace(asked, finetune=dataclasses.replace(asked.finetune, models=models))
+        folders_of(Run(tmp_path, asked, quiet=True))
+
+    def given(key, value):
+        asked = config.defaults()
+        asked.finetune.update({key: value})
+        Experiment.from_config(asked)
+
+    for message, (error, call, *of) in {
+        r'encoder\.layer\.0\.output\.dense\.weight': (InputError, trained, tmp_path / 'model', settings()),
+        r'config\.finetune\.max_pieces: 256': (ConfigError, trained, tiny_bert, settings(max_pieces=256)),
+        'has no set three': (InputError, inputs, tiny_bert, 'three'),
+        r'"source" needs config\.source\.path, which is empty': (ConfigError, inputs, 'source', 'one'),
+        r"config\.finetune\.models: '0\.9' is not a phase": (ConfigError, named, '0.9'),
+        r"two models are called 'bert'; name one of them as in bert-2=/models/b": (
+            ConfigError,
+            named,
+            '/models/a/bert',
+            '/models/b/bert',
+        ),
+        r'config\.finetune\.crossed: is for models that are kept': (ConfigError, given, 'crossed', True),
+        r"finetune\.keep: 'ensemble' needs several seeds; add some to config": (
+            ConfigError,
+            given,
+            'keep',
+            'ensemble',
+        ),
+    }.items():
+        with pytest.raises(error, match=message):
+            call(*of)
 
 
 def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
@@ -788,10 +801,6 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     _ner(tmp_path, e, keep='all', crossed=True)
     assert kept.stat().st_mtime_ns == time
     assert plain(read_measures(run).crossed) == [*found.values()]
-    changes = config.defaults()
-    changes.finetune.update(crossed=True)
-    with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):
-        Experiment.from_config(changes)
 
 
 def test_models_of_two_sets_are_compared_seed_by_seed():
@@ -872,12 +881,6 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     assert ENTITIES.metric.scores(gold, predicted) == record['ensemble']['test']['default']
     _ner(tmp_path, e, keep='all')
     assert not place.exists()
-    changes = config.defaults()
-    changes.finetune.update(keep='ensemble')
-    with pytest.raises(
-        ConfigError, match=r"finetune\.keep: 'ensemble' needs several seeds; add some to config"
-    ):
-        Experiment.from_config(changes)
 
 
 def _stop(*given, **more):
