@@ -5,6 +5,7 @@ import itertools
 import json
 import pickle
 import re
+import shutil
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -183,12 +184,13 @@ def test_bad_files_give_one_line_that_names_them(tmp_path, name):
 
 
 def test_inputs_that_are_not_there(tmp_path):
-    with pytest.raises(InputError, match=r'none/\*\.txt: no such file'):
-        read(tmp_path / 'none' / '*.txt')
-    with pytest.raises(InputError, match='is a folder'):
-        read(tmp_path)
-    with pytest.raises(ConfigError, match=r'config\.corpus\.inputs'):
-        read()
+    for inputs, error, message in (
+        ([tmp_path / 'none' / '*.txt'], InputError, r'none/\*\.txt: no such file'),
+        ([tmp_path], InputError, 'is a folder'),
+        ([], ConfigError, r'config\.corpus\.inputs'),
+    ):
+        with pytest.raises(error, match=message):
+            read(*inputs)
 
 
 def test_latin_1_on_request(tmp_path):
@@ -244,20 +246,24 @@ def test_damaged_shards_are_found(tmp_path):
     write_documents(tmp_path, 'train', numbered(2000), 2)
     shard = documents.shard_path(tmp_path, 'train', 1, 2)
     whole = shard.read_bytes()
-    shard.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=f'{shard.name}: .*corpus --replace'):
-        open_documents(tmp_path, 'train')
     middle = len(whole) // 3
-    shard.write_bytes(
-        whole[:middle] + bytes(b ^ 0x55 for b in whole[middle : middle + 64]) + whole[middle + 64 :]
-    )
-    with pytest.raises(InputError, match=f'{shard.name}: .*corpus --replace'):
-        list(open_documents(tmp_path, 'train'))
-    shard.unlink()
-    with pytest.raises(InputError, match=f'{shard.name}: is missing'):
-        open_documents(tmp_path, 'train')
-    with pytest.raises(InputError, match="no split 'test'"):
-        open_documents(tmp_path, 'test')
+    changed = bytes(b ^ 0x55 for b in whole[middle : middle + 64])
+    for left, read_split, split, message in (
+        (whole[: len(whole) // 2], open_documents, 'train', f'{shard.name}: .*corpus --replace'),
+        (
+            whole[:middle] + changed + whole[middle + 64 :],
+            lambda *of: list(open_documents(*of)),
+            'train',
+            f'{shard.name}: .*corpus --replace',
+        ),
+        (None, open_documents, 'train', f'{shard.name}: is missing'),
+        (None, open_documents, 'test', "no split 'test'"),
+    ):
+        shard.unlink(missing_ok=True)
+        if left is not None:
+            shard.write_bytes(left)
+        with pytest.raises(InputError, match=message):
+            read_split(tmp_path, split)
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path):
@@ -300,6 +306,11 @@ def test_audit_finds_sentences_whatever_the_tokenisation(ner_sets):
 
 def test_audit_names_what_is_wrong(ner_sets):
     folder = str(ner_sets)
+    broken, unread = (shutil.copytree(folder, f'{folder}-{name}') for name in ('broken', 'unread'))
+    for place in (broken, unread):
+        Path(place, 'chem', 'test.tsv').write_text('A\tO\nB O\n', 'utf-8')
+    Path(unread, 'other').mkdir()
+    Path(unread, 'other', 'test.pdf').write_text('<a/>', 'utf-8')
     for settings_of_audit, message in (
         (Audit(folder=folder + '/none'), 'no such folder'),
         (
@@ -309,17 +320,12 @@ def test_audit_names_what_is_wrong(ner_sets):
         (Audit(folder=folder, datasets=('gene',)), 'has no set gene; found: chem, disease'),
         (Audit(folder=folder, splits=('train',)), 'chem/train: no such file'),
         (Audit(folder=folder, splits=('tset',)), "'tset' is not a split; known: train, devel, dev"),
+        (Audit(folder=broken), r'test\.tsv:2: expected token TAB tag'),
+        (Audit(folder=unread), r'other: holds no split in a readable form'),
     ):
         with pytest.raises(InputError, match=message):
             audit.Auditor(settings_of_audit)
-    (ner_sets / 'chem' / 'test.tsv').write_text('A\tO\nB O\n', 'utf-8')
-    with pytest.raises(InputError, match=r'test\.tsv:2: expected token TAB tag'):
-        audit.Auditor(Audit(folder=folder))
-    (ner_sets / 'other').mkdir()
-    (ner_sets / 'other' / 'test.pdf').write_text('<a/>', 'utf-8')
-    with pytest.raises(InputError, match=r'other: holds no split in a readable form'):
-        audit.Auditor(Audit(folder=folder))
-    assert audit.Auditor(Audit(folder=folder, datasets=('disease',))).searched == 1
+    assert audit.Auditor(Audit(folder=unread, datasets=('disease',))).searched == 1
 
 
 def write_leaks(root: Path) -> dict[str, str]:
@@ -438,13 +444,14 @@ def test_manifest_and_shards_must_agree(tmp_path):
 
 
 def test_nothing_left_is_an_error(tmp_path):
-    (tmp_path / 'blank.txt').write_text('\n\n', 'utf-8')
-    with pytest.raises(InputError, match=r'blank\.txt: hold no documents'):
-        corpus_run(tmp_path / 'run', str(tmp_path / 'blank.txt'))
-    (tmp_path / 'short.txt').write_text('two words', 'utf-8')
-    with pytest.raises(InputError, match=r'is left for training \(1 too_short, 0 held out\)'):
-        corpus_run(tmp_path / 'run2', str(tmp_path / 'short.txt'))
-    left = [p.name for p in (tmp_path / 'run2' / 'corpus').rglob('*') if p.is_file()]
+    for name, content, message in (
+        ('blank', '\n\n', r'blank\.txt: hold no documents'),
+        ('short', 'two words', r'is left for training \(1 too_short, 0 held out\)'),
+    ):
+        (tmp_path / f'{name}.txt').write_text(content, 'utf-8')
+        with pytest.raises(InputError, match=message):
+            corpus_run(tmp_path / name, str(tmp_path / f'{name}.txt'))
+    left = [p.name for p in (tmp_path / 'short' / 'corpus').rglob('*') if p.is_file()]
     assert not left
 
 
