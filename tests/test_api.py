@@ -249,10 +249,6 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     write_jsonl(folder / 'finetune' / 'results.jsonl', [record])
     [row] = bx.results(folder).to_pylist()
     assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('words', 'drugs', 1, 1.0)
-    with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
-        bx.results(folder, 'loss')
-    with pytest.raises(bx.InputError, match='is not a run'):
-        bx.results(tmp_path)
 
 
 def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, nothing_left, tmp_path):
@@ -474,15 +470,21 @@ def test_tokens_that_were_added_to_a_given_tokenizer_are_cut_as_it_cuts_them(nam
 def test_a_tokenizer_that_cuts_other_words_is_refused(bert, read, tmp_path):
     """A tokenizer that keeps accents where the model's drops them; and one whose settings a WordPiece of ours cannot
     have."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
-    with pytest.raises(bx.ConfigError, match=r"cuts 'Naïve COX-2 .*' into other words than"):
-        bx.replace_vocabulary(*read, tokenizer)
+    accents = transformers.AutoTokenizer.from_pretrained(bert, strip_accents=False)
     tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     state['model']['max_input_chars_per_word'] = 200
     (tmp_path / 'tokenizer.json').write_text(json.dumps(state), 'utf-8')
-    with pytest.raises(bx.InputError, match='max_input_chars_per_word of the tokenizer is 200; only 100'):
-        bx.replace_vocabulary(*read, tmp_path / 'tokenizer.json')
+    for wrong, error, message in (
+        (accents, bx.ConfigError, r"cuts 'Naïve COX-2 .*' into other words than"),
+        (
+            tmp_path / 'tokenizer.json',
+            bx.InputError,
+            'max_input_chars_per_word of the tokenizer is 200; only 100',
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            bx.replace_vocabulary(*read, wrong)
 
 
 def test_a_word_has_one_piece_or_an_error_says_why(read, tmp_path):
@@ -707,10 +709,6 @@ def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left,
     assert found['0.4']['masked']['mean'] == pytest.approx(len(tokenizer), rel=0.1)
     assert len(found['0.1']['masked']['samples']) == 2
     assert found['0.4']['kept'] is None
-    with pytest.raises(
-        bx.InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=3'
-    ):
-        bx.difficulty(model, tokenizer, texts[:2], samples=3)
 
 
 def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
@@ -751,8 +749,6 @@ def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
     found = bx.score(several[:2], [{'answers': ['A', 'B']}, {'answers': 'C, B'}], task='classes')
     assert found.measures['default']['precision'] == 0.5
     assert 'answers with labels that no test item has count as wrong: C 1' in found.notes
-    with pytest.raises(bx.InputError, match=r'^predicted: number 1 is no record, but None'):
-        bx.score(texts, [{'answers': ['yes']}, None], task='classes')
 
 
 def test_the_import_is_instant_and_names_what_is_public():
@@ -1039,6 +1035,22 @@ REFUSED = [
             [{'words': ['a'], 'tags': ['B-X']}] * 2, [{'words': ['a'], 'predicted': ['O']}]
         ),
     ),
+    (
+        bx.InputError,
+        '^predicted: number 1 is no record, but None',
+        lambda m, t: bx.score(
+            [{'text': 'a', 'answers': [x]} for x in ('yes', 'no')],
+            [{'answers': ['yes']}, None],
+            task='classes',
+        ),
+    ),
+    (
+        bx.InputError,
+        r'2 documents with text, fewer than config\.curriculum\.samples=3',
+        lambda m, t: bx.difficulty(m, t, ['The dose was low.', 'The patient died.'], samples=3),
+    ),
+    (bx.ConfigError, "what: 'loss' is not one of scores, ", lambda m, t: bx.results('.', 'loss')),
+    (bx.InputError, 'is not a run', lambda m, t: bx.results('.')),
 ]
 
 
