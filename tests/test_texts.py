@@ -300,14 +300,14 @@ def test_sentences_of_a_document_are_one_text_with_the_labels_of_all(tmp_path):
 def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path):
     folder = written(tmp_path / 'own', ['the dose\tnone', 'zolmipan\tdrug'])
     (folder / 'test.tsv').write_text('a dose\tnew\n')
-    chosen = set_at(folder, 'classes')
-    with pytest.raises(
-        InputError, match=r"test\.tsv:1: has the label 'new', which train does not have; known: drug, none"
+    one = written(tmp_path / 'one', ['the dose\tnone'])
+    for place, message in (
+        (folder, r"test\.tsv:1: has the label 'new', which train does not have; known: drug, none"),
+        (one, r'train\.tsv: has one label, none; there is nothing to learn'),
     ):
-        task_for(chosen).read(chosen)
-    one = set_at(written(tmp_path / 'one', ['the dose\tnone']), 'classes')
-    with pytest.raises(InputError, match=r'train\.tsv: has one label, none; there is nothing to learn'):
-        task_for(one).read(one)
+        chosen = set_at(place, 'classes')
+        with pytest.raises(InputError, match=message):
+            task_for(chosen).read(chosen)
 
 
 def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
@@ -452,16 +452,16 @@ def test_whole_quotations_are_texts_and_a_quoted_text_is_one_line(tmp_path):
     folder = written(tmp_path / 'own', ['"It hurts."\tyes', 'It does not.\tno', '"No."\tno'])
     assert labelled.read_file(folder / 'test.tsv', None, False)[0].words == ('"It hurts."',)
     content = as_pandas([('one line', 'no'), ('two\nlines "here"', 'yes'), ('one line', 'no')])
-    (folder / 'test.tsv').write_text(content)
-    with pytest.raises(
-        InputError, match=r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'
+    for text, message in (
+        (content, r'test\.tsv:2: has 1 column, not 2; a quoted text seems to go on .*QUOTE_NONE'),
+        (
+            content.removeprefix('one line\tno\n'),
+            r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on',
+        ),
     ):
-        labelled.read_file(folder / 'test.tsv', None, False)
-    (folder / 'test.tsv').write_text(content.removeprefix('one line\tno\n'))
-    with pytest.raises(
-        InputError, match=r'test\.tsv:1: expected .*not 1 column; a quoted text seems to go on'
-    ):
-        labelled.read_file(folder / 'test.tsv', None, False)
+        (folder / 'test.tsv').write_text(text)
+        with pytest.raises(InputError, match=message):
+            labelled.read_file(folder / 'test.tsv', None, False)
 
 
 def test_no_public_file_is_quoted(data):
@@ -584,14 +584,12 @@ def test_mentions_are_found_in_pieces_or_refused(tmp_path):
     assert [[len(x) > 0 for x in of_one] for of_one in shown] == [[True, True], [True, True]]
     assert encoded[1].mentions[0] == encoded[1].mentions[1]
     assert shown[0] != shown[1]
-    with pytest.raises(
-        InputError, match=r"text 1, 'a b': has no @NAME\$ and no markers .*; set config\.finetune\.features"
+    for text, most, message in (
+        (none, 40, r"text 1, 'a b': has no @NAME\$ and no markers .*; set config\.finetune\.features"),
+        (two, 12, r'text 1, .*: @CHEMICAL\$ is cut off; raise config\.finetune\.max_pieces'),
     ):
-        windows(tokenizer, [none], 40, mentions=True)
-    with pytest.raises(
-        InputError, match=r'text 1, .*: @CHEMICAL\$ is cut off; raise config\.finetune\.max_pieces'
-    ):
-        windows(tokenizer, [two], 12, mentions=True)
+        with pytest.raises(InputError, match=message):
+            windows(tokenizer, [text], most, mentions=True)
 
 
 @pytest.mark.parametrize('kind', ['bert', 'roberta'])
