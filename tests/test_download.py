@@ -463,13 +463,13 @@ def test_a_cut_off_list_is_asked_for_again(cut, server, tmp_path):
 
 
 def test_a_list_that_stays_cut_off_or_names_nothing_ends_it(server, tmp_path):
-    server.always['/pubmed/baseline/'] = ('cut', 150)
-    with pytest.raises(InputError, match=r'/pubmed/baseline/: .*, 4 times in a row; check --url'):
-        make(server, tmp_path).run()
-    server.always.clear()
-    server.files = {UPDATE: FILES[UPDATE]}
-    with pytest.raises(InputError, match=r'/pubmed/baseline/: links to no file'):
-        make(server, tmp_path).run()
+    for always, files, message in (
+        ({'/pubmed/baseline/': ('cut', 150)}, FILES, r'/pubmed/baseline/: .*, 4 times in a row; check --url'),
+        ({}, {UPDATE: FILES[UPDATE]}, r'/pubmed/baseline/: links to no file'),
+    ):
+        server.always, server.files = always, files
+        with pytest.raises(InputError, match=message):
+            make(server, tmp_path).run()
     assert not found(tmp_path)
 
 
