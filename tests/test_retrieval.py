@@ -171,17 +171,23 @@ def test_a_damaged_set_is_refused_in_one_line(name, tmp_path):
 def test_without_judgements_and_without_a_set(tmp_path):
     folder = save_beir(tmp_path / 'x')
     (folder / 'qrels' / 'test.tsv').unlink()
-    with pytest.raises(
-        InputError, match=r'test\.tsv: cannot be read .*; a set in this layout has judgements there$'
-    ):
-        beir.read('x', folder)
     (tmp_path / 'y').mkdir()
     (tmp_path / 'y' / 'train.tsv').write_text('a\tb\n')
     chosen = set_at(tmp_path / 'y', 'retrieval')
-    with pytest.raises(
-        InputError, match=r'is no set for retrieval; it needs corpus\.jsonl, queries\.jsonl and'
+    for read, given, message in (
+        (
+            beir.read,
+            ('x', folder),
+            r'test\.tsv: cannot be read .*; a set in this layout has judgements there$',
+        ),
+        (
+            task_for(chosen).read,
+            (chosen,),
+            r'is no set for retrieval; it needs corpus\.jsonl, queries\.jsonl and',
+        ),
     ):
-        task_for(chosen).read(chosen)
+        with pytest.raises(InputError, match=message):
+            read(*given)
 
 
 @pytest.fixture(scope='module')

@@ -56,30 +56,37 @@ def test_a_saved_folder_and_parquet_files_are_the_same_corpus(tmp_path, shards):
 
 def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
     saved = save_splits(tmp_path / 'saved', {'train': numbered(4)}) / 'train'
-    with pytest.raises(
-        InputError, match=r'holds splits of a data set; name one of them, as in .*saved/train'
-    ):
-        documents(tmp_path / 'saved')
     with pytest.raises(InputError, match=r"row|:1: has no 'id'; .*\(empty: ids are made from the texts\)"):
         documents(saved, id_field='id')
-    whole, state = (saved / 'data-00000-of-00002.arrow').read_bytes(), read_json(saved / 'state.json')
-    for cut in (whole[:-8], whole[:-100], whole[:300], b'no stream at all'):
-        (saved / 'data-00000-of-00002.arrow').write_bytes(cut)
-        with pytest.raises(
-            InputError, match=r'00002\.arrow: is not in Arrow format, or is cut off or damaged'
-        ):
-            documents(saved)
-    (saved / 'data-00000-of-00002.arrow').unlink()
-    with pytest.raises(InputError, match=r'data-00000-of-00002\.arrow: is not a file of a table; save'):
-        documents(saved)
-    for files, message in (
-        ([{'filename': '../../secret.arrow'}], r"state\.json: names the file '\.\./\.\./secret\.arrow'"),
-        ([{}], r'state\.json: is damaged \(no list of files\)'),
-        ([], r'train: is not a file of a table'),
+    shard, state = saved / 'data-00000-of-00002.arrow', read_json(saved / 'state.json')
+    whole = shard.read_bytes()
+
+    def names(*files):
+        write_json(saved / 'state.json', {**state, '_data_files': list(files)})
+
+    for damage, folder, message in (
+        (None, tmp_path / 'saved', r'holds splits of a data set; name one of them, as in .*saved/train'),
+        *(
+            (
+                lambda cut=cut: shard.write_bytes(cut),
+                saved,
+                r'00002\.arrow: is not in Arrow format, or is cut off or damaged',
+            )
+            for cut in (whole[:-8], whole[:-100], whole[:300], b'no stream at all')
+        ),
+        (shard.unlink, saved, r'data-00000-of-00002\.arrow: is not a file of a table; save'),
+        (
+            lambda: names({'filename': '../../secret.arrow'}),
+            saved,
+            r"state\.json: names the file '\.\./\.\./secret\.arrow'",
+        ),
+        (lambda: names({}), saved, r'state\.json: is damaged \(no list of files\)'),
+        (names, saved, r'train: is not a file of a table'),
     ):
-        write_json(saved / 'state.json', {**state, '_data_files': files})
+        if damage:
+            damage()
         with pytest.raises(InputError, match=message):
-            documents(saved)
+            documents(folder)
 
 
 def splits_of(columns):
@@ -253,14 +260,15 @@ def test_a_flaw_in_a_later_file_of_a_table_is_named_with_that_file_and_its_row(
 def test_parts_that_are_missing_and_names_of_public_sets(tmp_path):
     on_the_hub(tmp_path / 'drugs', splits_of({'tokens': WORDS, 'tags': NUMBERS}), None)
     (tmp_path / 'drugs' / 'data' / 'train-00001-of-00002.parquet').unlink()
-    with pytest.raises(
-        InputError,
-        match=r'data/train-00001-of-00002: of this part of the table 0 files are there, not one; fetch',
-    ):
-        read_dataset(tmp_path / 'drugs' / 'data')
     saved(tmp_path / 'gad', splits_of({'text': ['a'] * 9, 'label': [0, 1, 0] * 3}), SENTIMENT)
     gad = set_at(tmp_path / 'gad')
-    with pytest.raises(
-        InputError, match=r'arrow: a public set is read from its own files; rename the folder'
+    for read, given, message in (
+        (
+            read_dataset,
+            tmp_path / 'drugs' / 'data',
+            r'data/train-00001-of-00002: of this part of the table 0 files are there, not one; fetch',
+        ),
+        (task_for(gad).read, gad, r'arrow: a public set is read from its own files; rename the folder'),
     ):
-        task_for(gad).read(gad)
+        with pytest.raises(InputError, match=message):
+            read(given)
