@@ -522,8 +522,13 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
     for folder in (tmp_path / 'export' / '0.1', tmp_path / 'export' / '0.2'):
         folder.mkdir(parents=True)
         (folder / 'config.json').write_text('{}')
-    with pytest.raises(InputError, match=r'has 2 models; give one of .*0\.1, .*0\.2$'):
-        model_in(tmp_path)
+    (tmp_path / 'empty').mkdir()
+    for folder, message in (
+        (tmp_path, r'has 2 models; give one of .*0\.1, .*0\.2$'),
+        (tmp_path / 'empty', r'empty: has no model .*keep=best'),
+    ):
+        with pytest.raises(InputError, match=message):
+            model_in(folder)
     kept.mkdir(parents=True)
     (kept / 'config.json').write_text('{}')
     assert model_in(tmp_path) == kept
@@ -543,9 +548,6 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
             stage / 'results.jsonl', [cell(m, 's', 'standard', seed, 0.5).json() for m, seed in models]
         )
         assert model_in(tmp_path) == found
-    (tmp_path / 'empty').mkdir()
-    with pytest.raises(InputError, match=r'empty: has no model .*keep=best'):
-        model_in(tmp_path / 'empty')
 
 
 @pytest.mark.parametrize(
