@@ -204,13 +204,15 @@ def test_a_pod_without_a_token_and_one_without_the_client_are_lines(launcher, mo
         raise ConfigException('Service token file does not exist.')
 
     launcher({'KUBERNETES_SERVICE_HOST': '10.0.0.1'})
-    with pytest.raises(
-        ConfigError, match=r"auto: this is Kubernetes, .*pip install 'jax\[k8s\]'.*; elsewhere give HOST"
+    client = types.SimpleNamespace(load_incluster_config=load)
+    for given, message in (
+        ({}, r"auto: this is Kubernetes, .*pip install 'jax\[k8s\]'.*; elsewhere give HOST"),
+        ({'config': client}, r'auto: Service token file does not exist\.; it reads'),
     ):
-        clusters.member('auto')
-    stand_in(monkeypatch, 'kubernetes', config=types.SimpleNamespace(load_incluster_config=load))
-    with pytest.raises(ConfigError, match=r'auto: Service token file does not exist\.; it reads'):
-        clusters.member('auto')
+        if given:
+            stand_in(monkeypatch, 'kubernetes', **given)
+        with pytest.raises(ConfigError, match=message):
+            clusters.member('auto')
     assert clusters.member(EXPLICIT) == Member('first:12355', 2, 1)
 
 
@@ -230,26 +232,17 @@ def test_a_pod_without_a_token_and_one_without_the_client_are_lines(launcher, mo
         ('localhost:1,2,2', 'process 2 of 2: INDEX counts from 0 to PROCESSES - 1'),
         ('localhost:1,0,0', 'process 0 of 0'),
         ('auto', 'auto: no cluster is found here; it reads steps of srun'),
-    ],
-)
-def test_a_group_that_cannot_be_is_one_line(setting, said, launcher):
-    launcher({})
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        clusters.member(setting)
-
-
-@pytest.mark.parametrize(
-    ('variables', 'said'),
-    [
         ({'SLURM_JOB_ID': '77'}, 'a job of SLURM, but no step of it: start the program by srun'),
         ({**SLURM, 'SLURM_NTASKS': 'many'}, "auto: invalid literal for int() with base 10: 'many'"),
         ({**OPEN_MPI_4, 'OMPI_MCA_orte_hnp_uri': '4096.0;x'}, 'Could not parse coordinator IP address'),
     ],
 )
-def test_what_a_launcher_says_wrongly_is_one_line(variables, said, launcher):
+def test_a_group_that_cannot_be_is_one_line(setting, said, launcher):
+    """What is given as the group, or what a launcher says to a group that is found by itself."""
+    setting, variables = (setting, {}) if isinstance(setting, str) else ('auto', setting)
     launcher(variables)
     with pytest.raises(ConfigError, match=re.escape(said)):
-        clusters.member('auto')
+        clusters.member(setting)
 
 
 def test_an_address_of_six_groups(launcher):

@@ -256,12 +256,12 @@ def test_what_ended_a_worker_is_said_and_not_guessed(monkeypatch):
     with pytest.raises(InputError, match=line), Pool(1, module.work, ()) as pool:
         list(pool.map(abs, [(1,)]))
     with Pool(1, abs, (1,)) as pool:
-        with pytest.raises(InputError, match=line):
-            list(pool.map(module.work, [()]))
-        with pytest.raises(
-            InputError, match='ended with exit code 3 before its work was done; what it'
-        ) as caught:
-            list(pool.map(os._exit, [(3,)]))
+        for work, given, message in (
+            (module.work, (), line),
+            (os._exit, (3,), 'ended with exit code 3 before its work was done; what it'),
+        ):
+            with pytest.raises(InputError, match=message) as caught:
+                list(pool.map(work, [given]))
     assert type(caught.value) is InputError  # nothing that is tried again
 
 
