@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from types import SimpleNamespace
 
 import jax
@@ -247,19 +248,22 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
 
 def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
+    read = {'curriculum.texts': f'{place}/*.txt,'}
+    on_trained = Run(tmp_path / 'run', experiment(place, **read), quiet=True)
     headless, bert = tmp_path / 'headless', place / 'bert'
     write_foreign(headless, ErnieModel)
-    for named, message in (
-        (['nothing'], "--model: 'nothing' is not a phase"),
-        ([bert, bert], "--model: two models are called 'bert'"),
-        ([tmp_path], r'config\.json: no such file'),
-        ([headless], 'headless: lacks .*, so it has no perplexity'),
+    damaged = shutil.copytree(headless, tmp_path / 'damaged')
+    (damaged / 'model.safetensors').write_bytes(b'no weights')
+    for of, named, error, message in (
+        (run, ['nothing'], ConfigError, "--model: 'nothing' is not a phase"),
+        (run, [bert, bert], ConfigError, "--model: two models are called 'bert'"),
+        (run, [tmp_path], InputError, r'config\.json: no such file'),
+        (run, [headless], InputError, 'headless: lacks .*, so it has no perplexity'),
+        (run, [damaged], InputError, r'is not a masked language model .*; name another model'),
+        (on_trained, [bert], ConfigError, r'trained\.txt is a file of config\.corpus\.inputs'),
     ):
-        with pytest.raises((ConfigError, InputError), match=message):
-            difficulty.measure(run, [*map(str, named)])
-    (headless / 'model.safetensors').write_bytes(b'no weights')
-    with pytest.raises(InputError, match=r'is not a masked language model .*; name another model'):
-        difficulty.measure(run, [str(headless)])
+        with pytest.raises(error, match=message):
+            difficulty.measure(of, [*map(str, named)])
     # A preprint's tenth version stands, and not its second.
     for version in (2, 10):
         text = article(
@@ -268,11 +272,6 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
         (tmp_path / f'1v{version}.full.xml').write_text(text, 'utf-8')
     read = experiment(place, **{'curriculum.texts': f'{tmp_path}/*.full.xml,'})
     assert [d.text for d in difficulty.difficulty.documents(read, run.folder)] == ['A title\nText 10.']
-    on_trained = Run(
-        tmp_path / 'run', experiment(place, **{'curriculum.texts': f'{place}/*.txt,'}), quiet=True
-    )
-    with pytest.raises(ConfigError, match=r'trained\.txt is a file of config\.corpus\.inputs'):
-        difficulty.measure(on_trained, [str(place / 'bert')])
     assert not (tmp_path / 'run' / 'difficulty.json').exists()
 
 

@@ -295,11 +295,11 @@ def test_contexts_of_the_probe_hold_their_tokens(run):
 
 
 def test_the_probe_says_what_it_lacks(run, tmp_path, capsys):
-    with pytest.raises(ConfigError, match='--probe-tokens=0'):
-        probe.probe(run, 0, 5)
     alone = dataclasses.replace(run.config, source=dataclasses.replace(run.config.source, path=''))
-    with pytest.raises(ConfigError, match='needs a source'):
-        probe.probe(Run(run.workdir, alone, quiet=True), 5, 5)
+    alone = Run(run.workdir, alone, quiet=True)
+    for given, tokens, message in ((run, 0, '--probe-tokens=0'), (alone, 5, 'needs a source')):
+        with pytest.raises(ConfigError, match=message):
+            probe.probe(given, tokens, 5)
     arguments = [
         '--config=demo',
         f'--workdir={tmp_path}/new',
