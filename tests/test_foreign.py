@@ -550,7 +550,7 @@ def test_a_bracket_may_be_the_first_word_of_a_table(tmp_path):
     assert (item.words, item.tags) == (('[', 'Gout', ']'), ('O', 'B-D', 'O'))
 
 
-def test_label_studio_has_names_of_texts_and_no_half_pairs(tmp_path):
+def test_label_studio_has_names_of_texts(tmp_path):
     def tasks(**data):
         said = [{'type': 'choices', 'value': {'choices': ['yes']}}]
         return json.dumps([{'id': 1, 'data': data, 'annotations': [{'result': said}]}]).encode()
