@@ -265,11 +265,15 @@ def test_refit_differs_in_the_fit_alone():
         ('ablations:table6,seeds', 'seeds: a whole number above 0 is needed'),
         ('ablations:table2,seeds=3,seeds=5', 'seeds is given twice; once is needed'),
         ('practice:terms', 'terms: a value is needed, as in terms=VALUE'),
+        ('objectives:nsp,seeds=0', 'seeds=0: a whole number above 0 is needed'),
+        ('objectives:words', "no comparison 'words'; there are nsp, detour, distil"),
+        ('objectives:nsp/elsewhere.seed-0', "no arm 'elsewhere.seed-0' in nsp; there are single.seed-0"),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(name, expected):
+def test_a_wrong_option_or_comparison_is_one_clear_line(name, expected):
+    read = config.load if name.startswith('objectives') else config.arms
     with pytest.raises(ConfigError, match=expected) as error:
-        config.arms(name)
+        read(name)
     assert '\n' not in str(error.value)
 
 
@@ -301,17 +305,3 @@ def test_a_detour_and_its_longer_control_take_the_same_flops():
     flops = {arm: plan.flops for arm, plan in arms.items()}
     assert flops['detour.seed-0'] == pytest.approx(flops['masked_flops.seed-0'], rel=0.02)
     assert arms['detour.seed-0'].steps == arms['masked.seed-0'].steps == 440
-
-
-@pytest.mark.parametrize(
-    ('name', 'expected'),
-    [
-        ('objectives:nsp,seeds=0', 'seeds=0: a whole number above 0 is needed'),
-        ('objectives:words', "no comparison 'words'; there are nsp, detour, distil"),
-        ('objectives:nsp/elsewhere.seed-0', "no arm 'elsewhere.seed-0' in nsp; there are single.seed-0"),
-    ],
-)
-def test_a_wrong_comparison_is_one_clear_line(name, expected):
-    with pytest.raises(ConfigError, match=expected) as error:
-        config.load(name)
-    assert '\n' not in str(error.value)

@@ -41,7 +41,7 @@ from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.resolved import experiment_of, read_runs
 from bioptimus_jax.run.fingerprint import result_keys
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.storage.files import write_json, write_jsonl
+from bioptimus_jax.storage.files import read_json, write_json, write_jsonl
 
 ASK = {question.name: question for question in QUESTIONS}
 
@@ -617,21 +617,18 @@ def test_manifests_give_back_the_experiment(tmp_path):
     assert again.stages == ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'finetune')
 
 
-@pytest.mark.parametrize('content', ['{}', '[1]'])
-def test_a_damaged_manifest_is_named(tmp_path, content):
+def test_manifests_that_are_damaged_or_do_not_belong_together_say_what_to_do(tmp_path):
     folder = make(tmp_path / 'r', [TOKENS], {0: {'d': 100}})
-    (folder / 'pretrain' / 'manifest.json').write_text(content.replace('{}', '{"stage": "pretrain"}'))
-    with pytest.raises(InputError, match=r'pretrain/manifest\.json: is damaged'):
-        read_runs([folder])
-
-
-def test_manifests_that_do_not_belong_together_say_what_to_do(tmp_path):
-    folder = make(tmp_path / 'r', [TOKENS], {0: {'d': 100}})
-    manifest = json.loads((folder / 'pretrain' / 'manifest.json').read_text())
-    manifest['config']['phase.p0.rate'] = 7
-    write_json(folder / 'pretrain' / 'manifest.json', manifest)
-    with pytest.raises(InputError, match=r'do not belong together .*; run its stages again under one config'):
-        read_runs([folder])
+    manifest = read_json(folder / 'pretrain' / 'manifest.json')
+    other = {**manifest, 'config': {**manifest['config'], 'phase.p0.rate': 7}}
+    for content, message in (
+        ({'stage': 'pretrain'}, r'pretrain/manifest\.json: is damaged'),
+        ([1], r'pretrain/manifest\.json: is damaged'),
+        (other, r'do not belong together .*; run its stages again under one config'),
+    ):
+        write_json(folder / 'pretrain' / 'manifest.json', content)
+        with pytest.raises(InputError, match=message):
+            read_runs([folder])
 
 
 def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(made_table2, tmp_path):
