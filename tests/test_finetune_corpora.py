@@ -295,12 +295,15 @@ def test_names_and_endings(tmp_path, devel, ending):
 
 
 def test_a_folder_of_sets_is_needed_and_is_no_set(tmp_path):
-    for folder, message in (
-        (str(write_set(tmp_path)), 'is a set itself, not a folder of sets; give the folder around it'),
-        ('', r'config\.finetune\.folder'),
+    for name in ('jnlpba', 'own', 'own-typed'):
+        write_set(tmp_path / name)
+    for folder, datasets, message in (
+        (str(tmp_path / 'own'), (), 'is a set itself, not a folder of sets; give the folder around it'),
+        (str(tmp_path), ('own-tied',), 'has no set own-tied; found: jnlpba, own, own-typed'),
+        ('', (), r'config\.finetune\.folder'),
     ):
         with pytest.raises((InputError, ConfigError), match=message):
-            corpora.chosen_sets(Finetune(folder=folder))
+            corpora.chosen_sets(Finetune(folder=folder, datasets=datasets))
 
 
 def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path, monkeypatch):
@@ -329,8 +332,6 @@ def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path, mo
         assert named[name].test[0].tags == tuple(x if x == 'O' else f'{x}-entity' for x in letters)
         assert named[name].gold_in_file == typed.gold_in_file == dict.fromkeys(SPLITS, 4)
         corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
-    with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
-        read('own-tied')
     (tmp_path / 'own' / 'within').mkdir()
     (tmp_path / 'linked').mkdir()
     (tmp_path / 'linked' / 'jnlpba').symlink_to(tmp_path / 'own')
