@@ -1038,11 +1038,7 @@ REFUSED = [
     (
         bx.InputError,
         '^predicted: number 1 is no record, but None',
-        lambda m, t: bx.score(
-            [{'text': 'a', 'answers': [x]} for x in ('yes', 'no')],
-            [{'answers': ['yes']}, None],
-            task='classes',
-        ),
+        lambda m, t: bx.score([{'text': 'a', 'answers': 'x'}] * 2, [{'answers': 'x'}, None], task='classes'),
     ),
     (
         bx.InputError,
