@@ -550,12 +550,12 @@ def test_a_bracket_may_be_the_first_word_of_a_table(tmp_path):
     assert (item.words, item.tags) == (('[', 'Gout', ']'), ('O', 'B-D', 'O'))
 
 
-def test_label_studio_has_names_of_texts(tmp_path):
-    def tasks(**data):
-        said = [{'type': 'choices', 'value': {'choices': ['yes']}}]
-        return json.dumps([{'id': 1, 'data': data, 'annotations': [{'result': said}]}]).encode()
+CHOICE = {'type': 'choices', 'value': {'choices': ['yes']}}
 
-    put(tmp_path, {'x.json': tasks(pmid='P7', claim='Gout.', text_b='Flu.')})
+
+def test_label_studio_has_names_of_texts(tmp_path):
+    task = {'id': 1, 'data': {'pmid': 'P7', 'claim': 'Gout.', 'text_b': 'Flu.'}}
+    put(tmp_path, {'x.json': json.dumps([task | {'annotations': [{'result': [CHOICE]}]}]).encode()})
     [item] = read_items(tmp_path / 'x.json', Keys(('claim',), '', 'pmid')).items
     assert (item.name, item.texts, item.answers) == ('P7', ('Gout.',), ('yes',))
 
@@ -876,7 +876,7 @@ OTHERS = {
     ),
     'half a pair': (
         'json',
-        json.dumps([{'data': {'text': 'Gout.', 'text_b': 'Flu.'}, 'annotations': [{'result': []}]}]),
+        json.dumps([{'data': {'text': 'Gout.', 'text_b': 'Flu.'}, 'annotations': [{'result': [CHOICE]}]}]),
         r"json:1: has 'text' and 'text_b', so one text would go unread",
     ),
     'beyond the text': (
