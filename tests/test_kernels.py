@@ -424,32 +424,34 @@ def test_a_kernel_without_windows_leaves_them_to_plain_attention(monkeypatch):
     assert warnings == ['attention: pallas_gpu has no windows; layers that have one use plain XLA, in blocks']
 
 
-def test_a_shape_that_a_kernel_cannot_take_is_the_reason(monkeypatch):
-    monkeypatch.setitem(SHAPE, 'widths', (40,))
-    with pytest.raises(ConfigError, match=r'a multiple of 16, not 40\); choose xla or auto$'):
-        choose('pallas_gpu')
-    monkeypatch.setitem(SHAPE, 'heads', 3)
-    with pytest.raises(
-        ConfigError, match=r'\(ValueError: 3 heads are not a multiple of the 2 devices for them\)'
-    ):
-        choose('pallas_gpu', tensor=2)
+@pytest.mark.parametrize(
+    ('wanted', 'shape', 'kernels', 'axes', 'message'),
+    [
+        ('flash', {}, {}, {}, r"'flash' is not one of auto, xla, pallas_gpu, cudnn, cudnn_packed, splash"),
+        ('pallas_gpu', {}, {}, {}, r'^config\.runtime\.attention: pallas_gpu .*[Ii]nterpret.*; choose'),
+        ('pallas_gpu', {'widths': (40,)}, {}, {}, r'a multiple of 16, not 40\); choose xla or auto$'),
+        (  # held-out rows hold one document, rows for training several
+            *('pallas_gpu', {'widths': (32, 40)}, {'pallas_gpu': INTERPRETED['pallas_gpu']}, {}),
+            r'a multiple of 16, not 40\); choose xla or auto$',
+        ),
+        (
+            *('pallas_gpu', {'heads': 3}, {}, {'tensor': 2}),
+            r'\(ValueError: 3 heads are not a multiple of the 2 devices for them\)',
+        ),
+    ],
+)
+def test_an_attention_that_is_asked_for_and_cannot_be_is_refused(
+    wanted, shape, kernels, axes, message, monkeypatch
+):
+    for table, changes in ((SHAPE, shape), (backends.KERNELS, kernels)):
+        for name, value in changes.items():
+            monkeypatch.setitem(table, name, value)
+    with pytest.raises(ConfigError, match=message):
+        choose(wanted, **axes)
 
 
-def test_a_kernel_has_to_take_every_length_of_rows(monkeypatch):
-    monkeypatch.setitem(backends.KERNELS, 'pallas_gpu', INTERPRETED['pallas_gpu'])
-    monkeypatch.setitem(
-        SHAPE, 'widths', (32, 40)
-    )  # held-out rows hold one document, rows for training several
-    with pytest.raises(ConfigError, match=r'a multiple of 16, not 40\); choose xla or auto$'):
-        choose('pallas_gpu')
-
-
-def test_a_cpu_gets_plain_attention_and_no_kernel_by_name():
+def test_a_cpu_gets_plain_attention():
     assert choose('auto') == choose('xla') == (attend, [])
-    with pytest.raises(
-        ConfigError, match=r'^config\.runtime\.attention: pallas_gpu .*[Ii]nterpret.*; choose'
-    ):
-        choose('pallas_gpu')
 
 
 def test_attention_dropout_means_plain_attention(monkeypatch):
@@ -470,10 +472,9 @@ def test_scores_with_a_term_of_their_own_mean_plain_attention(family, monkeypatc
     a = FAMILIES.load(family)(128, 32, 1, 2, 16, 64)
     assert choose('auto', architecture=a) == choose('xla', architecture=a) == (attend, [])
     refused = rf'^config\.runtime\.attention: splash cannot be .* \(scores of {a.title} have .*\); choose xla or auto$'
-    with pytest.raises(ConfigError, match=refused):
-        choose('splash', architecture=a)
-    with pytest.raises(ConfigError, match=refused):
-        backends.check_kernel('splash', 0.0, 'tpu', architecture=a)
+    for refuse in (choose, lambda name, **given: backends.check_kernel(name, 0.0, 'tpu', **given)):
+        with pytest.raises(ConfigError, match=refused):
+            refuse('splash', architecture=a)
     # A kernel that is given the term all the same ends with an error.
     heads = jnp.zeros((2, 16, 2, 16))
     with pytest.raises(TypeError, match='bias_BxHxLxL'):
@@ -490,17 +491,11 @@ def test_a_run_that_repeats_its_bits_is_without_cudnn(candidates):
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in backends.BY_CUDNN
     ]
-    with pytest.raises(ConfigError, match=r'cudnn cannot be used here \(with config\.runtime\.deterministic'):
-        choose('cudnn', repeatable=True)
-    with pytest.raises(ConfigError, match=r'runtime\.deterministic'):  # before the first stage
-        backends.check_kernel('cudnn', 0.0, 'gpu', repeatable=True)
-
-
-def test_an_unknown_attention_is_named():
-    with pytest.raises(
-        ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, cudnn, cudnn_packed, splash"
-    ):
-        choose('flash')
+    refused = r'cudnn cannot be used here \(with config\.runtime\.deterministic'
+    before = lambda name, **given: backends.check_kernel(name, 0.0, 'gpu', **given)  # noqa: E731
+    for refuse in (choose, before):
+        with pytest.raises(ConfigError, match=refused):
+            refuse('cudnn', repeatable=True)
 
 
 class Device:
