@@ -348,10 +348,6 @@ def test_random_rows_are_never_rescaled(tmp_path):
 
 def test_copy_and_scratch(tmp_path):
     made = make_source(OLD)
-    with pytest.raises(ConfigError, match=r'config\.vocab\.kind'):
-        built(make_run(tmp_path / 'a', made, OLD, surgery__strategy='copy'))
-    with pytest.raises(InputError, match='not the one'):
-        built(make_run(tmp_path / 'b', made, OLD[::-1], surgery__strategy='copy', vocab__kind='source'))
     new, report, _ = built(
         make_run(tmp_path / 'c', made, OLD, surgery__strategy='copy', vocab__kind='source')
     )
@@ -374,8 +370,6 @@ def test_copy_and_scratch(tmp_path):
     assert new[TABLE].shape == (128, 8)
     assert read_json(run.workdir / 'surgery' / 'model' / 'tokenizer_config.json')['model_max_length'] == 40
     assert graft.external_inputs(run.config) == []
-    with pytest.raises(ConfigError, match=r'config\.source\.path'):
-        built(make_run(tmp_path / 'f', made, OLD, surgery__strategy='averaged_last', source__path=''))
 
 
 def test_what_is_not_trained_goes_on_by_name_and_what_cannot_is_named(tmp_path, capsys):
@@ -408,11 +402,8 @@ def test_what_is_not_trained_goes_on_by_name_and_what_cannot_is_named(tmp_path, 
     assert untouched_in(scratch.workdir / 'surgery' / 'model', Bert(9, 16, 1, 2, 4, 8)) == ({}, [])
 
 
-def test_sequences_beyond_the_position_table_and_dropout(tmp_path):
-    made = make_source(OLD)
-    with pytest.raises(ConfigError, match=r'max_document_pieces: 33 .* 32'):
-        built(make_run(tmp_path / 'a', made, OLD, rows__max_document_pieces=33))
-    run = make_run(tmp_path / 'b', made, OLD, model__dropout=0.0, model__attention_dropout=0.2)
+def test_rates_of_dropout_are_written_and_all_files_of_the_source_are_inputs(tmp_path):
+    run = make_run(tmp_path, make_source(OLD), OLD, model__dropout=0.0, model__attention_dropout=0.2)
     built(run)
     written = tensors.read_architecture(run.workdir / 'surgery' / 'model')
     assert (written.dropout, written.attention_dropout) == (0.0, 0.2)
@@ -455,9 +446,30 @@ def test_a_source_that_the_vocabulary_was_not_made_beside_is_refused(tmp_path):
     (run.workdir / 'vocab' / 'new_tokens.txt').write_text('another\n')
     with pytest.raises(InputError, match=r'new_tokens\.txt: .*run `bioptimus vocab`'):
         built(run)
-    changes = {'surgery__strategy': 'averaged_input', 'vocab__lowercase': False}
-    with pytest.raises(ConfigError, match=r'config\.vocab\.lowercase: is False, but the source'):
-        built(make_run(tmp_path / 'b', made, [*SPECIAL, 'drug', 'drugs'], **changes))
+
+
+@pytest.mark.parametrize(
+    ('tokens', 'strategy', 'changes', 'error', 'message'),
+    [
+        (OLD, 'copy', {}, ConfigError, r'config\.vocab\.kind'),
+        (OLD[::-1], 'copy', {'vocab__kind': 'source'}, InputError, 'not the one'),
+        (OLD, 'averaged_last', {'source__path': ''}, ConfigError, r'config\.source\.path'),
+        (
+            OLD,
+            'contextualized',
+            {'rows__max_document_pieces': 33},
+            ConfigError,
+            r'max_document_pieces: 33 .* 32',
+        ),
+        (
+            *([*SPECIAL, 'drug', 'drugs'], 'averaged_input', {'vocab__lowercase': False}),
+            *(ConfigError, r'config\.vocab\.lowercase: is False, but the source'),
+        ),
+    ],
+)
+def test_what_does_not_fit_the_source_is_refused(tokens, strategy, changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        built(make_run(tmp_path, make_source(OLD), tokens, surgery__strategy=strategy, **changes))
 
 
 def test_contexts_of_another_vocabulary_are_refused(tmp_path):
