@@ -311,20 +311,26 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
             Experiment.from_config(settings)
     source = make_source(SPELLING, layers=2)
     (tmp_path / 'other.txt').write_text('the\n')
-    listed = {'fit_steps': 3, 'fit_only': tmp_path / 'other.txt'}
-    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: of 1 token in it none is new'):
-        built(make_run(tmp_path / 'listed', source, NEW, FOUND, **changes(**listed)))
     (tmp_path / 'latin.txt').write_text('the\nß\n', 'latin-1')
-    with pytest.raises(InputError, match=r'latin\.txt:2: is not UTF-8 .*; convert the file'):
-        lists.read(tmp_path / 'latin.txt')
-    lost = make_run(
-        tmp_path / 'lost', source, NEW, FOUND, **changes(**{**listed, 'fit_only': tmp_path / 'no'})
-    )
-    with pytest.raises(ConfigError, match=r'fit_only: .*no: no such file; give one with a token a line'):
-        graft.external_inputs(lost.config)
-    deep = make_run(tmp_path / 'deep', source, NEW, FOUND, **changes(fit_steps=3, fit_layer=3))
-    with pytest.raises(ConfigError, match=r'fit_layer: 3, but .*source has 2 layers; give 1 to 2, or -1'):
-        graft.check(deep.config)
+
+    def run_of(name, **own):
+        return make_run(tmp_path / name, source, NEW, FOUND, **changes(fit_steps=3, **own))
+
+    listed = run_of('listed', fit_only=tmp_path / 'other.txt')
+    lost, deep = run_of('lost', fit_only=tmp_path / 'no').config, run_of('deep', fit_layer=3).config
+    for act, given, error, words in (
+        (built, listed, InputError, r'fit_only: .*other\.txt: of 1 token in it none is new'),
+        (lists.read, tmp_path / 'latin.txt', InputError, r'latin\.txt:2: is not UTF-8 .*; convert the file'),
+        (
+            graft.external_inputs,
+            lost,
+            ConfigError,
+            r'fit_only: .*no: no such file; give one with a token a line',
+        ),
+        (graft.check, deep, ConfigError, r'fit_layer: 3, but .*source has 2 layers; give 1 to 2, or -1'),
+    ):
+        with pytest.raises(error, match=words):
+            act(given)
     run = make_run(tmp_path / 'headless', source, NEW, FOUND, **changes(fit_steps=3, fit_cross_entropy=1))
     graft.check(run.config)
     encoder = {name: values for name, values in source.parameters.items() if name != 'cls'}
