@@ -162,6 +162,7 @@ def test_each_row_has_a_rate_of_its_own_and_slots_for_it(monkeypatch):
 
 
 WRONG = {
+    None: 'cannot be read',
     'dose\tmuch': r"line 1 has the weight 'much'; after the tab write 0",
     'dose\t1\nlung\t-1': r"line 2 has the weight '-1'",
     'lung\tnan': 'line 1',
@@ -169,22 +170,22 @@ WRONG = {
 
 
 @pytest.mark.parametrize('lines', WRONG)
-def test_a_file_of_weights_that_is_malformed_is_refused_by_its_line(monkeypatch, tmp_path, lines):
+def test_a_file_of_weights_that_is_malformed_or_missing_is_refused(monkeypatch, tmp_path, lines):
     file = tmp_path / 'weights.tsv'
-    file.write_text(lines)
+    if lines is not None:
+        file.write_text(lines)
     monkeypatch.setitem(units.MASKINGS, 'own', Strategy(whole_words, words=1, weights=WordWeights(file=file)))
     with pytest.raises(InputError, match=WRONG[lines]):
-        units.weight_files(['own'])
-    file.unlink()
-    with pytest.raises(InputError, match='cannot be read'):
         units.weight_files(['own'])
 
 
 def test_weights_of_tokens_that_no_vocabulary_has_are_refused():
-    with pytest.raises(InputError, match=r'none of its 1 tokens \(absent \.\.\.\) is in the vocabulary'):
-        TokenWeights({'absent': 0}).of(SUBWORDS)
-    with pytest.raises(ValueError, match='weight -1'):
-        TokenWeights({'dose': -1}).of(SUBWORDS)
+    for weights, error, message in (
+        ({'absent': 0}, InputError, r'none of its 1 tokens \(absent \.\.\.\) is in the vocabulary'),
+        ({'dose': -1}, ValueError, 'weight -1'),
+    ):
+        with pytest.raises(error, match=message):
+            TokenWeights(weights).of(SUBWORDS)
 
 
 def test_words_are_weighed_alike_in_numpy_and_on_a_device():

@@ -307,13 +307,13 @@ def test_what_cannot_be_kept_is_refused_in_one_line(tmp_path: Path, flaw: str) -
 
 
 def test_too_small_a_vocabulary_names_the_key() -> None:
-    for kind in SIZE:
-        with pytest.raises(
-            ConfigError, match=r'vocab\.size: 30 is less than the \d+ entries that single characters'
-        ):
-            trained(kind, TEXTS, 30)
-        with pytest.raises(InputError, match=r'no words to train .* config\.corpus\.inputs'):
-            trained(kind, [' \n'], 100)
+    for texts, size, error, message in (
+        (TEXTS, 30, ConfigError, r'vocab\.size: 30 is less than the \d+ entries that single characters'),
+        ([' \n'], 100, InputError, r'no words to train .* config\.corpus\.inputs'),
+    ):
+        for kind in SIZE:
+            with pytest.raises(error, match=message):
+                trained(kind, texts, size)
 
 
 WHERE = {
