@@ -192,18 +192,23 @@ def test_what_the_source_has_beside_goes_by_name_into_the_export_and_every_class
     assert lost == [architecture.plain_name(first), 'classifier.weight']
 
 
-def test_one_wrong_weight_is_caught(tmp_path, model, tokenizer_folder):
-    """Each square matrix of the last layer in turn."""
+def test_wrong_missing_and_unexpected_weights_are_caught(tmp_path, model, tokenizer_folder):
+    """Wrong is each square matrix of the last layer in turn."""
     architecture = model.architecture
     tensors.write_folder(tmp_path, *model, tokenizer_folder)
     state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
     last = f'encoder/layer/{architecture.own_layers[-1]}/'
     square = [p for p, s in architecture.shapes().items() if p.startswith(last) and s == (32, 32)]
     assert square
-    for name in map(architecture.tensor_name, square):
-        wrong = {**state, name: np.ascontiguousarray(state[name].T)}
+    turned = {name: np.ascontiguousarray(state[name].T) for name in map(architecture.tensor_name, square)}
+    name = next(n for n in state if re.search(r'\.layers?\.0\.|_layers\.0\.', n))
+    for message, wrong in (
+        *((r'hidden differ from transformers', {**state, n: value}) for n, value in turned.items()),
+        (f'missing keys on reload: {re.escape(name)}', {n: value for n, value in state.items() if n != name}),
+        ('unexpected keys on reload', {**state, f'{architecture.prefix}more': state[name]}),
+    ):
         safetensors.numpy.save_file(wrong, tmp_path / 'model.safetensors', {'format': 'pt'})
-        with pytest.raises(gate.GateError, match=r'hidden differ from transformers'):
+        with pytest.raises(gate.GateError, match=message):
             gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
@@ -221,33 +226,6 @@ def test_bias_in_another_order_is_caught(tmp_path, params, tokenizer_folder):
         check(folder, ours, tokenizer_folder)
 
 
-def test_missing_and_unexpected_tensors_are_caught(tmp_path, model, tokenizer_folder):
-    tensors.write_folder(tmp_path, *model, tokenizer_folder)
-    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
-    name = next(n for n in state if re.search(r'\.layers?\.0\.|_layers\.0\.', n))
-    lost = state.pop(name)
-    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(gate.GateError, match=f'missing keys on reload: {re.escape(name)}'):
-        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
-    state |= {name: lost, f'{model.architecture.prefix}more': lost}
-    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(gate.GateError, match='unexpected keys on reload'):
-        gate.check_export(tmp_path, *model, tokenizer_folder, TEXTS)
-
-
-def test_another_type_or_class_is_caught(tmp_path, params, tokenizer_folder):
-    folder = written(tmp_path / 'a', params, tokenizer_folder)
-    edit_json(folder / 'config.json', architectures=['BertModel'])
-    with pytest.raises(gate.GateError, match=r'config\.json: architectures'):
-        check(folder, params, tokenizer_folder)
-    edit_json(folder / 'config.json', architectures=['BertForMaskedLM'])
-    state = safetensors.numpy.load_file(folder / 'model.safetensors')
-    half = {name: value.astype(np.float16) for name, value in state.items()}
-    safetensors.numpy.save_file(half, folder / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(gate.GateError, match='not float32'):
-        check(folder, params, tokenizer_folder)
-
-
 def test_weights_that_are_not_finite_are_caught(tmp_path, params, tokenizer_folder):
     table = params['embeddings']['position_embeddings']['embedding'].copy()
     table[2] = np.nan
@@ -257,20 +235,35 @@ def test_weights_that_are_not_finite_are_caught(tmp_path, params, tokenizer_fold
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tokenizers_that_differ_are_caught(tmp_path, params, tokenizer_folder):
+def halve(folder):
+    state = safetensors.numpy.load_file(folder / 'model.safetensors')
+    half = {name: value.astype(np.float16) for name, value in state.items()}
+    safetensors.numpy.save_file(half, folder / 'model.safetensors', {'format': 'pt'})
+
+
+def with_tokens(*given):
+    return lambda folder: make(*given).save(folder, ARCHITECTURE.max_positions)
+
+
+@pytest.mark.parametrize(
+    ('message', 'change'),
+    [
+        (r'config\.json: architectures', lambda f: edit_json(f / 'config.json', architectures=['BertModel'])),
+        ('not float32', halve),
+        (
+            'model_max_length of the tokenizer is 512',
+            lambda f: edit_json(f / 'tokenizer_config.json', model_max_length=512),
+        ),
+        ('do_lower_case is False in transformers, True here', with_tokens(VOCABULARY, False)),
+        ('number of tokens is 61 in transformers, 60 here', with_tokens([*VOCABULARY, 'more'], True)),
+        ("the id of '.' is 59 in transformers, 58 here", with_tokens([*VOCABULARY[:-2], '-', '.'], True)),
+    ],
+)
+def test_another_class_type_or_tokenizer_is_caught(message, change, tmp_path, params, tokenizer_folder):
     folder = written(tmp_path / 'a', params, tokenizer_folder)
-    edit_json(folder / 'tokenizer_config.json', model_max_length=512)
-    with pytest.raises(gate.GateError, match='model_max_length of the tokenizer is 512'):
+    change(folder)
+    with pytest.raises(gate.GateError, match=message):
         check(folder, params, tokenizer_folder)
-    changes = {
-        'do_lower_case is False in transformers, True here': make(VOCABULARY, False),
-        'number of tokens is 61 in transformers, 60 here': make([*VOCABULARY, 'more'], True),
-        "the id of '.' is 59 in transformers, 58 here": make([*VOCABULARY[:-2], '-', '.'], True),
-    }
-    for message, tokenizer in changes.items():
-        tokenizer.save(folder, ARCHITECTURE.max_positions)
-        with pytest.raises(gate.GateError, match=message):
-            check(folder, params, tokenizer_folder)
 
 
 def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
@@ -750,14 +743,12 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
     tensors.write_folder(tmp_path / 'larger', larger, of_larger, tokenizer_folder)
     make([*VOCABULARY[:-1], 'x-ray'], True).save(tmp_path / 'words', ARCHITECTURE.max_positions)
     tensors.write_folder(tmp_path / 'other', ARCHITECTURE, others, tmp_path / 'words')
-    for name, message in (
-        ('larger', r'larger/config\.json: intermediate is 32, but 64 in '),
-        ('other', r'other: has another vocabulary than '),
+    for name, shares, made, error, message in (
+        ('larger', (), 'never', InputError, r'larger/config\.json: intermediate is 32, but 64 in '),
+        ('other', (), 'never', InputError, r'other: has another vocabulary than '),
+        ('b', (), 'mean', InputError, 'mean: already exists'),
+        ('b', (1.0,), 'never', ConfigError, 'as many --weights; got 2 and 1'),
     ):
-        with pytest.raises(InputError, match=message):
-            merge([tmp_path / 'a', tmp_path / name], (), tmp_path / 'never')
-    with pytest.raises(InputError, match='mean: already exists'):
-        merge([tmp_path / 'a', tmp_path / 'b'], (), tmp_path / 'mean')
-    with pytest.raises(ConfigError, match='as many --weights; got 2 and 1'):
-        merge([tmp_path / 'a', tmp_path / 'b'], (1.0,), tmp_path / 'never')
+        with pytest.raises(error, match=message):
+            merge([tmp_path / 'a', tmp_path / name], shares, tmp_path / made)
     assert not (tmp_path / 'never').exists()
