@@ -237,18 +237,12 @@ def test_two_machines_on_one_run_are_refused_and_a_silent_one_is_replaced(tmp_pa
     monkeypatch.setattr(lease, 'RENEW_SECONDS', 0.05)
     monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.2)
     with opened(bucket, tmp_path / 'm1') as run:
-        with (
-            pytest.raises(
-                ConfigError, match=r'bucket: .* \(process \d+\) is working on it; wait for it or stop it'
-            ),
-            opened(bucket, tmp_path / 'm2'),
+        for machine, said in (
+            ('m2', r'bucket: .* \(process \d+\) is working on it; wait for it or stop it'),
+            ('m1', 'another process of this machine is working on it'),
         ):
-            pass
-        with (
-            pytest.raises(ConfigError, match='another process of this machine is working on it'),
-            opened(bucket, tmp_path / 'm1'),
-        ):
-            pass
+            with pytest.raises(ConfigError, match=said), opened(bucket, tmp_path / machine):
+                pass
         execute(run, stage)
     assert not (bucket / '.remote' / 'lease.json').exists()
     # One that no longer renews it, as if its network were away, comes back after another has taken over.
@@ -273,27 +267,25 @@ def test_a_damaged_object_and_a_bucket_that_was_emptied_are_one_line(tmp_path):
     stage, _ = stage_of({'a': 'one'})
     with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
         execute(run, stage)
-    (tmp_path / 'bucket' / 'corpus' / 'a').write_text('eno')
-    with (
-        pytest.raises(
-            InputError, match=r'bucket/corpus/a: is not the 3 bytes that were put there; restore it'
+    part, theirs = tmp_path / 'bucket' / 'corpus' / 'a', tmp_path / 'bucket' / 'thesis.doc'
+    for change, machine, error, said in (
+        (
+            *(lambda: part.write_text('eno'), 'm2', InputError),
+            r'bucket/corpus/a: is not the 3 bytes that were put there; restore it',
         ),
-        opened(tmp_path / 'bucket', tmp_path / 'm2') as run,
+        (
+            *(lambda: shutil.rmtree(tmp_path / 'bucket'), 'm1', InputError),
+            r'bucket: holds no run, but .* mirrors one that was there; remove',
+        ),
+        (
+            *(lambda: theirs.write_text('precious'), 'm3', ConfigError),
+            r'holds objects that no run put there \(thesis\.doc\); use another',
+        ),
     ):
-        run.folder('corpus')
-    shutil.rmtree(tmp_path / 'bucket')
-    with (
-        pytest.raises(InputError, match=r'bucket: holds no run, but .* mirrors one that was there; remove'),
-        opened(tmp_path / 'bucket', tmp_path / 'm1'),
-    ):
-        pass
-    (tmp_path / 'bucket' / 'thesis.doc').write_text('precious')
-    with (
-        pytest.raises(ConfigError, match=r'holds objects that no run put there \(thesis\.doc\); use another'),
-        opened(tmp_path / 'bucket', tmp_path / 'm3'),
-    ):
-        pass
-    assert (tmp_path / 'bucket' / 'thesis.doc').read_text() == 'precious'
+        change()
+        with pytest.raises(error, match=said), opened(tmp_path / 'bucket', tmp_path / machine) as run:
+            run.folder('corpus')
+    assert theirs.read_text() == 'precious'
 
 
 def test_work_that_was_not_put_there_is_kept_unless_another_machine_has_gone_on(tmp_path, monkeypatch):
@@ -590,16 +582,14 @@ def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):
     for name, value in {**AWS, 'AWS_ENDPOINT_URL': nobody}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(store.RETRIES, 'max_retries', 1)
-    with pytest.raises(
-        InputError, match=r's3://b/r/tokenizer.json: cannot be reached \(.*check URL and network'
-    ) as raised:
-        Store('s3://b/r').read('tokenizer.json')
-    assert '\n' not in str(raised.value)
     monkeypatch.setenv('GOOGLE_APPLICATION_CREDENTIALS', str(tmp_path / 'none.json'))
-    with pytest.raises(
-        InputError, match=r'gs://b/r: access is refused or credentials are missing .*gcloud auth'
+    for url, packages, error, said in (
+        ('s3://b/r', {}, InputError, r's3://b/r/tokenizer.json: cannot be reached \(.*check URL and network'),
+        ('gs://b/r', {}, InputError, r'gs://b/r: access is refused or credentials are missing .*gcloud auth'),
+        ('gs://b/r', {'obstore.store': None}, ConfigError, r"pip install 'bioptimus-jax\[remote\]'"),
     ):
-        Store('gs://b/r')
-    monkeypatch.setitem(sys.modules, 'obstore.store', None)
-    with pytest.raises(ConfigError, match=r"pip install 'bioptimus-jax\[remote\]'"):
-        Store('gs://b/r')
+        for name, module in packages.items():
+            monkeypatch.setitem(sys.modules, name, module)
+        with pytest.raises(error, match=said) as raised:
+            Store(url).read('tokenizer.json')
+        assert '\n' not in str(raised.value)
