@@ -527,14 +527,15 @@ def test_a_folder_without_a_name_names_no_model():
 def test_a_batch_beyond_the_memory_says_what_to_set():
     wanted = experiment(pretrain__batch_rows=256)
     architecture = Bert(30522, 768, 12, 12, 3072, 512)
-    small = Present('gpu', 'a small one', 1, 1, 16 * GIB)
-    with pytest.raises(ConfigError, match=r'set config\.pretrain\.micro_batches=(\d+)') as caught:
-        check_memory(wanted, architecture, small, 1)
+    for memory, message in (
+        (GIB // 4, r'lower config\.rows\.row_pieces'),
+        (16 * GIB, r'set config\.pretrain\.micro_batches=(\d+)'),
+    ):
+        small = Present('gpu', 'a small one', 1, 1, memory)
+        with pytest.raises(ConfigError, match=message) as caught:
+            check_memory(wanted, architecture, small, 1)
     parts = str(caught.value).rpartition('micro_batches=')[2].partition(',')[0]
     check_memory(experiment(pretrain__batch_rows=256, pretrain__micro_batches=parts), architecture, small, 1)
-    tiny = Present('gpu', 'a tiny one', 1, 1, GIB // 4)
-    with pytest.raises(ConfigError, match=r'lower config\.rows\.row_pieces'):
-        check_memory(wanted, architecture, tiny, 1)
     check_memory(wanted, architecture, Present('gpu', 'of unknown memory', 1, 1, 0), 1)
 
 
