@@ -460,10 +460,12 @@ def test_splitting_parameters_and_rows_divides_their_memory(paper):
     assert alone.activations / 2 < tensor.activations < alone.activations
     halved = dataclasses.replace(paper.experiment, pretrain=Pretrain(micro_batches=2))
     assert rows_of_a_device(halved, 8) == 16
-    with pytest.raises(ConfigError, match=r'256 rows are not a multiple of the 7 devices'):
-        on(7)
-    with pytest.raises(ConfigError, match='does not divide 8 devices'):
-        on(8, fsdp=3)
+    for number, axes, message in (
+        (7, {}, r'256 rows are not a multiple of the 7 devices'),
+        (8, {'fsdp': 3}, 'does not divide 8 devices'),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            on(number, **axes)
 
 
 def test_a_fused_kernel_and_remat_need_less(paper):
