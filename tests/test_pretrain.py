@@ -310,8 +310,6 @@ def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbe
     records = Run(undisturbed[0], experiment(prepared)).metrics.of('pretrain')
     whole = next(r for r in records if r['kind'] == 'evaluation')['losses']
     assert evaluations[0]['losses'] == {name: whole[name] for name in ('0.2', '0.4')}
-    with pytest.raises(ConfigError, match=r"config\.evaluation\.settings: '0\.9' has no config\.phase entry"):
-        experiment(prepared, evaluation__settings='0.9,')
     tokens = {
         kind: {r['step']: r['tokens'] for r in run.metrics.of('pretrain') if r['kind'] == kind}
         for kind in ('train', 'evaluation')
@@ -446,8 +444,6 @@ def test_training_ends_in_time_and_a_resumed_run_keeps_to_it(prepared, tmp_path,
     # Phases that are over stay as they are without a limit, too, and the last one may be longer.
     pretrained(Run(run.workdir, experiment(prepared, **{'phase__0.4__duration': 8}), quiet=True))
     assert read_json(run.workdir / 'pretrain' / 'phases.json') == {**ends, '0.4': 20}
-    with pytest.raises(ConfigError, match=r'train_hours: the last of self-paced phases'):
-        experiment(prepared, **SELF_PACED, **{'runtime.train_hours': '1'})
 
 
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.
@@ -820,17 +816,18 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     assert difficulty.external_inputs(shuffled) == {}
 
 
-def test_texts_that_are_trained_on_are_refused(parts, prepared, tmp_path):
+def test_texts_that_are_trained_on_or_not_there_are_refused(parts, prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
         difficulty.perplexities(run.console, run.config, run.folder, tmp_path, parts.objective)
-    with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
-        difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
-    with pytest.raises(InputError, match=r'some/bert: no such folder here, and no whole copy in the'):
-        difficulty.external_inputs(
-            experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.probe': 'some/bert'})
-        )
+    for key, value, message in (
+        ('texts', 'gone/*.txt,', r'correct --config\.curriculum\.texts'),
+        ('probe', 'some/bert', r'some/bert: no such folder here, and no whole copy in the'),
+    ):
+        asked = {'curriculum.order': 'easy_to_hard', f'curriculum.{key}': value}
+        with pytest.raises(InputError, match=message):
+            difficulty.external_inputs(experiment(prepared, **asked))
 
 
 def test_the_documents_scored_are_those_with_the_smallest_hashes(prepared):
