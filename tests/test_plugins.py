@@ -136,37 +136,38 @@ def test_what_is_wrong_with_a_plug_in_is_one_line_that_names_it(tmp_path, named)
         ((wrong / 'too_early.py',), r'too_early.*: MASKINGS is asked for while the module is being imported'),
         (('no_such_module',), "BIOPTIMUS_PLUGINS: plug-in 'no_such_module' is not installed; install the"),
         ((wrong / 'gone.py',), r'BIOPTIMUS_PLUGINS: .*gone\.py: no such file or folder of Python'),
+        ((wrong / 'mlm.py',), r"mlm \(.*\): 'mlm' is also the name of bioptimus_jax itself, in "),
     ):
         named(*entries)
         with pytest.raises(ConfigError, match=said) as error:
-            masking('no_such_strategy')
+            masking('words' if entries == (wrong / 'mlm.py',) else 'no_such_strategy')
         assert '\n' not in str(error.value)
-    named(wrong / 'mlm.py')
-    with pytest.raises(ConfigError, match=r"mlm \(.*\): 'mlm' is also the name of bioptimus_jax itself, in "):
-        masking('words')
 
 
 def test_a_run_whose_plug_in_is_gone_says_so(tmp_path, named):
     """The key of its configuration names it, its manifests do, and the records of fine-tuning."""
-    remedy = (
-        'is not installed; install the package that brings it, or name its module, file or folder in BIOP'
-    )
-    with pytest.raises(
-        ConfigError,
-        match=rf"config\.phase\.0\.2\.masking: plug-in 'spans_6' {remedy}.*; there are tokens, wo",
-    ):
-        masking('spans_6')
+    gone = 'is not installed; install the package that brings it, or name its module, file or folder in BIOP'
     settings = config.defaults()
     settings.objective['gone'] = {}
-    with pytest.raises(ConfigError, match=rf"config\.objective\.gone: plug-in 'gone' {remedy}"):
-        Experiment.from_config(settings)
-    with pytest.raises(ConfigError, match=rf"plug-in 'topics' {remedy}"):
-        TASKS.load('topics')
-    for key, value in (('phase.0.2.masking', 'word'), ('objective.gone.strength', 0.5)):
+    records = {'phase.0.2.masking': 'word', 'objective.gone.strength': 0.5}
+    for key, value in records.items():
         record = {'stage': 'pretrain', 'config': {key: value}, 'inputs': {}, 'content': ''}
-        write_json(tmp_path / 'run' / 'pretrain' / 'manifest.json', record)
-        with pytest.raises(ConfigError, match=rf"config\.{key}: plug-in '(word|gone)' {remedy}"):
-            experiment_of(tmp_path / 'run')
+        write_json(tmp_path / key / 'pretrain' / 'manifest.json', record)
+    for read, name, said in (
+        (
+            masking,
+            'spans_6',
+            rf"config\.phase\.0\.2\.masking: plug-in 'spans_6' {gone}.*; there are tokens, wo",
+        ),
+        (Experiment.from_config, settings, rf"config\.objective\.gone: plug-in 'gone' {gone}"),
+        (TASKS.load, 'topics', rf"plug-in 'topics' {gone}"),
+        *(
+            (experiment_of, tmp_path / key, rf"config\.{key}: plug-in '(word|gone)' {gone}")
+            for key in records
+        ),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            read(name)
 
 
 def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, named):
@@ -249,17 +250,18 @@ def test_a_set_describes_itself_and_what_is_wrong_with_that_is_one_line(tmp_path
     for split, header in (('train', 'x\ty'), ('devel', 'x\ty'), ('test', 'y\tx')):
         (folder / f'{split}.jsonl').unlink()
         (folder / f'{split}.tsv').write_text(f'{header}\na text\tyes\nother text\tno\n')
-    plain = {'several': None, 'answer': 2, 'texts': [1]}
-    (folder / 'train.tsv').write_text('text\tlabel\na text\tyes\nother text\tyes\n')
-    with pytest.raises(InputError, match=r'train\.tsv:1: looks like a header'):
-        read(**plain)
-    (folder / 'train.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
-    with pytest.raises(InputError, match=r'test\.tsv:1: has the header y, x, but .*train\.tsv has x, y'):
-        read(**plain, header=True)
-    (folder / 'test.tsv').write_text('x\ty\na text\tyes\nother text\tno\n')
-    assert read(**{**plain, 'texts': ['x'], 'answer': 'y'}, header=True)[1].labels == ('no', 'yes')
-    with pytest.raises(InputError, match=r"texts: no column 'z'; there are x, y"):
-        read(**{**plain, 'texts': ['z']}, header=True)
+    plain, rows = {'several': None, 'answer': 2, 'texts': [1]}, 'x\ty\na text\tyes\nother text\tno\n'
+    headed, one = {**plain, 'header': True}, rows.replace('x\ty', 'text\tlabel').replace('no', 'yes')
+    named = {**headed, 'texts': ['x'], 'answer': 'y'}
+    for split, text, changes, said in (
+        ('train', one, plain, r'train\.tsv:1: looks like a header'),
+        ('train', rows, headed, r'test\.tsv:1: has the header y, x, but .*train\.tsv has x, y'),
+        ('test', rows, {**named, 'texts': ['z']}, r"texts: no column 'z'; there are x, y"),
+    ):
+        (folder / f'{split}.tsv').write_text(text)
+        with pytest.raises(InputError, match=said):
+            read(**changes)
+    assert read(**named)[1].labels == ('no', 'yes')
     (tmp_path / 'gad').mkdir()
     (tmp_path / 'gad' / 'set.json').write_text(json.dumps({'texts': [1], 'answer': 2, 'labels': ['a', 'b']}))
     with pytest.raises(InputError, match=r'set\.json: gad is a public set'):
