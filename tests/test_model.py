@@ -1455,11 +1455,9 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_fo
 def test_source_folder_knows_none_local_and_hub(tmp_path):
     assert source_folder(Source()) is None
     assert source_folder(Source(str(tmp_path))) == tmp_path
+    name = 'google-bert/bert-base-uncased'
     for path, message in (
-        (
-            'google-bert/bert-base-uncased',
-            r'hf download google-bert/bert-base-uncased --local-dir bert-base-unc',
-        ),
+        (name, f'hf download {name} --local-dir bert-base-unc'),
         (str(tmp_path / 'gone'), 'no such folder'),
     ):
         with pytest.raises(InputError, match=message):
