@@ -328,16 +328,14 @@ def test_a_tpu_that_jax_finds_is_used_and_one_that_it_does_not_is_refused(monkey
     assert encoder_here('torch', e.runtime) == 'torch'
     assert not needs_free_accelerator(e)
     monkeypatch.setattr(cards, 'look', lambda: Present('cpu', 'cpu', 1, 1, 2**35))
-    with pytest.raises(
-        ConfigError, match=r"which jax does not find; pip install 'bioptimus-jax\[tpu\]', leave"
-    ):
-        encoder_here('auto', e.runtime)
     elsewhere = dataclasses.replace(e.runtime, cluster='there:1')
     assert encoder_here('auto', elsewhere) == 'torch'
-    with pytest.raises(
-        ConfigError, match=r"encoder: 'jax' computes in the process .*; leave config\.runtime\.cl"
+    for kind, runtime, message in (
+        ('auto', e.runtime, r"which jax does not find; pip install 'bioptimus-jax\[tpu\]', leave"),
+        ('jax', elsewhere, r"encoder: 'jax' computes in the process .*; leave config\.runtime\.cl"),
     ):
-        encoder_here('jax', elsewhere)
+        with pytest.raises(ConfigError, match=message):
+            encoder_here(kind, runtime)
 
 
 def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_path):
@@ -348,15 +346,17 @@ def test_what_jax_does_not_compute_is_refused_by_the_key(folder, mentions, tmp_p
         r"config\.finetune\.encoder='torch'",
     ):
         load_tagger(save_encoder(tmp_path, 'roformer'), TYPES, chosen, 0)
-    _, head = load_tagger(folder('bert'), TYPES, chosen, 0)
-    with pytest.raises(
-        ConfigError, match='gives the states of the last layer, and this head asks for output_hidden_s'
-    ):
-        head.encoder(torch.ones(1, 4, dtype=torch.int64), output_hidden_states=True)
+    _, tagger = load_tagger(folder('bert'), TYPES, chosen, 0)
     # transformers lets the first piece of a text see all of it, for its own head.
     tokenizer, head = load_head(CLASSES, folder('longformer'), mentions.labels, chosen, 0)
-    with pytest.raises(ConfigError, match='and this head asks for global_attention_mask'):
-        head(batch_of(CLASSES, tokenizer, head, mentions.train, chosen)[0])
+    batch = batch_of(CLASSES, tokenizer, head, mentions.train, chosen)[0]
+    said = 'gives the states of the last layer, and this head asks for output_hidden_s'
+    for message, compute, given, more in (
+        (said, tagger.encoder, torch.ones(1, 4, dtype=torch.int64), {'output_hidden_states': True}),
+        ('and this head asks for global_attention_mask', head, batch, {}),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            compute(given, **more)
 
 
 def test_cells_go_one_after_the_other_and_several_workers_are_told_so(monkeypatch):
