@@ -1258,7 +1258,7 @@ def edit_state(folder, change):
 
 
 def put_bin(folder, content):
-    """In the place of the weights: bytes, or the name under which a training keeps them in its checkpoint."""
+    """Weights in a .bin: these bytes, or the checkpoint of a training, which keeps them under this name."""
     import torch
 
     (folder / 'model.safetensors').unlink()
