@@ -409,12 +409,14 @@ def test_bad_input_is_one_line(tiny, onnx, tmp_path, capsys, monkeypatch):
     damaged = tmp_path / 'damaged'
     damaged.mkdir()
     for file in onnx.iterdir():
-        (damaged / file.name).write_bytes(file.read_bytes() if file.name != 'model.onnx' else b'nothing')
-    with pytest.raises(bx.InputError, match=r'model\.onnx: onnxruntime cannot read it .*export it again'):
-        bx.predict(damaged, ['a [MASK]'])
-    (damaged / 'onnx.json').write_text('{"inputs": 3}')
-    with pytest.raises(bx.InputError, match=r"onnx\.json: is damaged \(without the key 'hf_class'\)"):
-        bx.predict(damaged, ['a [MASK]'])
+        (damaged / file.name).write_bytes(file.read_bytes())
+    for name, text, message in (
+        ('model.onnx', 'nothing', r'model\.onnx: onnxruntime cannot read it .*export it again'),
+        ('onnx.json', '{"inputs": 3}', r"onnx\.json: is damaged \(without the key 'hf_class'\)"),
+    ):
+        (damaged / name).write_text(text)
+        with pytest.raises(bx.InputError, match=message):
+            bx.predict(damaged, ['a [MASK]'])
     found = session.importlib.util.find_spec
     monkeypatch.setattr(
         session.importlib.util, 'find_spec', lambda n: found(n) if n != 'onnxscript' else None
