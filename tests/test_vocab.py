@@ -222,10 +222,14 @@ def test_rare_characters_give_way_to_the_limit() -> None:
 
 
 def test_too_small_and_empty() -> None:
-    with pytest.raises(ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'):
-        wordpiece.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
-    with pytest.raises(InputError, match='no words'):
-        wordpiece.train(['', ' \n '], SMALL)
+    letters = dict.fromkeys(map(chr, range(0x4E00, 0x4E00 + 200)), 1)
+    many = r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'
+    for error, message, train in (
+        (ConfigError, many, lambda: wordpiece.train_from_counts(letters, Vocab(size=100))),
+        (InputError, 'no words', lambda: wordpiece.train(['', ' \n '], SMALL)),
+    ):
+        with pytest.raises(error, match=message):
+            train()
 
 
 def test_saved_folder_is_what_transformers_loads(tmp_path: Path) -> None:
@@ -292,20 +296,31 @@ def test_casing_of_real_vocabularies() -> None:
 
 
 @pytest.mark.parametrize(
-    ('content', 'message'),
+    ('name', 'content', 'message'),
     [
-        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, spm\.model, .*vocab\.txt\)'),
-        (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
         (
+            *('README.md', b''),
+            r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, spm\.model, .*vocab\.txt\)',
+        ),
+        ('tokenizer.json', b'{"version": ', r'tokenizer\.json: is damaged'),
+        (
+            'tokenizer.json',
+            tokenizers.Tokenizer(tokenizers.models.WordPiece({'[UNK]': 0}, unk_token='[UNK]'))
+            .to_str()
+            .encode(),
+            r'has no \[PAD\], \[CLS\]',
+        ),
+        ('vocab.txt', b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
+        (
+            'vocab.txt',
             b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n[unused0]\n',
             r"vocab\.txt: 'a' is there twice \(lines 6 and 8\); rename the first to \[unused1\]",
         ),
-        (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
+        ('vocab.txt', b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
     ],
 )
-def test_bad_vocabulary_files(tmp_path: Path, content: bytes | None, message: str) -> None:
-    if content is not None:
-        (tmp_path / 'vocab.txt').write_bytes(content)
+def test_bad_vocabulary_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         subwords.load(tmp_path)
 
@@ -327,17 +342,6 @@ def test_the_advice_for_a_doubled_line_keeps_every_id(tmp_path: Path) -> None:
     # As an editor of Windows saves it.
     (tmp_path / 'vocab.txt').write_bytes('\r\n'.join([*entries, '']).encode('utf-8-sig'))
     assert subwords.load(tmp_path / 'vocab.txt').tokens == entries
-
-
-def test_bad_tokenizer_json(tmp_path: Path) -> None:
-    (tmp_path / 'tokenizer.json').write_text('{"version": ', 'utf-8')
-    with pytest.raises(InputError, match=r'tokenizer\.json: is damaged'):
-        subwords.load(tmp_path)
-    tokenizers.Tokenizer(tokenizers.models.WordPiece({'[UNK]': 0}, unk_token='[UNK]')).save(
-        str(tmp_path / 'tokenizer.json')
-    )
-    with pytest.raises(InputError, match=r'has no \[PAD\], \[CLS\]'):
-        subwords.load(tmp_path)
 
 
 def test_comparison_by_hand() -> None:
@@ -491,6 +495,7 @@ def test_stage_errors_name_the_key(run: Run) -> None:
         (change(run, kind='file'), 'file'),
         (change(alone, kind='source'), 'kind'),
         (change(alone, kind='append'), r'kind: append needs config\.source\.path'),
+        (change(run, sample_words=1), 'sample_words: 1 are so few that no document'),
     ):
         with pytest.raises(ConfigError, match=rf'config\.vocab\.{refusal}'):
             build.build(wrong, folder)
@@ -624,11 +629,6 @@ def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
     cross = json.loads((folder / 'frequency.json').read_text('utf-8'))['cross']
     here = {word for word in domain if any(map(str.isalpha, word))}
     assert cross['absent']['100 or more'] == len(here - everyday.keys())
-
-
-def test_a_sample_without_a_document_names_its_key(run: Run) -> None:
-    with pytest.raises(ConfigError, match=r'config\.vocab\.sample_words: 1 are so few that no document'):
-        build.build(change(run, sample_words=1), run.workdir / 'vocab')
 
 
 def test_a_missing_general_corpus_names_its_key(run: Run) -> None:
