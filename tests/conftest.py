@@ -107,7 +107,7 @@ def pytest_collection_finish():
     """What was imported stays: to look through it for garbage again and again is a tenth of a tracing test's time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(300_000, 20, 50)
 
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
@@ -165,12 +165,12 @@ def tutorial(programs) -> Path:
     return tutorial_in(programs.parent, programs)
 
 
-MANY_PAGES = (3 << 29) // os.sysconf('SC_PAGE_SIZE')
+MANY_PAGES = (3 << 30) // os.sysconf('SC_PAGE_SIZE')
 
 
 @pytest.fixture(scope='module', autouse=True)
 def little_is_held():
-    """Compiled programs go with the file of tests that made them: two workers would hold 12 GB at the end."""
+    """Compiled programs go with a file of tests, where many are held: two workers would hold 12 GB at the end."""
     yield
     held = Path('/proc/self/statm')
     if 'jax' in sys.modules and held.is_file() and int(held.read_text().split()[1]) > MANY_PAGES:
