@@ -328,6 +328,20 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})
     assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170
+    # What the last one took stays its own where phases come behind it, in turn.
+    e = self_paced(phases='0.1,0.2,0.3,0.4')
+    first, *more = [
+        PlacedPhase('0.1', 0, 20, ended=True),
+        PlacedPhase('0.2', 20, 80),
+        PlacedPhase('0.3', 80, 120),
+    ]
+    for record, done in (([first, more[0]], 80), ([first, *more], 120), ([first, *more], 100)):
+        added = curriculum.make_schedule(e, COUNTS, record=record, over=[r.name for r in record])
+        assert [(s.start, s.stop) for s in added] == [(0, 20), (20, 80), (80, 120), (120, 160)]
+        curriculum.check_continues(record, added, done)
+    shorter = self_paced(**{'phase__0__2__duration': '30'})
+    with pytest.raises(ConfigError, match=r'phase\.0\.2\.duration'):
+        curriculum.check_continues(record, curriculum.make_schedule(shorter, COUNTS, record=record), 120)
     assert curriculum.read_phases(tmp_path / 'nowhere') == []
 
 

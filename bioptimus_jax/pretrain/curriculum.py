@@ -128,9 +128,9 @@ def make_schedule(
 ) -> Schedule:
     """Every phase with its first and last step, in `order` (default: as given); `counts`: of the rows that they read.
 
-    Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains. Phases
-    that were reduced for lack of time keep the steps that they have while their duration stays, if they are `over` or
-    there is a limit of time.
+    Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains, and keeps
+    it where others come behind it. Phases that were reduced for lack of time keep the steps that they have while their
+    duration stays, if they are `over` or there is a limit of time.
     """
     names = order or experiment.phases
     warmups = {n: warmup_of(experiment, n, counts) for n in names}
@@ -163,7 +163,8 @@ def make_schedule(
         for name, asked in steps.items()
     ]
     ends = {r.name: r.stop for r in record if r.ended}
-    return _consecutive(phases, sum(phase.planned for phase in phases), ends)
+    took = {r.name: r.stop for r in record if not r.ended}
+    return _consecutive(phases, sum(phase.planned for phase in phases), ends, took)
 
 
 def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
@@ -181,16 +182,20 @@ def without(schedule: Schedule, done: int, fewer: int) -> Schedule:
     return tuple(shorter)
 
 
-def _consecutive(phases: Sequence[ScheduledPhase], total: int, ends: Mapping[str, int]) -> Schedule:
+def _consecutive(
+    phases: Sequence[ScheduledPhase], total: int, ends: Mapping[str, int], took: Mapping[str, int]
+) -> Schedule:
     """Phases one after the other, each as long as it was to be; some `ends` are given, and the last one's is the
-    total."""
+    total. One that `took` all steps up to its end, as it was the last one before others were added, keeps them."""
     schedule: list[ScheduledPhase] = []
-    start = 0
+    start = without_pacing = 0
     for phase in phases:
-        planned_stop = start + phase.planned
+        planned_stop, without_pacing = start + phase.planned, without_pacing + phase.planned
         if len(schedule) == len(phases) - 1:
             # It gets the steps that others gave up, so that runs with and without self-pacing are equally long.
             stop = planned_stop = max(planned_stop, total)
+        elif took.get(phase.name) == without_pacing:
+            stop = planned_stop = without_pacing
         else:
             stop = ends.get(phase.name, planned_stop)
         ended = ends.get(phase.name) == stop
@@ -241,7 +246,7 @@ def after_evaluation(
     if not flat and done < here.stop:
         return schedule
     ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
-    return _consecutive(schedule, schedule[-1].stop, ends)
+    return _consecutive(schedule, schedule[-1].stop, ends, {})
 
 
 EARLY_STOP_METRICS: Mapping[str, Callable[[Evaluation], float]] = {
