@@ -16,7 +16,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import to_tensors
 from bioptimus_jax.model.trees import flatten
 from bioptimus_jax.pretrain import cross_entropy
-from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.objective import make_objective, planned_objective
 from bioptimus_jax.pretrain.objectives.mlm import inputs
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -229,6 +229,18 @@ def test_what_is_wrong_is_one_line(key, value, refusal):
     with pytest.raises(ConfigError, match=refusal) as caught:
         Experiment.from_config(c)
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('own', ['adversarial', 'mlm'])
+def test_held_out_texts_are_scored_by_the_masks_of_all_phases_that_mask(own):
+    c = config.defaults()
+    c.update(phases=('0.1', '0.2', '0.3'))
+    c.pretrain.objective = own
+    for phase, objective in {'0.1': 'mlm', '0.2': 'adversarial', '0.3': 'causal'}.items():
+        c.phase[phase].objective = objective
+    assert planned_objective(Experiment.from_config(c), SHAPE, 'mlm').scored == ('0.1', '0.2')
+    c.evaluation.settings = ('0.4', '0.2')
+    assert planned_objective(Experiment.from_config(c), SHAPE, 'mlm').scored == ('0.4', '0.2')
 
 
 def test_noise_that_its_type_cannot_hold_is_refused_in_one_line():

@@ -281,7 +281,10 @@ class Evaluation:
     seed: int = key(1729, 'seed of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
-    settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
+    settings: tuple[str, ...] = key(
+        (),
+        'names of `phase` to score phase ends under, where the objective masks; empty: those trained that mask',
+    )
     per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
     entities: tuple[str, ...] = key(
         (),

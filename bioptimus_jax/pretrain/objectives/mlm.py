@@ -20,7 +20,16 @@ from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import RateRamp
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze_masks, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
-from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
+from bioptimus_jax.pretrain.objective import (
+    Advance,
+    Example,
+    Key,
+    Objective,
+    Records,
+    Tensors,
+    masking_of,
+    means,
+)
 from bioptimus_jax.pretrain.units import row_rates, strategy_of
 from bioptimus_jax.records.curriculum import OfSetting
 from bioptimus_jax.rows.blocks import Block, RowPairs, positions_and_segments
@@ -173,11 +182,17 @@ class MaskedLM(Objective):
             'unit_pieces': round(float(selected.sum() / max(units, 1)), 4),
         }
 
+    @functools.cached_property
+    def scored(self) -> tuple[str, ...]:
+        """The phases by whose masks phase ends are scored: those asked for, else all that mask."""
+        c = self.config
+        return c.evaluation.settings or tuple(n for n in c.phases if self.trains(c, n) or masking_of(c, n))
+
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
         """Evaluation on masks that are the same in every run with the same vocabulary."""
-        names = self.config.evaluation.settings or self.config.phases
-        scored = [name for name in names if self.trains(self.config, name)]
-        masks = freeze_masks(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
+        masks = freeze_masks(
+            rows, self.config, self.scored, self.vocabulary, self.compute.row_shards, batch_rows
+        )
         return FrozenEvaluation(self, masks)
 
     @functools.partial(jax.jit, static_argnums=0)
