@@ -502,6 +502,31 @@ def test_documents_of_one_sentence_make_no_pairs_to_tell(prepared, tmp_path):
     assert '\n' not in str(caught.value)
 
 
+def test_a_random_text_is_of_another_document_also_where_a_block_has_one(paired, tmp_path):
+    is_random, own = LAYOUTS['pairs'].is_random, [list(range(0, 500, 5))]
+
+    def made(bounds, lent=()):
+        return [*make_pairs(bounds, 40, 0.1, is_random, np.random.default_rng(SEED), lent)]
+
+    assert {p.other for p in made(own, [[0, 9, 30], [0, 4]]) if p.random} == {1, 2}
+    assert not any(p.random for p in made(own))
+    assert all(p.other != p.document for p in made(own * 2 + own * 40) if p.random)
+    # The last block has one document, and the texts of others beside its own.
+    run = Run(copy_of(paired, tmp_path), nsp(paired, rows__block_documents=1), quiet=True)
+    counts = execute(run, STAGES['rows'], replace=True).counts['train']
+    assert 0.5 < counts['share_random'] < 0.75
+    (tmp_path / 'one.jsonl').write_text(
+        json.dumps({'id': '1', 'title': '', 'abstract': 'Some words of it. ' * 40})
+    )
+    one = nsp(
+        paired, corpus__inputs=tmp_path / 'one.jsonl', corpus__heldout_fraction=0.0, rows__block_documents=1
+    )
+    alone = Run(copy_of(paired, tmp_path / 'alone'), one, quiet=True)
+    execute(alone, STAGES['corpus'], replace=True)
+    with pytest.raises(InputError, match=r'no second text is of another document.*add texts'):
+        execute(alone, STAGES['rows'], replace=True)
+
+
 @pytest.mark.parametrize('layout', ['two_segments', 'pairs_exact_half'])
 def test_masked_lm_alone_reads_the_types_of_two_segments(layout, paired, tmp_path):
     """The arm without next sentences: rows of two segments, of which the second follows, and the plain objective."""

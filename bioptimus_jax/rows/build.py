@@ -7,11 +7,13 @@ within fixed blocks of documents, so that the rows are the same for any number o
 or the two of texts apart, which lie side by side in any row.
 """
 
+import itertools
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus.documents import DocumentSource, open_documents
+from bioptimus_jax.corpus.documents import Document, DocumentSource, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts.config import Runtime
 from bioptimus_jax.hosts.workers import open_workers, ranges
@@ -85,6 +87,11 @@ def _check(settings: RowSettings, corpus: Path, train: SplitRows) -> None:
         )
     if not train.rows:
         raise InputError(f'{corpus}: no training documents to make rows of; check corpus counts')
+    if layout.labelled and not train.share_random:
+        raise InputError(
+            f'{corpus}: no second text is of another document, as of one alone, so nothing can be told; add texts, '
+            'or set config.rows.layout=documents, and an objective that needs no pairs'
+        )
     if layout.labelled and train.share_random == 1:
         raise InputError(
             f'{corpus}: no document has two sentences, so the second text of every pair is random and '
@@ -109,12 +116,18 @@ def _prepare(corpus: Path, vocab: Path, split: str) -> None:
     _documents, _subwords = open_documents(corpus, split), load_subwords(vocab)
 
 
+def _beside(span: tuple[int, int]) -> Iterator[Sequence[Document]]:
+    """The documents before a block, the nearest first, and then those behind it; read one by one, as asked for."""
+    for at in itertools.chain(range(span[0] - 1, -1, -1), range(span[1], len(_documents))):
+        yield _documents.read(at, at + 1)
+
+
 def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, Counter[str]]:
     starts = range(*span, ENCODE_DOCUMENTS)
     batches = (_documents.read(at, min(at + ENCODE_DOCUMENTS, span[1])) for at in starts)
     layout, together = layout_of(settings.layout), 1
     if layout.is_random:
-        parts, counted = pair_parts(batches, _subwords, settings, span[0])
+        parts, counted = pair_parts(batches, _subwords, settings, span[0], _beside(span))
     elif layout.apart:
         parts, counted = apart_parts(batches, _subwords, settings)
         together = 2

@@ -122,14 +122,18 @@ def make_pairs(
     short: float,
     is_random: Callable[[int, int, float], bool],
     generator: np.random.Generator,
+    lent: Sequence[Sequence[int]] = (),
 ) -> Iterator[Pair]:
     """The pairs of some documents, of at most `longest` pieces with the special ones, document after document.
+
+    Random texts are of another one of them, or of those that are `lent`, whose numbers come behind; where there is no
+    other document no text is random.
 
     A chunk is as many sentences as reach the target: all the room or, with probability `short`, a length that is
     drawn once for a document. Its first text is a random number of its sentences. What a random second text replaces
     is not lost: the next chunk begins there. A single sentence that may not have a random one is cut in two.
     """
-    room, surplus = longest - SPECIAL, 0
+    room, surplus, drawn_from = longest - SPECIAL, 0, [*bounds, *lent]
     for document, own in enumerate(bounds):
         target = int(generator.integers(2, room, endpoint=True)) if generator.random() < short else room
         at = 0
@@ -137,11 +141,11 @@ def make_pairs(
             stop = _reaching(own, at, target)
             sentences = stop - at
             turn = at + (int(generator.integers(1, sentences)) if sentences > 1 else 1)
-            random = is_random(sentences, surplus, float(generator.random()))
+            random = is_random(sentences, surplus, float(generator.random())) and len(drawn_from) > 1
             surplus += 1 if random else -1
             first, other, second = (own[at], own[turn]), document, (own[turn], own[stop])
             if random:
-                other, second = _elsewhere(bounds, document, target - (first[1] - first[0]), generator)
+                other, second = _elsewhere(drawn_from, document, target - (first[1] - first[0]), generator)
                 stop = turn
             elif sentences == 1 and first[1] - first[0] > 1:
                 cut = int(generator.integers(first[0] + 1, first[1]))
@@ -176,11 +180,13 @@ def _reaching(bounds: Sequence[int], start: int, wanted: int) -> int:
 def _elsewhere(
     bounds: Sequence[Sequence[int]], document: int, wanted: int, generator: np.random.Generator
 ) -> tuple[int, tuple[int, int]]:
-    """Another document, if one is found, and some sentences of it from a random one on."""
+    """Another document, and some sentences of it from a random one on."""
     for _ in range(TRIES):
         other = int(generator.integers(len(bounds)))
         if other != document:
             break
+    else:  # of two documents, one in a thousand times
+        other = (document + 1) % len(bounds)
     start = int(generator.integers(len(bounds[other]) - 1))
     return other, (bounds[other][start], bounds[other][_reaching(bounds[other], start, wanted)])
 

@@ -18,6 +18,8 @@ from bioptimus_jax.tokenizer.subwords import Subwords
 DocumentBatches: TypeAlias = Iterable[Sequence[Document]]
 PartsAndCounts: TypeAlias = tuple[list[PackedSegment], Counter[str]]
 """Parts, and what was counted."""
+LENT = 4
+"""Documents of other blocks that random texts are of, where a block has one document."""
 
 
 class Tokenised(NamedTuple):
@@ -54,21 +56,31 @@ def document_parts(
 
 
 def pair_parts(
-    batches: DocumentBatches, subwords: Subwords, settings: RowSettings, block: int
+    batches: DocumentBatches,
+    subwords: Subwords,
+    settings: RowSettings,
+    block: int,
+    beside: DocumentBatches = (),
 ) -> PartsAndCounts:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
-    Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
+    Random texts come from the same block, or from documents `beside` it where it has one alone. Dropped are pieces that
+    no pair has where they stand in their document.
     """
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, settings.words, split_sentences))
+    lent: list[Tokenised] = []
+    if len(documents) == 1:
+        others = _tokenised(beside, subwords, Counter(), settings.words, split_sentences)
+        lent = list(itertools.islice(others, LENT))
     # Seeded by the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((0, block))
     bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
+    more, tokenised = [document.bounds for document in lent], [*documents, *lent]
     of_document: Counter[int] = Counter()
-    for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator):
-        texts = [(documents[pair.document], *pair.first), (documents[pair.other], *pair.second)]
+    for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator, more):
+        texts = [(tokenised[pair.document], *pair.first), (tokenised[pair.other], *pair.second)]
         label = UNLABELLED if not layout.labelled else RANDOM if pair.random else FOLLOWS
         parts.append(_part(texts, subwords, label))
         of_document[pair.document] += 1
