@@ -16,7 +16,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.pretrain import mixture, overlap
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern, unmixed
-from bioptimus_jax.pretrain.plan import check
+from bioptimus_jax.pretrain.plan import Assumptions, check, make_plan
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.rows.blocks import TOKENIZER_WORD_STARTS
 from bioptimus_jax.rows.stored import Rows
@@ -176,6 +176,15 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
     a_row = 0.75 * own.words / own.rows + 0.25 * notes.words / notes.rows
     schedule = make_schedule(run.config, mixture.counts_of(run.config, rows))
     assert schedule[0].stop == round(5000 / a_row / 8)
+    # An epoch of the other corpus is its own, also in a plan, which goes by the rows that are on record.
+    changes |= {'phase.0.4.duration_unit': 'epochs', 'phase.0.4.duration': 3}
+    e = experiment(prepared, **changes)
+    of_notes = make_schedule(e, mixture.counts_of(e, rows))[1]
+    planned = make_plan(e, Assumptions()).phases[1]
+    assert planned.steps == of_notes.stop - of_notes.start == round(3 * notes.rows / 8)
+    assert planned.pieces == pytest.approx(3 * notes.tokens, rel=0.1)
+    with pytest.raises(ConfigError, match=r'config\.corpora\.notes\.run: /nowhere has no rows.*phase 0\.4'):
+        make_plan(experiment(prepared, **{**changes, 'corpora.notes.run': '/nowhere'}), Assumptions())
     [rows] = rows.values()
     assert len(rows) == own.rows + notes.rows
 

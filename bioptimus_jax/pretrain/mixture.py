@@ -6,7 +6,7 @@ Rows of other corpora are those of other runs, tokenised by the same vocabulary,
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.config.fields import default_of
@@ -17,6 +17,7 @@ from bioptimus_jax.pretrain.curriculum import Schedule, stretches
 from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.shape import RowCounts, phase_shapes
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
+from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows
@@ -65,20 +66,61 @@ def counts_of(
     experiment: HasTraining, rows: Mapping[RowShape, Rows]
 ) -> dict[tuple[str, RowShape], RowCounts]:
     """What the duration of a phase is measured against: the rows, tokens and words of one pattern, where it mixes."""
+    counted = {shape: [_as_counts(part.counts) for part in of.parts] for shape, of in rows.items()}
+    return _of_phases(experiment, counted)
+
+
+def planned_counts(
+    experiment: HasTraining, own: Mapping[RowShape, RowCounts]
+) -> dict[tuple[str, RowShape], RowCounts]:
+    """`counts_of` before the run's `own` rows are there; those of other corpora are on record, or else taken to be like
+    its own.
+
+    Raises ConfigError where a phase lasts epochs of another corpus that has no rows yet.
+    """
+    others = {name: read_manifest(_rows_of(experiment, name)) or Manifest() for name in names(experiment)}
+    counted = {}
+    for shape, of_own in own.items():
+        found = {name: _counts_in(manifest, experiment, shape) for name, manifest in others.items()}
+        counted[shape] = [of_own, *(counts or of_own for counts in found.values())]
+        for phase in experiment.phases:
+            missing = [n for n, k in _quotas(experiment, phase).items() if k and not found.get(n, of_own)]
+            if missing and experiment.phase[phase].duration_unit == 'epochs':
+                raise ConfigError(
+                    f'config.corpora.{missing[0]}.run: {experiment.corpora[missing[0]].run} has no rows of such a '
+                    f'shape, and phase {phase} lasts epochs of them; make them first, or correct the folder'
+                )
+    return _of_phases(experiment, counted)
+
+
+def _of_phases(
+    experiment: HasTraining, counted: Mapping[RowShape, Sequence[RowCounts]]
+) -> dict[tuple[str, RowShape], RowCounts]:
+    """What phases are measured against, from the counts of all corpora by shape, the run's own first."""
     found = {}
-    for (name, phase), (shape, of_shape) in itertools.product(experiment.phase.items(), rows.items()):
+    for (name, phase), (shape, of_corpora) in itertools.product(experiment.phase.items(), counted.items()):
         if name not in experiment.phases or shape not in {s.rows for s in phase_shapes(experiment, phase)}:
             continue
-        shares = zip(_quotas(experiment, name).values(), of_shape.parts, strict=True)
-        used = [(k, part.counts) for k, part in shares if k]
+        used = [(k, of) for k, of in zip(_quotas(experiment, name).values(), of_corpora, strict=True) if k]
         if used[0][0] == PATTERN:  # of one corpus: its own counts, so that epochs are its own
-            [(_, counts)] = used
-            found[name, shape] = RowCounts(counts.rows, counts.tokens, counts.words)
+            [(_, found[name, shape])] = used
         else:
             tokens = sum(k * counts.tokens / counts.rows for k, counts in used)
             words = sum(k * counts.words / counts.rows for k, counts in used)
             found[name, shape] = RowCounts(PATTERN, tokens, words)
     return found
+
+
+def _counts_in(rows: Manifest, e: HasTraining, shape: RowShape) -> RowCounts | None:
+    """The counts of another run's rows in that shape; None where there are none."""
+    counts, split = RowCountsOfSplits.of(rows), _split_in(rows, e, shape)
+    if not counts or not split:
+        return None
+    return _as_counts(counts.train if split == 'train' else (counts.more or {})[split])
+
+
+def _as_counts(rows: SplitRows) -> RowCounts:
+    return RowCounts(rows.rows, rows.tokens, rows.words)
 
 
 def names(experiment: HasTraining) -> list[str]:

@@ -30,6 +30,7 @@ from bioptimus_jax.pretrain.objective import Arrays, arrays_of, check_objectives
 from bioptimus_jax.pretrain.programs import check_programs
 from bioptimus_jax.pretrain.shape import RowCounts, StepShape, shape_of
 from bioptimus_jax.pretrain.sharding import planned_mesh
+from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.pretrain.traffic import beside_products
 from bioptimus_jax.progress.console import in_units
 from bioptimus_jax.rows.config import Rows, RowShape
@@ -153,7 +154,10 @@ def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:
         or (PIECES_PER_WORD_OF_SOURCE if of_source else PIECES_PER_WORD),
         fill=given or fill_of(rows),
     )
-    in_epochs = [name for name in experiment.phases if experiment.phase[name].duration_unit == 'epochs']
+    own_text = mixture.shares(experiment, experiment.phases)[OWN]
+    in_epochs = [
+        n for n in experiment.phases if experiment.phase[n].duration_unit == 'epochs' and own_text[n]
+    ]
     if in_epochs and not assumed.words:
         raise ConfigError(
             f'config.corpus.max_words: is 0, all of the corpus, and phase {in_epochs[0]} lasts epochs: say how many '
@@ -164,20 +168,22 @@ def make_plan(experiment: HasTraining, assumed: Assumptions) -> Plan:
     in_row = {
         shape: shape.row_pieces * (given or fill_of(shape.within(rows))) for shape in experiment.row_shapes
     }
-    counts = {
-        (name, shape): RowCounts(round(pieces / of_row), round(pieces), round(trained_on))
-        for name in experiment.phases
+    own = {
+        shape: RowCounts(max(round(pieces / of_row), 1), round(pieces), round(trained_on))
         for shape, of_row in in_row.items()
     }
+    counts = mixture.planned_counts(experiment, own)
     objectives = {n: planned_objective(experiment, architecture, n) for n in experiment.trained_objectives}
     schedule, phases = make_schedule(experiment, counts), list[PhasePlan]()
     of_phases = stretches(schedule, experiment)
     for scheduled in schedule:
         objective = objectives[experiment.objective_in(scheduled.name)]
         share, here = objective.share(scheduled.phase), [s for s in of_phases if s.phase == scheduled.name]
-        read = [
-            ((s.stop or scheduled.stop) - s.start) * s.shape.batch_rows * in_row[s.shape.rows] for s in here
-        ]
+        read = []
+        for s in here:
+            found, shape = counts[s.phase, s.shape.rows], s.shape.rows
+            filled = in_row[shape] if found == own[shape] else found.tokens / found.rows
+            read.append(((s.stop or scheduled.stop) - s.start) * s.shape.batch_rows * filled)
         flops = [
             of * objective.flops(1, _attended(s.shape.rows), share) for of, s in zip(read, here, strict=True)
         ]
