@@ -31,6 +31,7 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at
+from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.start.hours import Costs, lengths_of_sets
 from bioptimus_jax.start.machine import machine
@@ -174,6 +175,7 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     (tmp_path / 'sets').mkdir()
     save_set(tmp_path / 'sets' / 'drugs')
     more = f'--sets={tmp_path / "sets"}', '--device=cpu', f'--hours={hours}', '--config.finetune.epochs=5'
+    more += ('--config.corpus.heldout_fraction=0.3',)
     assert call(capsys, *asked(source, texts_of(tmp_path)), *more) == (0, '')
     made, text = written(tmp_path), (tmp_path / 'mine.py').read_text()
     assert len(text.splitlines()) <= 30
@@ -201,6 +203,15 @@ def test_hours_are_of_all_stages_and_what_does_not_fit_is_named(
     assert beside[1] > beside[2] > 5 * beside[0]
     parts = costs.steps(), costs.evaluations(), costs.beside_steps()
     assert seconds['pretrain'] == pytest.approx(sum(parts))
+    # Held-out documents are scored in rows of their own, 64 together, by two masks, and at the start and the end by one
+    # more; how rows are packed and trained on does not matter.
+    wide = dataclasses.replace(made, rows=dataclasses.replace(made.rows, row_pieces=1024))
+    wide = dataclasses.replace(wide, evaluation=dataclasses.replace(made.evaluation, rows=256, per_phase=4))
+    words = 88 * 228 / made.corpus.heldout_fraction
+    of_wide = dataclasses.replace(costs, experiment=wide, words=words).evaluations() * speeds.forward
+    length = made.rows.max_document_pieces
+    each = forward_flops_per_token(costs.plan.architecture, length, made.evaluation.rate)
+    assert of_wide == pytest.approx((5 * 2 + 2 * 1) * 2 * 64 * length * each)
     # A text of a set has as many words as it has between spaces; so has a sentence.
     for split, count in (('train', 3), ('dev', 2), ('test', 1)):
         rows = ''.join(f'{n}\tone or two words\tyes\n{n}b\tnone\tno\n' for n in range(count))

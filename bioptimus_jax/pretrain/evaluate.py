@@ -22,6 +22,8 @@ from bioptimus_jax.storage.files import atomic
 from bioptimus_jax.tokenizer.subwords import Vocabulary
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
+BATCH_ROWS = 64
+"""Held-out rows that are scored together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +139,7 @@ def chosen_rows(rows: Rows, count: int) -> np.ndarray:
 def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
     """Arrays [R, ...] as [N, B, ...], the last batch filled with empty rows; B is a multiple of `row_shards`."""
     count = len(batch['tokens'])
-    size = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
-    full = -(-count // size)
+    full, size = batches_and_rows(count, batch_rows, row_shards)
     missing = full * size - count
 
     def cut(array: np.ndarray) -> np.ndarray:
@@ -146,6 +147,12 @@ def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
         return padded.reshape(full, size, *array.shape[1:])
 
     return {name: cut(array) for name, array in batch.items()}
+
+
+def batches_and_rows(count: int, batch_rows: int = BATCH_ROWS, row_shards: int = 1) -> tuple[int, int]:
+    """How many batches so many rows make, and the rows of each."""
+    size = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
+    return -(-count // size), size
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))  # compiled once for a masker and a number of slots

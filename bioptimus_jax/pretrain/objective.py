@@ -26,6 +26,7 @@ from bioptimus_jax.pretrain import adapter
 from bioptimus_jax.pretrain.backends import MeasuredAttention, make_compute
 from bioptimus_jax.pretrain.config import BY_DIFFICULTY, OBJECTIVES, HasTraining, Phase, Pretrain
 from bioptimus_jax.pretrain.disk import new_tokens
+from bioptimus_jax.pretrain.evaluate import BATCH_ROWS
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.records.curriculum import OfSetting
 from bioptimus_jax.rows.blocks import Block
@@ -272,7 +273,7 @@ class Objective(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> Evaluation:
+    def evaluation(self, rows: Rows, batch_rows: int = BATCH_ROWS) -> Evaluation:
         """The held-out documents, ready to be scored."""
 
     def flops(self, tokens: int, attended: float, predicted: float) -> float:

@@ -15,6 +15,7 @@ from bioptimus_jax.finetuning.recommended import completed
 from bioptimus_jax.finetuning.task import task_for
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.pretrain.disk import WORDS_PER_DOCUMENT, new_tokens
+from bioptimus_jax.pretrain.evaluate import batches_and_rows
 from bioptimus_jax.pretrain.plan import Plan
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.report.layout import Column, Table, fixed
@@ -140,14 +141,14 @@ class Costs:
 
     def evaluations(self) -> float:
         """Seconds of the evaluations on held-out rows within and between the phases."""
-        settings, rows = self.experiment.evaluation, self.experiment.rows
-        scored = len(settings.settings or self.experiment.phases)
-        times = 1 + sum(min(settings.per_phase, phase.steps) for phase in self.plan.phases)
-        batch = self.experiment.pretrain.batch_rows
+        settings, phases = self.experiment.evaluation, self.plan.phases
+        times = 1 + sum(min(settings.per_phase, phase.steps) for phase in phases)
+        # At the start and at the ends of phases also by the masks of the phases.
+        masks = FROZEN_SETTINGS * times + len(settings.settings or phases) * (1 + len(phases))
         held = self.words / WORDS_PER_DOCUMENT * self.experiment.corpus.heldout_fraction
-        batches = -(-max(min(settings.rows, held), 1) // batch)
-        pieces = times * (FROZEN_SETTINGS + scored) * batches * batch * rows.row_pieces
-        return pieces * self._forward(rows.row_pieces, settings.rate) / self.speeds.forward
+        batches, rows = batches_and_rows(max(round(min(settings.rows, held)), 1))
+        length = self.experiment.rows.max_document_pieces
+        return masks * batches * rows * length * self._forward(length, settings.rate) / self.speeds.forward
 
     def finetuning(self) -> float:
         """Seconds of all fine-tunings, side by side on the cores of this machine."""

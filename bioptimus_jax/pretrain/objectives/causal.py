@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
-from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows, totals_of
+from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows, totals_of
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
@@ -78,7 +78,7 @@ class CausalLM(Objective):
         """Operations for one piece, which attends to those before it and to itself: half of its document."""
         return training_flops_per_token(self.architecture, (attended + 1) / 2, predicted, sides=1)
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOut':
+    def evaluation(self, rows: Rows, batch_rows: int = BATCH_ROWS) -> 'HeldOut':
         """The held-out documents, without masks."""
         read = rows.read(chosen_rows(rows, self.config.evaluation.rows))
         arrays = {name: read[name] for name in self.reads}

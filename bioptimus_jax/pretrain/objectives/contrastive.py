@@ -26,7 +26,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.attention import mix_words
 from bioptimus_jax.model.pooling import POOLINGS, files_for_sentence_transformers
 from bioptimus_jax.pretrain.config import HasTraining, Phase
-from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
+from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, batches_of, chosen_rows
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, OfPart, Records, Tensors, means
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.rows.blocks import positions_and_segments
@@ -254,7 +254,7 @@ class Contrastive(Objective):
         again = forward_flops_per_token(self.architecture, attended, 0.0) if twice else 0.0
         return super().flops_per_piece(attended, predicted) + again
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOutPairs':
+    def evaluation(self, rows: Rows, batch_rows: int = BATCH_ROWS) -> 'HeldOutPairs':
         """Held-out pairs, all of them candidates of one another."""
         read = rows.read(chosen_rows(rows, self.config.evaluation.rows))
         arrays = {name: read[name] for name in self.reads}

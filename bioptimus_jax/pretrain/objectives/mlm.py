@@ -18,7 +18,14 @@ from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.config import HasTraining, Phase
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import RateRamp
-from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze_masks, totals_of
+from bioptimus_jax.pretrain.evaluate import (
+    BATCH_ROWS,
+    FROZEN,
+    FROZEN_WORDS,
+    FrozenMasks,
+    freeze_masks,
+    totals_of,
+)
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, MaskingParams, slots_of
 from bioptimus_jax.pretrain.objective import (
     Advance,
@@ -188,7 +195,7 @@ class MaskedLM(Objective):
         c = self.config
         return c.evaluation.settings or tuple(n for n in c.phases if self.trains(c, n) or masking_of(c, n))
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
+    def evaluation(self, rows: Rows, batch_rows: int = BATCH_ROWS) -> 'FrozenEvaluation':
         """Evaluation on masks that are the same in every run with the same vocabulary."""
         masks = freeze_masks(
             rows, self.config, self.scored, self.vocabulary, self.compute.row_shards, batch_rows
@@ -258,7 +265,7 @@ class FrozenEvaluation:
                 yield f'loss/{name}', totals['masked_loss'] / weight
 
 
-def plain_evaluation(objective: MaskedLM, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
+def plain_evaluation(objective: MaskedLM, rows: Rows, batch_rows: int = BATCH_ROWS) -> FrozenEvaluation:
     """`evaluation` of masked language modelling, for objectives that add terms to it: no noise, no teacher."""
     o = objective
     plain = MaskedLM(o.config, o.architecture, o.vocabulary, o.row_pieces, o.compute)

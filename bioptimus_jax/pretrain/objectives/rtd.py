@@ -26,7 +26,7 @@ from bioptimus_jax.model.tensors import load_folder, read_architecture
 from bioptimus_jax.model.trees import flatten, unflatten
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
-from bioptimus_jax.pretrain.evaluate import FROZEN, totals_of
+from bioptimus_jax.pretrain.evaluate import BATCH_ROWS, FROZEN, totals_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import Example, Key, Objective, Params, Records, Tensors
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
@@ -330,7 +330,7 @@ class ReplacedTokens(Objective):
         totals = {name: sum(float(metrics[name]) for metrics in finite) for name in SUMMED}
         return {**self.generator.record(steps, finite), **rates(totals)}
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenReplacements':
+    def evaluation(self, rows: Rows, batch_rows: int = BATCH_ROWS) -> 'FrozenReplacements':
         """The generator on frozen masks, and the discriminator on what it draws there."""
         return FrozenReplacements(self, self.generator.evaluation(rows, batch_rows))
 
