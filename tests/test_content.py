@@ -166,7 +166,7 @@ def test_shares_say_what_each_condition_would_keep(tmp_path):
         ''.join(json.dumps(row) + '\n' for row in [*ROWS, {**ROWS[0], 'year': None}])
     )
     content = Content(where=('year>=2005', 'quality<0.8', 'words>3'))
-    settings = Corpus(inputs=(str(tmp_path / 'in.jsonl'),), content=content)
+    settings = Corpus(inputs=(str(tmp_path / 'in.jsonl'),), content=content, min_words=1)
     kept = shares(content, look_into(settings).records)
     assert {name: round(11 * share) for name, share in kept.items()} == {
         'year>=2005': 5,

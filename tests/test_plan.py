@@ -554,7 +554,7 @@ def test_without_a_name_the_plan_is_for_this_machine_and_the_texts_that_are_here
     monkeypatch.setattr('bioptimus_jax.start.machine.copy_rate', lambda: 2e10)
     file = tmp_path / 'texts.jsonl'
     file.write_text(
-        ''.join(f'{{"id": "{n}", "title": "", "abstract": "{"word " * 20}"}}\n' for n in range(50))
+        ''.join(f'{{"id": "{n}", "title": "", "abstract": "{f"word{n} " * 20}"}}\n' for n in range(50))
     )
     given = ['--config=small', f'--config.corpus.inputs={file}', '--config.corpus.max_words=0']
     for device, how, cores in (

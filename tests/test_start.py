@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import json
 import re
 import runpy
 import shlex
@@ -18,7 +19,8 @@ from toy_sets import save_set
 from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax.cli import main as cli
-from bioptimus_jax.corpus.config import Corpus
+from bioptimus_jax.corpus.config import Content, Corpus
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.experiment import config
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.hosts.devices import DEVICES, MFU
@@ -67,8 +69,26 @@ def test_the_words_of_texts_are_counted_or_estimated_by_the_sizes_of_files(tmp_p
     records = [record.format(*one) for one in ((1, 'Two'), (2, 'Of these no'), (1, 'Now three'))]
     records.append('<DeleteCitation><PMID>2</PMID></DeleteCitation>')
     (tmp_path / 'x.xml').write_text(f'<PubmedArticleSet>{"".join(records)}</PubmedArticleSet>', 'utf-8')
-    few = look_into(Corpus(inputs=(str(tmp_path / 'x.xml'),)))
+    few = look_into(Corpus(inputs=(str(tmp_path / 'x.xml'),), min_words=1))
     assert (few.words, few.counted, few.sample) == (3, True, ['Now three words'])
+    # What the corpus leaves out by itself, or has several times, does not count as its own.
+    for number, text in enumerate(
+        ['One two', 'One two!', 'Eins zwei drei', 'It has more words than are asked for']
+    ):
+        with (tmp_path / 'judged.jsonl').open('a') as file:
+            file.write(json.dumps({'id': number, 'abstract': text, 'n': 2.0 - number % 2}) + '\n')
+    content = Content(where=('n>0',), weight='n')
+    judged = Corpus(
+        inputs=(str(tmp_path / 'judged.jsonl'),), min_words=2, max_document_words=4, content=content
+    )
+    few = look_into(dataclasses.replace(judged, heldout_fraction=0.0))
+    assert (few.words, few.in_corpus, few.counted) == (15, 10, True)
+    assert few.said() == '15 words (counted) in the texts at hand, 10 in the corpus of them'
+    assert (len(few.records), few.sample) == (4, ['One two', 'Eins zwei drei'])
+    with pytest.raises(
+        InputError, match=r'of 4 documents that were looked at none stays \(3 condition, 1 too_long\)'
+    ):
+        look_into(dataclasses.replace(judged, min_words=1, content=Content(where=('words>20',))))
     many = tmp_path / 'many'
     many.mkdir()
     documents = 2 * CHARACTERS // 300
@@ -250,7 +270,9 @@ def test_a_wide_source_learns_half_as_fast_as_base_models_of_its_family(
 
 def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / 'own.jsonl').write_text('{"number": "C-1", "body": "nephrotoxin and cardiopathy"}\n')
+    (tmp_path / 'own.jsonl').write_text(
+        '{"number": "C-1", "body": "nephrotoxin and cardiopathy or nephrotoxin"}\n'
+    )
     keys = (
         '--config.corpus.id_field=number',
         '--config.corpus.text_fields=body',
@@ -265,7 +287,7 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
     kept = {n: t for n, t in load_file(bare / 'model.safetensors').items() if not n.startswith('cls.')}
     save_file(kept, bare / 'model.safetensors')
     assert call(capsys, *asked(bare, tmp_path / 'own.jsonl'), *keys, '--replace') == (0, '')
-    make_plan(written(tmp_path), Assumptions(words=3))  # one step, which a head cannot share
+    make_plan(written(tmp_path), Assumptions(words=5))  # one step, which a head cannot share
     # What is asked for is what the other lines follow from: words that are taken, steps of the batch, vocabulary.
     said = ('--config.corpus.max_words=900', '--config.pretrain.batch_rows=32', '--config.vocab.kind=append')
     more = ('--config.vocab.size=200', '--config.stages=corpus,vocab,contexts,surgery,rows,pretrain,export')

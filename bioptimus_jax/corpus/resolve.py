@@ -5,7 +5,7 @@ records is that of the input files.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,10 +47,22 @@ class Verdicts:
         """Numbers of the documents, ascending."""
         return np.flatnonzero(self.reason_N == 0)
 
+    def stands(self, number: int) -> bool:
+        """Whether no later record took that one back or replaced it."""
+        return int(self.reason_N[number]) not in (CODE['deletion'], CODE['deleted'], CODE['superseded'])
+
     def split(self, name: str) -> np.ndarray:
         """Numbers of the documents of a split, ascending; those of training as often as they are in it."""
         numbers = np.flatnonzero((self.reason_N == 0) & (self.heldout_N == (name == 'heldout')))
         return numbers if name == 'heldout' else np.repeat(numbers, self.copies_N[numbers])
+
+    def times(self) -> np.ndarray:
+        """How often every record is in the split that it would be in."""
+        return np.where(self.heldout_N, 1, self.copies_N)
+
+    def leave_out_without_copies(self) -> None:
+        """Leave out documents that are in their split no time."""
+        self.reason_N[(self.reason_N == 0) & (self.times() == 0)] = CODE['no_weight']
 
     def start(self, part: int) -> int:
         """The number of a part's first record."""
@@ -67,9 +79,24 @@ class Verdicts:
 def resolve(console: Console, settings: Corpus, parts: Sequence[SiftedFile], scratch: Path) -> Verdicts:
     """The verdict on every record of the parts."""
     tables = [pyarrow.parquet.read_table(part.table, columns=list(COLUMNS)) for part in parts]
-    ends = np.cumsum([table.num_rows for table in tables])
     column = {name: np.concatenate([table[name].to_numpy() for table in tables]) for name in COLUMNS}
+    ends = np.cumsum([table.num_rows for table in tables])
     del tables
+    verdicts = among_others(column, ends)
+    reason_N = verdicts.reason_N
+    if settings.near.threshold:
+        near = _near_duplicates(console, settings.near, parts, verdicts, column['reason'] == 0, scratch)
+        reason_N[near] = CODE['near_duplicate']
+    if settings.max_words:
+        words_N = column['words'] * verdicts.times()
+        by = column['draw'], column['preference']
+        _choose(reason_N, column['heldout'], *by, words_N, settings.max_words)
+    verdicts.leave_out_without_copies()
+    return verdicts
+
+
+def among_others(column: Mapping[str, np.ndarray], ends: np.ndarray) -> Verdicts:
+    """The verdicts on records by themselves and by others of one id or of one text; near duplicates still stand."""
     reason_N = column['reason'].copy()
     # One that could not be read takes no part.
     version_N = np.where(reason_N == CODE['bad_record'], 0, column['version'])
@@ -77,16 +104,7 @@ def resolve(console: Console, settings: Corpus, parts: Sequence[SiftedFile], scr
     _keep_newest(reason_N, Identities(column['key'], version_N, column['revised'], deletes_N))
     _drop_duplicates(reason_N, column['key'], column['letters'])
     copies_N = _copies(column['weight'], column['draw'])
-    verdicts = Verdicts(reason_N, column['kind'], column['heldout'], copies_N, ends)
-    if settings.near.threshold:
-        near = _near_duplicates(console, settings.near, parts, verdicts, column['reason'] == 0, scratch)
-        reason_N[near] = CODE['near_duplicate']
-    if settings.max_words:
-        words_N = column['words'] * np.where(column['heldout'], 1, copies_N)
-        by = column['draw'], column['preference']
-        _choose(reason_N, column['heldout'], *by, words_N, settings.max_words)
-    reason_N[(reason_N == 0) & (copies_N == 0) & ~column['heldout']] = CODE['no_weight']
-    return verdicts
+    return Verdicts(reason_N, column['kind'], column['heldout'], copies_N, ends)
 
 
 def _keep_newest(reason_N: np.ndarray, records: Identities) -> None:

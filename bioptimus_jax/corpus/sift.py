@@ -283,9 +283,14 @@ def language(text: str) -> str:
 
 
 def check(experiment: HasCorpus) -> None:
+    """What `check_settings` does."""
+    check_settings(experiment.corpus)
+
+
+def check_settings(settings: Corpus) -> None:
     """Raise ConfigError for a language that no text can be in, and what `check_content` does."""
-    check_content(experiment.corpus.content)
-    if not (asked := experiment.corpus.languages):
+    check_content(settings.content)
+    if not (asked := settings.languages):
         return
     import py3langid
 

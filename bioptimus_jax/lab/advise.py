@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus.content import check as check_content
 from bioptimus_jax.corpus.content import fields_asked, shares
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import Finetune
@@ -89,7 +88,6 @@ def advise(asked: AdviceRequest) -> Advice:
     of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
     parameters = {name: sum(plan.parameters.values()) for name, plan in planned.items()}
     content = experiment.corpus.content
-    check_content(content)
     kept = shares(content, texts.records) if fields_asked(content) else {}
     advised = _advised(found, text, observed, asked.pieces)
     return Advice(*advised, found, text, parameters, of_sets, observed, kept)

@@ -96,7 +96,7 @@ def _pieces(words: Sequence[str], pieces_per_word: float, most: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """What the seconds follow from. `new`: tokens that the source does not have; `words`: of the texts."""
+    """What the seconds follow from. `new`: tokens that the source does not have; `words`: of the corpus."""
 
     experiment: Experiment
     plan: Plan
@@ -109,7 +109,7 @@ class Costs:
         """Seconds of every stage that the run has, in its order, and of the program's start."""
         made = {
             'vocab': self._read('vocab'),
-            'corpus': self._read('corpus'),
+            'corpus': self._read('corpus', self.plan.assumed.input_words),
             'rows': self._read('rows'),
             'contexts': self._read('contexts') if self.experiment.surgery.reads_contexts else 0.0,
             'surgery': self._surgery(),
@@ -195,10 +195,10 @@ class Costs:
     def _constant(self, stage: str) -> float:
         return CONSTANT.get(stage, 0.0) * self.speeds.slowness
 
-    def _read(self, stage: str) -> float:
+    def _read(self, stage: str, words: float = 0) -> float:
         beside = min(self.experiment.runtime.workers or len(cores()), len(cores()))
         rate = WORDS_PER_SECOND[stage] * beside / self.speeds.slowness
-        return self._constant(stage) + self.words / rate
+        return self._constant(stage) + (words or self.words) / rate
 
 
 def stages_table(experiment: Experiment, planned: Plan, on: Machine) -> Table:

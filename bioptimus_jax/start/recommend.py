@@ -126,8 +126,8 @@ def recommend(asked: UserWishes) -> tuple[str, list[Choice]]:
     if not asked.says('pretrain.batch_rows'):
         loaded.pretrain.batch_rows = _whole(loaded.pretrain.batch_rows, loaded.pretrain.micro_batches)
     texts, on = look_into(Experiment.from_config(loaded).corpus), machine(asked.device, asked.devices)
-    taken = min(texts.words, loaded.corpus.max_words or texts.words)
-    computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, words=taken), on)
+    taken = min(texts.in_corpus, loaded.corpus.max_words or texts.in_corpus)
+    computed = _computed(asked, loaded, shape, subwords, dataclasses.replace(texts, in_corpus=taken), on)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, folder, shape, texts), *computed, *said]
 
@@ -196,6 +196,8 @@ def _data(asked: UserWishes, folder: Path, shape: Architecture, texts: TextSampl
     if has_sentence_vectors(folder):
         yield Choice('', SENTENCES)
     counted = 'words' if texts.counted else 'words, by the size of the files'
+    if texts.in_corpus != texts.words:
+        counted += f', {_rounded(texts.in_corpus):,} in the corpus of them'
     yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
     if asked.sets:
         yield Choice(
@@ -236,7 +238,7 @@ def _computed(
     limit = _within_hours(asked, loaded, shape, texts, new, machine)
     if limit:
         yield from (Choice(*line) for line in limit.lines)
-    yield from _length(asked, loaded, texts.words, each, machine, limit)
+    yield from _length(asked, loaded, texts.in_corpus, each, machine, limit)
 
 
 def wide_rows(
@@ -316,9 +318,9 @@ def _within_hours(
         experiment = Experiment.from_config(tried, paths=False)
         return Costs(
             experiment,
-            make_plan(experiment, Assumptions(words=texts.words)),
+            make_plan(experiment, Assumptions(words=texts.in_corpus, input_words=texts.words)),
             speeds,
-            texts.words,
+            texts.in_corpus,
             new,
             lengths,
         )

@@ -1,17 +1,25 @@
-"""What a look into the texts of a corpus tells: how many words there are, and some of the documents."""
+"""What a look into the texts of a corpus tells: how many words it has and would keep, and some of the documents."""
 
 import dataclasses
+import itertools
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bioptimus_jax.corpus.config import Corpus
-from bioptimus_jax.corpus.newest import Identities, standing
+import numpy as np
+import pyarrow
+
+from bioptimus_jax.corpus.audit import Auditor
+from bioptimus_jax.corpus.config import Audit, Corpus
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
 from bioptimus_jax.corpus.records import Record
+from bioptimus_jax.corpus.resolve import COLUMNS as DECISIVE
+from bioptimus_jax.corpus.resolve import among_others
+from bioptimus_jax.corpus.sift import COLUMNS, REASONS, Judge, check_settings
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.store import is_remote
-from bioptimus_jax.text.words import count_words
+from bioptimus_jax.progress.console import numbered
 
 FILES = 4
 """Files that are looked into, evenly chosen of all."""
@@ -21,21 +29,32 @@ CHARACTERS = 2_000_000
 
 @dataclasses.dataclass(frozen=True)
 class TextSample:
-    """`words` in all files, estimated by their sizes unless `counted`; `records`: documents that were read."""
+    """`words` in all files and, of those, `in_corpus` with copies: estimated by sizes of files unless `counted`.
+
+    `records`: documents that were read; `kept`: those of them that the corpus would have.
+    """
 
     words: float
+    in_corpus: float
     counted: bool
     records: Sequence[Record]
+    kept: Sequence[Record]
 
     @property
     def sample(self) -> list[str]:
-        """The texts of the documents that were read."""
-        return [record.text for record in self.records]
+        """The texts of the documents that were read and are kept."""
+        return [record.text for record in self.kept]
 
     def said(self) -> str:
         """How many words there are, in a phrase that says whether they were counted."""
         how = 'counted' if self.counted else 'estimated from a sample by the size of the files'
-        return f'{float(f"{self.words:.2g}") if not self.counted else self.words:,.0f} words ({how})'
+        kept = (
+            '' if self.in_corpus == self.words else f', {self._rounded(self.in_corpus)} in the corpus of them'
+        )
+        return f'{self._rounded(self.words)} words ({how}) in the texts at hand{kept}'
+
+    def _rounded(self, words: float) -> str:
+        return f'{words if self.counted else float(f"{words:.2g}"):,.0f}'
 
 
 def words_at_hand(settings: Corpus) -> TextSample | None:
@@ -65,28 +84,45 @@ def local_texts(given: str) -> tuple[str, ...]:
 
 
 def look_into(settings: Corpus) -> TextSample:
-    """A look into the files of `settings.inputs`.
+    """A look into the files of `settings.inputs`, judged as stage `corpus` does it, but for the audit, near duplicates
+    and the choice of `max_words`.
 
-    Raises ConfigError and InputError as stage `corpus` does, and InputError where there is no text at all.
+    Raises ConfigError and InputError as stage `corpus` does, and InputError where there is no text at all, or none that
+    is kept.
     """
+    check_settings(settings)
     files = input_files(settings)
     chosen = files[:: -(-len(files) // FILES)]
     beginnings = [_beginning(path, prefix, settings) for path, prefix in named_files(chosen)]
+    records = [record for one in beginnings for record in one.records]
+    rows = pyarrow.Table.from_pylist(Judge(settings, Auditor(Audit())).rows(records), COLUMNS)
+    column = {name: rows[name].to_numpy() for name in DECISIVE}
+    verdicts = among_others(column, np.cumsum([len(one.records) for one in beginnings]))
+    verdicts.leave_out_without_copies()
     # Only what was read can tell of versions and deletions.
-    stand = standing([Identities.of(one.records) for one in beginnings])
-    sample = [
-        record
-        for one, stands in zip(beginnings, stand, strict=True)
-        for record, stays in zip(one.records, stands.tolist(), strict=True)
-        if stays and not record.reason
-    ]
-    words = sum(count_words(record.text) for record in sample)
-    stored = sum(one.stored for one in beginnings)
-    whole = len(chosen) == len(files) and all(one.whole for one in beginnings)
+    stands_N = [verdicts.stands(number) and not record.reason for number, record in enumerate(records)]
+    kept_N = verdicts.reason_N == 0
+    words = sum(count for count, stands in zip(column['words'].tolist(), stands_N, strict=True) if stands)
+    in_corpus = int((column['words'] * verdicts.times())[kept_N].sum())
     if not words:
         raise InputError(f'{chosen[0]}: holds no document with text; correct the texts or corpus.text_fields')
-    size = sum(path.stat().st_size for path in files)
-    return TextSample(float(words) if whole else words * size / stored, whole, sample)
+    if not in_corpus:
+        reasons = Counter(REASONS[code] for code in verdicts.reason_N.tolist())
+        raise InputError(
+            f'{chosen[0]}: of {numbered(len(records), "document")} that were looked at none stays '
+            f'({", ".join(f"{n:,} {reason}" for reason, n in reasons.items())}); give other texts, or change what '
+            'config.corpus leaves out'
+        )
+    stored, size = sum(one.stored for one in beginnings), sum(path.stat().st_size for path in files)
+    whole = len(chosen) == len(files) and all(one.whole for one in beginnings)
+    scale = 1.0 if whole else size / stored
+    return TextSample(
+        words * scale,
+        in_corpus * scale,
+        whole,
+        list(itertools.compress(records, stands_N)),
+        list(itertools.compress(records, kept_N)),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

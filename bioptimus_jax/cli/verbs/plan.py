@@ -52,7 +52,7 @@ def _call(command: Command) -> None:
     told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
     found = words_at_hand(experiment.corpus)
     if found and not options.words:
-        told['words'] = min(found.words, experiment.corpus.max_words or found.words)
+        told['words'] = min(found.in_corpus, experiment.corpus.max_words or found.in_corpus)
         told['input_words'] = options.input_words or found.words
     planned = plan.make_plan(experiment, plan.Assumptions(**told))
     source = configuration(experiment.source.path) if experiment.source.path else None
@@ -66,7 +66,7 @@ def _call(command: Command) -> None:
     notes = [head_note(experiment.pretrain.head_steps)] if source and lacks_head(source) else []
     notes += [f'{one.name}: {one.measured}' for one in machines if one.measured]
     if found and not options.words:
-        notes.append(f'{found.said()} in the texts at hand')
+        notes.append(found.said())
     command.answer(
         lambda: estimate.document(planned, tables), lambda: estimate.report(planned, tables, notes)
     )
@@ -106,7 +106,7 @@ VERB = Verb(
         ),
         flag(
             '--words',
-            'words of the corpus (default: those of the texts, if they are here, up to corpus.max_words)',
+            'words of the corpus (default: those that it keeps of the texts, if they are here)',
             0,
             type=positive,
             metavar='N',
