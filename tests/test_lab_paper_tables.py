@@ -35,6 +35,7 @@ from bioptimus_jax.experiment.stages import STAGES
 from bioptimus_jax.lab import comparison, comparison_figures, paper, paper_tables
 from bioptimus_jax.lab.questions import QUESTIONS, comparable_groups
 from bioptimus_jax.lab.trained import PAPER_SETTINGS, _of_objectives, phase_name, trained_models
+from bioptimus_jax.pretrain.config import Pretrain
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.report import gain, page
 from bioptimus_jax.report.layout import NOT_RUN
@@ -252,7 +253,13 @@ PARTING = {
     'model__attention_dropout': (0.2, 'model.attention_dropout'),
     'rows__block_documents': (7, 'rows.block_documents'),
     'phase__p0__corruption_unit': ('word', 'corruption unit of phase 1'),
-    'phase__p1__optimizer': ('reset', 'optimiser state of phase 2'),
+    'phase__p1__optimizer': ('reset', 'optimizer of phase 2'),
+    'phase__p0__fall': ('cosine', 'fall of phase 1'),
+    'phase__p1__warmup_fraction': (0.5, 'warmup fraction of phase 2'),
+    'phase__p1__end_fraction': (0.5, 'end fraction of phase 2'),
+    'phase__p0__batch_rows': (16, 'batch rows of phase 1'),
+    'phase__p0__rope_theta': (1e6, 'rope theta of phase 1'),
+    'phase__p1__corpora': ('own=1,notes=3', 'corpora of phase 2: notes=0.75, own=0.25, in A own=1'),
 }
 
 
@@ -262,8 +269,23 @@ def test_whatever_decides_a_score_parts_set_ups(tmp_path, key):
     for folder, changes in (('a', {}), ('b', {key: value})):
         make(tmp_path / folder, [TOKENS, WORDS_15], {1: {'bc5-chem': 120}}, **changes)
     first, second = answer('table5', tmp_path)[0]
-    assert f'must not be compared with set-up A: {name}: ' in second.note
+    assert f'must not be compared with set-up A: {name}' in second.note
     assert row(first, '0.2')['seeds'] == row(second, '0.2')['seeds'] == '1'
+
+
+def test_a_rate_that_moves_and_what_a_phase_takes_from_the_run_are_told(tmp_path):
+    moving = {'phase__p0__rate_end': 0.4}
+    as_the_run = {'phase__p0__warmup_fraction': Pretrain().warmup_fraction, 'phase__p0__micro_batches': 2}
+    for seed, changes in enumerate(({}, as_the_run, moving, moving | {'phase__p0__rate_parts': 3})):
+        make(tmp_path / f'r.seed-{seed}', [TOKENS], {0: {'d': 9}}, seed, **changes)
+    models = trained_models(read_runs([tmp_path]))
+    assert [t.path[0] for t in models] == [
+        *['tokens 15 %'] * 2,
+        'tokens 15 to 40 %',
+        'tokens 15 to 40 % in 3 parts',
+    ]
+    [made], _ = answer('table3', tmp_path)
+    assert row(made, 'tokens 15 %')['seeds'] == '2'
 
 
 def test_contexts_that_surgery_does_not_read_part_nothing(tmp_path):
@@ -814,6 +836,21 @@ def test_learning_rates_and_budgets_are_arms_of_their_own(tmp_path):
         'learning rate 0.0001, 512,000 words',
         'learning rate 0.0002, 512,000 words',
         'learning rate 0.0001, 1,020,000 words',
+    }
+
+
+def test_arms_that_differ_in_the_rates_of_later_phases_are_named_by_them(tmp_path):
+    for name, changes in (
+        ('a', {}),
+        ('b', {'phase__p1__learning_rate': 5e-5}),
+        ('c', {'phase__p1__schedule': 'continue'}),
+    ):
+        make(tmp_path / name, [TOKENS] * 2, {1: {'bc5-chem': 100}}, **changes)
+    reached = comparison.effort(trained_models(read_runs([tmp_path])))
+    assert {line[1].text for line in reached.rows if 'loss' in line[0].text} == {
+        'learning rate: a path for each phase',
+        'learning rates of phases as 1 : 0.5, learning rate: a path for each phase',
+        'learning rate: one path',
     }
 
 

@@ -460,6 +460,7 @@ TOKENS, WORDS_15, WORDS_20, MASKED = PAPER_PHASES.values()
 def experiment(phases, **changes):
     loaded = config.defaults()
     loaded.phases = tuple(f'p{n}' for n in range(len(phases)))
+    loaded.corpora = {'notes': {'run': '/notes'}}  # a path, which no manifest has
     for name, phase in zip(loaded.phases, phases, strict=True):
         loaded.phase[name] = config.phase(
             masking=phase.masking,

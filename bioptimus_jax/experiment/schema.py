@@ -39,6 +39,7 @@ from bioptimus_jax.pretrain.config import (
     Pretrain,
 )
 from bioptimus_jax.pretrain.shape import row_shapes_of
+from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.surgery.config import Surgery
@@ -145,6 +146,12 @@ class Experiment:
             del config.objective[name]
         for name in set(config.surgery.own) - {config.surgery.strategy}:
             del config.surgery.own[name]
+        # An entry of `corpora` is a path alone, so no record has one.
+        weights = (
+            one for name in config.phases if name in config.phase for one in config.phase[name].corpora
+        )
+        for name in {weight.partition('=')[0] for weight in weights} - {OWN, *config.corpora}:
+            put(config, cls, f'corpora.{name}.run', '')
         return cls.from_config(config, paths=False)
 
     def recorded_by(self, manifest: Callable[[str], Manifest | None]) -> 'Experiment':

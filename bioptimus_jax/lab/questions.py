@@ -218,6 +218,8 @@ def _static_words(t: Trained) -> str:
     if not whole or not t.path[0].startswith(f'{WHOLE_WORDS} '):
         return ''
     phase = t.config.phase[t.measures.phases[-1]]
+    if len(set(phase.rates)) > 1:
+        return ''
     return f'{100 * (phase.rate * phase.corruption[0]):.3g} % shown, {t.path[0]}'
 
 

@@ -16,11 +16,14 @@ from bioptimus_jax.config.fields import walk
 from bioptimus_jax.experiment.schema import Experiment
 from bioptimus_jax.finetuning.config import NOT_OF_A_SETTING
 from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
+from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
-from bioptimus_jax.pretrain.shape import RowCounts, StepShape, own_shape, phase_shapes, shape_of, warmup_of
+from bioptimus_jax.pretrain.shape import RowCounts, StepShape, own_shape, shape_of, warmup_of
+from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.records.finetune import FineTuning
+from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, weights_among
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.storage.files import digest
@@ -30,6 +33,12 @@ OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has 
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
 ROWS_ROW = ('shard_rows',)
 EVALUATION = ('seed', 'rows', 'rate')
+TOLD_OF_A_PHASE = (
+    *('masking', 'rate', 'rate_end', 'rate_parts', 'corruption', 'objective'),  # by its name
+    *('duration', 'duration_unit', 'learning_rate', 'schedule'),  # by words and by the path of the rates
+    'micro_batches',  # decides nothing
+)
+"""Keys of a phase that are no conditions of their own; all others are."""
 BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
 DIGITS = 8
@@ -40,8 +49,12 @@ T = TypeVar('T')
 
 
 def setting_name(phase: Phase) -> str:
-    """What a phase masks, as 'words 20 %, all [MASK]'; 80-10-10 goes without saying."""
-    name = f'{phase.masking} {100 * phase.rate:.3g} %'
+    """What a phase masks, as 'words 20 %, all [MASK]' or 'words 15 to 40 %'; 80-10-10 goes without saying."""
+    first, last = (f'{100 * rate:.3g}' for rate in phase.rates)
+    name = f'{phase.masking} {first} %'
+    if first != last:
+        name = f'{phase.masking} {first} to {last} %'
+        name += f' in {phase.rate_parts} parts' if phase.rate_parts else ''
     if tuple(phase.corruption) == (1.0, 0.0, 0.0):
         return f'{name}, all [MASK]'
     shares = '-'.join(f'{100 * share:.3g}' for share in phase.corruption)
@@ -60,9 +73,13 @@ PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
 
 
 def losses_under(m: Measures, model: str) -> dict[str, float]:
-    """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored."""
+    """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored.
+
+    Of a phase whose rate moves it is the first rate.
+    """
     losses = end.losses if (end := m.phase_end(model)) else {}
-    return {setting_name(m.run.config.phase[name]): loss for name, loss in losses.items()}
+    masked = {name: dataclasses.replace(m.run.config.phase[name], rate_end=0.0) for name in losses}
+    return {setting_name(masked[name]): loss for name, loss in losses.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,21 +210,24 @@ def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) ->
 
 
 def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = ()) -> str:
-    """What tells an arm from the others of initialisation, settings, rate and words; not by those `ignored`."""
+    """What tells an arm from the others of initialisation, settings, rates and words; not by those `ignored`."""
 
     def parts(x: Trained) -> list[str]:
         lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
-        alike = len(lengths) > 1 == len(set(lengths))
+        alike, path = len(lengths) > 1 == len(set(lengths)), x.conditions.get('learning rate', '')
+        shares = [share for name, share in x.conditions.items() if name.startswith('learning rate of phase')]
         found = {
             'initialisation': x.initialisation,
             'settings': curriculum_name(x.path) if x.path else '',
             'rate': f'learning rate {x.rate:g}',
+            'shares': f'learning rates of phases as {" : ".join(shares)}' if set(shares) - {'1'} else '',
+            'path': f'learning rate: {path.partition(" over ")[0]}' if path and len(shares) > 1 else '',
             'words': f'{f"{len(lengths)} × {lengths[0]}" if alike else "; ".join(lengths)} words',
         }
         return [text for name, text in found.items() if name not in ignored]
 
     several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]
-    return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
+    return ', '.join(filter(None, itertools.compress(parts(t), several))) or t.initialisation
 
 
 def words_until(m: Measures, step: int) -> float:
@@ -296,15 +316,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         **evaluation,
         **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
         **_of_objectives(config, names),
-        **_of_shapes(config, names),
     }
-
-
-def _of_shapes(config: Experiment, names: Sequence[str]) -> dict[str, str]:
-    """The shapes of the steps of these phases, where one has other than the run's own."""
-    shapes = [phase_shapes(config, config.phase[name]) for name in names]
-    own = {(own_shape(config),)}
-    return {} if set(shapes) <= own else {'shapes of phases': str(shapes)}
 
 
 def _of_objectives(config: Experiment, names: Sequence[str]) -> dict[str, str]:
@@ -341,23 +353,56 @@ def _shape(m: Measures) -> dict[str, str]:
 
 
 def _of_phases(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
-    """What the phases up to a model decide: words, learning rates, and what the settings in their names leave open."""
+    """What the phases up to a model decide: words, learning rates, and all keys that the names of their settings leave
+    open."""
     found: dict[str, str] = {}
     for number, (name, words, rate) in enumerate(zip(names, _taken(m, _planned(m)), rates, strict=False), 1):
-        phase = m.run.config.phase[name]
         found[f'words of phase {number}'] = _rounded(words)
         found[f'learning rate of phase {number} as a share of the first'] = f'{rate / rates[0]:.3g}'
-        if phase.corruption[0] < 1:  # where all is [MASK] there is nothing to draw
-            found[f'corruption unit of phase {number}'] = phase.corruption_unit
-        if number > 1:
-            found[f'optimiser state of phase {number}'] = phase.optimizer
+        open_keys = _open_keys(m, m.run.config.phase[name], first=number == 1)
+        found |= {f'{key.replace("_", " ")} of phase {number}': x for key, x in open_keys.items()}
     return found
 
 
+def _open_keys(m: Measures, phase: Phase, first: bool) -> dict[str, str]:
+    """The keys of a phase that its name, its words and its learning rate do not tell, as far as they decide something;
+    what it takes from the run is as there."""
+    config = m.run.config
+    shape, pretrain = shape_of(config, phase), config.pretrain
+    found = {f.name: getattr(phase, f.name) for f in dataclasses.fields(phase)}
+    found |= {'batch_rows': shape.batch_rows, **shape.rows._asdict(), 'corpora': _corpora_of(m, phase)}
+    for key in ('warmup_fraction', 'end_fraction'):
+        found[key] = getattr(pretrain, key) if found[key] < 0 else found[key]
+    unused = set(TOLD_OF_A_PHASE)
+    if phase.corruption[0] == 1:  # where all is [MASK] there is nothing to draw
+        unused.add('corruption_unit')
+    if first:
+        unused.add('optimizer')
+    elif phase.schedule == 'continue':  # the path is that of a phase before
+        unused |= {'fall', 'warmup_fraction', 'end_fraction'}
+    return {key: str(value) for key, value in found.items() if key not in unused}
+
+
+def _corpora_of(m: Measures, phase: Phase) -> str:
+    """The shares of the corpora in the rows of a phase, each by the digest of its rows where that is known."""
+    inputs = (m.manifests.get('pretrain') or m.begun.get('pretrain') or Manifest()).inputs
+    shares = sorted(
+        f'{(inputs.get(mixture.CONTENT.format(name)) or "")[:DIGITS] or name}={rows / PATTERN:g}'
+        for name, rows in quotas(phase.corpora).items()
+    )
+    return ', '.join(shares)
+
+
 def _path_of_rates(m: Measures) -> str:
-    if any(m.run.config.phase[name].schedule == 'continue' for name in m.phases[1:]):
-        return f'one path over phases of {"; ".join(map(_rounded, _planned(m)))} words'
-    return 'a path for each phase'
+    paths: list[list[str]] = []
+    for name, words in zip(m.phases, _planned(m), strict=True):
+        if not paths or m.run.config.phase[name].schedule == 'restart':
+            paths.append([])
+        paths[-1].append(_rounded(words))
+    if len(paths) == len(m.phases):
+        return 'a path for each phase'
+    number = 'one path' if len(paths) == 1 else f'{len(paths)} paths'
+    return f'{number} over phases of {", then ".join(map("; ".join, paths))} words'
 
 
 def _source_weights(m: Measures) -> dict[str, str]:
