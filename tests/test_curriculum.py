@@ -323,7 +323,7 @@ def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     moved = curriculum.after_evaluation(curriculum.make_schedule(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
     curriculum.write_record(tmp_path, moved)
     record = curriculum.read_phases(tmp_path)
-    assert record[0] == PlacedPhase('0.1', 0, 20, ended=True)
+    assert record[0] == PlacedPhase('0.1', 0, 20, ended=True, planned_stop=40)
     assert record[1] == PlacedPhase('0.2', 20, 60)
     assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})

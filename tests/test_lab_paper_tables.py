@@ -321,6 +321,24 @@ def test_a_phase_that_ended_early_is_as_long_as_it_was(tmp_path):
     assert 'words of phase 2: 819,000, in A 512,000' in second.note
 
 
+def test_an_epoch_of_another_corpus_is_as_long_as_that_and_a_reduced_phase_as_it_was(tmp_path):
+    epoch = {'phase__p0__duration_unit': 'epochs', 'phase__p0__duration': 1.0}
+    notes = {'train': {'rows': 100, 'tokens': 26_000, 'words': 30_000}}
+    for name, corpora, placed in (
+        ('a', '', {'stop': 4}),
+        ('b', 'notes=1', {'stop': 1, 'counts': notes}),
+        ('c', '', {'stop': 2, 'reduced_from': 4}),
+    ):
+        steps = [placed['stop']]
+        folder = make(
+            tmp_path / name, [TOKENS], {0: {'d': 9}}, steps=steps, phase__p0__corpora=corpora, **epoch
+        )
+        write_json(folder / 'pretrain' / 'curriculum.json', [{'name': 'p0', 'start': 0, **placed}])
+    models = trained_models(read_runs([tmp_path]))
+    assert [t.conditions['words of phase 1'] for t in models] == ['200,000', '30,000', '102,000']
+    assert [t.words for t in models] == [4 * 256 * 200, 256 * 300, 2 * 256 * 200]
+
+
 def test_fine_tunings_are_no_pretrainings(tmp_path):
     averaged = {'surgery__strategy': 'averaged_input'}
     for name, right, changes in (('a', 100, {}), ('b', 150, averaged)):

@@ -13,7 +13,7 @@ from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretraine
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.experiment.stages import STAGES
-from bioptimus_jax.pretrain import mixture, overlap
+from bioptimus_jax.pretrain import curriculum, mixture, overlap
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern, unmixed
 from bioptimus_jax.pretrain.plan import Assumptions, check, make_plan
@@ -22,7 +22,6 @@ from bioptimus_jax.rows.blocks import TOKENIZER_WORD_STARTS
 from bioptimus_jax.rows.stored import Rows
 from bioptimus_jax.run.execute import execute
 from bioptimus_jax.run.folder import Run
-from bioptimus_jax.storage.files import read_json
 from bioptimus_jax.tokenizer.kinds.wordpiece import SPECIAL_TOKENS
 
 PIECES, SIZES = 64, (37, 11, 23)
@@ -118,7 +117,11 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(changes
     run = opened(prepared, tmp_path / 'whole', **changes)
     with watched_batches() as seen, killed_copy(run, tmp_path / 'killed', lambda step: step > 8):
         pretrained(run)
-    assert [line['stop'] for line in read_json(run.workdir / 'pretrain/curriculum.json')] == [end, 12]
+    placed = curriculum.read_phases(run.workdir / 'pretrain')
+    assert [phase.stop for phase in placed] == [end, 12]
+    shapes = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
+    [*counts] = mixture.counts_of(run.config, shapes).values()
+    assert [phase.counts for phase in placed] == [{'train': of_phase} for of_phase in counts]
     first_of_notes = len(SPECIAL_TOKENS) + len(LETTERS['own'])
     of_notes = [(seen[step]['tokens'].max(axis=1) >= first_of_notes).sum() for step in range(12)]
     assert of_notes == [2] * end + [8] * (12 - end)

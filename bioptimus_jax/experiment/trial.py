@@ -18,9 +18,9 @@ from bioptimus_jax.model.config import FAMILIES
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import Sharded, find_flaw
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.tokenizer.config import TOKENIZERS
 
 NEVER = 10**9  # pairs of pieces are merged when they are seen so often

@@ -20,8 +20,9 @@ from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
 from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
-from bioptimus_jax.pretrain.shape import RowCounts, StepShape, own_shape, shape_of, warmup_of
+from bioptimus_jax.pretrain.shape import StepShape, own_shape, shape_of, warmup_of
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.records.finetune import FineTuning
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, weights_among
@@ -234,11 +235,11 @@ def words_until(m: Measures, step: int) -> float:
     """Words in the batches of the first so many steps, by their mean; 0 where stage rows has not been run."""
     if not m.rows_of():
         return 0.0
-    steps = Counter[StepShape]()
+    steps = Counter[tuple[str, StepShape]]()
     for stretch in _stretches(m):
         stop = step if stretch.stop is None else min(step, stretch.stop)
-        steps[stretch.shape] += max(stop - stretch.start, 0)
-    return sum(taken * _words_in_step(m, shape) for shape, taken in steps.items())
+        steps[stretch.phase, stretch.shape] += max(stop - stretch.start, 0)
+    return sum(taken * _words_in_step(m, *of) for of, taken in steps.items())
 
 
 def same_phases(a: Measures, b: Measures) -> bool:
@@ -263,9 +264,10 @@ def _stretches(m: Measures) -> tuple[Stretch, ...]:
     config = m.run.config
     if not m.curriculum:
         return (Stretch(0, None, '', own_shape(config)),)
+    counts = _counts(m)
     schedule = tuple(
         ScheduledPhase(
-            p.name, config.phase[p.name], p.start, p.stop, warmup=warmup_of(config, p.name, _counts(m))
+            p.name, config.phase[p.name], p.start, p.stop, warmup=warmup_of(config, p.name, counts)
         )
         for p in m.curriculum
     )
@@ -273,18 +275,20 @@ def _stretches(m: Measures) -> tuple[Stretch, ...]:
 
 
 def _counts(m: Measures) -> dict[tuple[str, RowShape], RowCounts]:
-    config = m.run.config
-    of_shapes = {shape: m.rows_of(shape.split(config.rows)) for shape in config.row_shapes}
-    return {
-        (name, shape): RowCounts(of.rows, of.tokens, of.words)
-        for name in config.phases
-        for shape, of in of_shapes.items()
-        if of
-    }
+    both = itertools.product(m.run.config.phases, m.run.config.row_shapes)
+    return {(name, shape): found for name, shape in both if (found := _counts_of(m, name, shape))}
 
 
-def _words_in_step(m: Measures, shape: StepShape) -> float:
-    counts = m.rows_of(shape.rows.split(m.run.config.rows))
+def _counts_of(m: Measures, phase: str, shape: RowShape) -> RowCounts | None:
+    """What a phase is measured against: of other corpora, as it is on record; otherwise the run's own rows."""
+    split = shape.split(m.run.config.rows)
+    recorded = next((r.counts or {} for r in m.curriculum if r.name == phase), {})
+    own = m.rows_of(split)
+    return recorded.get(split) or (RowCounts(own.rows, own.tokens, own.words) if own else None)
+
+
+def _words_in_step(m: Measures, phase: str, shape: StepShape) -> float:
+    counts = _counts_of(m, phase, shape.rows)
     return shape.batch_rows * counts.words / counts.rows if counts else 0.0
 
 
@@ -426,15 +430,16 @@ def _planned(m: Measures) -> list[float]:
 
 
 def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
-    """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
-    if m.run.config.curriculum.order != SELF_PACED or not m.rows_of():
+    """Words of every phase: those planned, but what was measured where self-pacing or lack of time moved its end."""
+    moved = m.run.config.curriculum.order == SELF_PACED or any(r.reduced_from for r in m.curriculum)
+    if not moved or not m.rows_of():
         return list(planned)
     steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
     taken = []
     for name, (before, end), words in zip(m.phases, itertools.pairwise(steps), planned, strict=True):
         known = words if before is None or end is None else words_until(m, end) - words_until(m, before)
         # Within a step it is rounding, in which conditions must not differ.
-        step = _words_in_step(m, shape_of(m.run.config, m.run.config.phase[name]))
+        step = _words_in_step(m, name, shape_of(m.run.config, m.run.config.phase[name]))
         taken.append(known if abs(known - words) > step else words)
     return taken
 
@@ -442,14 +447,14 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
 def _words(m: Measures, name: str) -> float:
     config, phase = m.run.config, m.run.config.phase[name]
     shape = shape_of(config, phase)
-    total = m.rows_of(shape.rows.split(config.rows))
+    total = _counts_of(m, name, shape.rows)
     if phase.duration_unit == 'words' or total is None:
         return phase.duration
     if phase.duration_unit == 'steps':
         warmup = warmup_of(config, name, _counts(m))
-        before = sum(steps * _words_in_step(m, of) for steps, of in warmup)
+        before = sum(steps * _words_in_step(m, name, of) for steps, of in warmup)
         later = phase.duration - sum(steps for steps, _ in warmup)
-        return before + later * _words_in_step(m, shape)
+        return before + later * _words_in_step(m, name, shape)
     return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total.tokens) * total.words
 
 

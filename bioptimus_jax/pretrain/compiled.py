@@ -26,9 +26,9 @@ from bioptimus_jax.pretrain.backends import attention_on, compute_with, expected
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_made
 from bioptimus_jax.pretrain.programs import Program, architecture_in, programs_of
-from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, mesh_of
 from bioptimus_jax.pretrain.step import initial_state, jitted_step
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.rows.blocks import FIRSTS, LABELS
 from bioptimus_jax.rows.layouts import layout_of
 from bioptimus_jax.tokenizer.subwords import Vocabulary

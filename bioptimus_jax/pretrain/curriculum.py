@@ -27,11 +27,12 @@ from bioptimus_jax.pretrain.shape import (
     Stair,
     StepShape,
     counts_of,
+    phase_shapes,
     shape_of,
     warmup_of,
 )
 from bioptimus_jax.progress.console import numbered
-from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.records.curriculum import PlacedPhase, RowCounts
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.records.record import plain
 from bioptimus_jax.run.manifests import rerun_hint
@@ -46,7 +47,8 @@ class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
     A self-paced phase that has `ended` may have stopped before its `planned_stop`. `reduced`: some of the steps that
-    its duration `asked` for were taken away. `warmup`: its first steps, which have shapes of their own.
+    its duration `asked` for were taken away. `warmup`: its first steps, which have shapes of their own. `counts`: of
+    the rows that it is measured against, where it reads other corpora, by the split of their shape.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ScheduledPhase:
     reduced: bool = False
     asked: int = 0
     warmup: tuple[Stair, ...] = ()
+    counts: Mapping[str, RowCounts] = dataclasses.field(default_factory=dict, hash=False)
 
     @property
     def planned(self) -> int:
@@ -159,6 +162,11 @@ def make_schedule(
             reduced=name in reduced,
             asked=asked,
             warmup=warmups[name],
+            counts={
+                shape.rows.split(experiment.rows): counts_of(counts, name, shape.rows)
+                for shape in phase_shapes(experiment, experiment.phase[name])
+                if experiment.phase[name].corpora
+            },
         )
         for name, asked in steps.items()
     ]
@@ -314,12 +322,21 @@ def read_phases(folder: Path) -> list[PlacedPhase]:
 
 
 def write_record(folder: Path, schedule: Schedule) -> None:
-    """Write curriculum.json, whole or not at all: phases in order, their steps, which ended early or were reduced."""
+    """Write curriculum.json, whole or not at all: phases in order, their steps, which ended early or were reduced, and
+    what those of other corpora are measured against."""
     write_json(
         folder / RECORD,
         plain(
             [
-                PlacedPhase(s.name, s.start, s.stop, s.ended or None, s.asked if s.reduced else None)
+                PlacedPhase(
+                    s.name,
+                    s.start,
+                    s.stop,
+                    ended=s.ended or None,
+                    reduced_from=s.asked if s.reduced else None,
+                    planned_stop=s.planned_stop if s.ended and s.planned_stop > s.stop else None,
+                    counts=s.counts or None,
+                )
                 for s in schedule
             ]
         ),

@@ -15,9 +15,10 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.config import HasTraining
 from bioptimus_jax.pretrain.curriculum import Schedule, stretches
 from bioptimus_jax.pretrain.order import Pattern
-from bioptimus_jax.pretrain.shape import RowCounts, phase_shapes
+from bioptimus_jax.pretrain.shape import phase_shapes
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
 from bioptimus_jax.records.counts import RowCountsOfSplits, SplitRows
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.records.manifests import Manifest
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.rows.stored import Rows

@@ -28,11 +28,12 @@ from bioptimus_jax.pretrain.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.pretrain.memory import BEYOND_DOUBT
 from bioptimus_jax.pretrain.objective import Arrays, arrays_of, check_objectives, planned_objective
 from bioptimus_jax.pretrain.programs import check_programs
-from bioptimus_jax.pretrain.shape import RowCounts, StepShape, shape_of
+from bioptimus_jax.pretrain.shape import StepShape, shape_of
 from bioptimus_jax.pretrain.sharding import planned_mesh
 from bioptimus_jax.pretrain.shares import OWN
 from bioptimus_jax.pretrain.traffic import beside_products
 from bioptimus_jax.progress.console import in_units
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.rows.config import Rows, RowShape
 from bioptimus_jax.run.folder import Run
 from bioptimus_jax.run.manifests import finished_place, read_manifest

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bioptimus_jax.pretrain.config import HasTraining, Phase
+from bioptimus_jax.records.curriculum import RowCounts
 from bioptimus_jax.rows.config import RowShape
 from bioptimus_jax.surgery.config import wrong_rope
 
@@ -43,15 +44,6 @@ class Stair(NamedTuple):
 
     steps: int
     shape: StepShape
-
-
-@dataclasses.dataclass(frozen=True)
-class RowCounts:
-    """What durations in epochs, tokens and words are measured against."""
-
-    rows: int
-    tokens: float
-    words: float
 
 
 Counts = RowCounts | Mapping[tuple[str, RowShape], RowCounts]

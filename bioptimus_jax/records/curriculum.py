@@ -8,11 +8,21 @@ from bioptimus_jax.records.record import Record, left_out
 
 
 @dataclasses.dataclass(frozen=True)
+class RowCounts(Record):
+    """What durations in epochs, tokens and words are measured against."""
+
+    rows: int
+    tokens: float
+    words: float
+
+
+@dataclasses.dataclass(frozen=True)
 class PlacedPhase(Record):
     """A phase of curriculum.json, a list in the order of training: steps start <= step < stop.
 
-    `ended`: true where self-pacing has ended it; `reduced_from`: how many steps its duration asked for, where some were
-    taken away for lack of time.
+    `ended`: true where self-pacing has ended it; `planned_stop`: where it was to end, if that was later.
+    `reduced_from`: how many steps its duration asked for, where some were taken away for lack of time. `counts`: of
+    what it reads, where that is not the run's own corpus alone, by the split of the run's own rows of that shape.
     """
 
     name: str
@@ -20,6 +30,8 @@ class PlacedPhase(Record):
     stop: int
     ended: bool | None = left_out()
     reduced_from: int | None = left_out()
+    planned_stop: int | None = left_out()
+    counts: Mapping[str, RowCounts] | None = left_out()
 
 
 @dataclasses.dataclass(frozen=True)
