@@ -156,9 +156,15 @@ def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path
 
 
 def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
-    def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
+    def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own', words=9, **settings):
         records = [Evaluation(step=x, phase='1', frozen_loss=y) for x, y in zip(steps, losses, strict=True)]
-        manifests = {'vocab': Manifest(content=vocabulary)}
+        rows = {split: {'rows': 1, 'words': words, 'tokens': 9} for split in ('train', 'heldout')}
+        made = {key.replace('__', '.'): value for key, value in settings.items()}
+        manifests = {
+            'vocab': Manifest(content=vocabulary),
+            'rows': Manifest(counts=rows),
+            'pretrain': Manifest(config=made),
+        }
         return dataclasses.replace(measured(tmp_path / name, ()), evaluations=records, manifests=manifests)
 
     compared = {
@@ -166,16 +172,25 @@ def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tm
         'better': {'0': evaluated('c', (9, 5, 3)), '1': evaluated('d', (9, 6, 4))},
         'other words': {'0': evaluated('e', (9, 5, 3), vocabulary='source')},
         'other steps': {'0': evaluated('f', (9, 5, 3), steps=(0, 40, 80))},
+        'other texts': {'0': evaluated('h', (9, 5, 3), words=8)},
+        'other masks': {'0': evaluated('i', (9, 5, 3), evaluation__rate=0.4)},
+        'other loss': {'0': evaluated('j', (9, 5, 3), pretrain__objective='causal')},
+        'same loss': {'0': evaluated('k', (9, 6, 4), pretrain__objective='distil')},
     }
     made = arms.held_out(compared, 'plain')
     assert made.columns == ['arm', 'step 0', 'step 50', 'step 100', 'steps saved']
-    assert made.note.endswith(' evaluations differ: other words, other steps.')
-    [[arm, first, *_, last, saved]] = made.rows
+    others = ('other words', 'other steps', 'other texts', 'other masks', 'other loss')
+    assert made.note.endswith(f' evaluations differ: {", ".join(others)}.')
+    [[arm, first, *_, last, saved], [same, *_]] = made.rows
+    assert same.text == 'same loss'
     assert (arm.text, first.text) == ('better', '0.000')
     assert last.text == '-1.000'
     # 4 is half-way between 5 and 3, at 75; 5 between 6 and 4, at 75 too.
     assert saved.value == pytest.approx(25)
     assert arms.held_out(compared, 'nobody').empty
+    reached = arms.spending.arms({name: list(seeds.values()) for name, seeds in compared.items()})
+    assert {line[1].text for line in reached.rows} == {'plain', 'better', 'other steps', 'same loss'}
+    assert reached.note.endswith('Left out there: other words, other texts, other masks, other loss.')
     assert arms.held_out({'plain': {'0': measured(tmp_path / 'g', ())}}, 'plain').empty
 
 
@@ -208,6 +223,10 @@ def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
     assert 'did not score the same words' not in arms.scores(sweep).note
     other = sweep | {'copy': {'0': measured(tmp_path / 'copy', (9, 9, 9), mask='another')}}
     assert 'did not score the same words' in arms.scores(other).note
+    for made in (arms.ends(other, 'random_rows'), arms.against(other, 'random_rows')):
+        assert made.note.endswith(' Not compared, as they did not score the same hidden words: copy.')
+    assert [c.text for c in arms.ends(other, 'random_rows').rows[-1]] == ['copy', '—']
+    assert 'copy' not in [line[0].text for line in arms.against(other, 'random_rows').rows]
 
 
 def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):

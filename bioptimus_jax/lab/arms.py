@@ -17,7 +17,7 @@ from bioptimus_jax.finetuning.finished import BY_DEVEL, FinishedModel, FoundCell
 from bioptimus_jax.lab import spending
 from bioptimus_jax.lab.sections import geometry
 from bioptimus_jax.lab.sections.followed import followed
-from bioptimus_jax.lab.trained import same_phases
+from bioptimus_jax.lab.trained import loss_measured_by, same_phases
 from bioptimus_jax.model.config import SOURCE
 from bioptimus_jax.records.analysis import HiddenWords, ShapeOfWords
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
@@ -42,6 +42,7 @@ EVALUATIONS = 5
 """Evaluations that a table shows, the first and the last among them."""
 LINEAR = 0.1
 """Bound up to which the axis of differences is linear."""
+OTHER_WORDS = 'they did not score the same hidden words'
 Arms = Mapping[str, Mapping[Any, Measures]]
 """Name -> seed -> run."""
 Geometry = Mapping[str, Mapping[Any, ShapeOfWords]]
@@ -166,24 +167,31 @@ def _last_tuned(runs: Sequence[Measures], scored: Collection[str]) -> FinishedMo
 
 def ends(arms: Arms, control: str) -> Table:
     """Differences to the control at the end of the last phase, whatever its name: hidden words, test scores."""
-    scored = scored_sets(_runs(arms))
+    scored, base = scored_sets(_runs(arms)), arms.get(control, {})
+    same_words = {
+        arm: {s: m for s, m in seeds.items() if _same_words(m, s, base)} for arm, seeds in arms.items()
+    }
 
-    def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
-        ends = ({s: value(m, m.phases[-1]) for s, m in arms[x].items() if m.phases} for x in (arm, control))
+    def less(of: Arms, arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
+        ends = ({s: value(m, m.phases[-1]) for s, m in of[x].items() if m.phases} for x in (arm, control))
         return over_seeds(paired_differences(*ends), decimals, sign='+')
+
+    def hidden(arm: str) -> Cell:
+        return less(same_words, arm, lambda m, x: _hidden(m, x, DRAWN), 3)
 
     def score(dataset: str, m: Measures, model: str) -> float:
         return float(np.mean(m.scores(model, dataset) or np.nan))
 
     columns = [
         Column('arm', lambda arm: arm),
-        Column(MEASURES[DRAWN].title, lambda arm: less(arm, lambda m, x: _hidden(m, x, DRAWN), 3)),
-        *each(scored, lambda dataset, arm: less(arm, functools.partial(score, dataset), 2)),
+        Column(MEASURES[DRAWN].title, hidden),
+        *each(scored, lambda dataset, arm: less(arms, arm, functools.partial(score, dataset), 2)),
     ]
-    others = [arm for arm in arms if arm != control and arms.get(control) and _both(arms, arm, control)]
+    others = [arm for arm in arms if arm != control and base and _both(arms, arm, control)]
     note = (
         'Mean ± half of the 95 % interval over seeds (Student), paired by seed; an interval that contains 0 does '
         'not show a difference.'
+        + _left_out(OTHER_WORDS, [x for x in others if len(same_words[x]) < len(arms[x])])
     )
     title = f'At the end of the last phase: differences to {control}'
     absent = f'{control} has not been trained beside another arm.'
@@ -240,21 +248,21 @@ def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     }
     shown = {at: LABELS.get(name, name) for at, name in enumerate(_end_names(alike))}
     absent = f'{control} has not been trained beside an arm with such phases.'
-    left_out = _without(arms, alike)
+    left_out = _without(arms, alike, control)
     return _falling(MEASURES[measure].title, control, curves, steps, shown, left_out, absent)
 
 
 def held_out(arms: Arms, control: str) -> Table:
     """Differences of the held-out loss to the control, seed by seed, at some of the evaluations, and the steps saved.
 
-    A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out, and
-    named.
+    A loss per piece compares arms of one vocabulary that were evaluated at the same steps, on the same documents under
+    the same masks; others are left out, and named.
     """
     steps = sorted(next((m.held_out for m in arms.get(control, {}).values()), {}))
 
     def comparable(own: Measures, base: Measures) -> bool:
         same_steps = all(sorted(m.held_out) == steps for m in (own, base))
-        return same_steps and own.content_of('vocab') == base.content_of('vocab')
+        return same_steps and loss_measured_by(own) == loss_measured_by(base)
 
     def curve(m: Measures) -> np.ndarray:
         return np.array([m.held_out[step] for step in steps])
@@ -266,9 +274,11 @@ def held_out(arms: Arms, control: str) -> Table:
     }
     points = map(round, np.linspace(0, len(steps) - 1, EVALUATIONS)) if steps else ()
     shown = {at: f'step {steps[at]}' for at in points}
-    absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
+    absent = f'no arm with the vocabulary and held-out texts of {control} was evaluated at its steps.'
     others = [arm for arm, both in curves.items() if _both(arms, arm, control) and not both]
-    left_out = _left_out('their vocabulary or the steps of their evaluations differ', others)
+    left_out = _left_out(
+        'their vocabulary, held-out texts or masks, or the steps of their evaluations differ', others
+    )
     return _falling('held-out nats / piece', control, curves, steps, shown, left_out, absent)
 
 
@@ -376,7 +386,7 @@ def figure(arms: Arms, control: str) -> Figure:
         finish=finish,
         caption='Bands: 95 % intervals over seeds.'
         + (f' At step 0 above the figure: {"; ".join(above)}.' if above else '')
-        + _without(arms, alike),
+        + _without(arms, alike, base),
         absent='no arm has been trained.',
     )
 
@@ -409,7 +419,7 @@ def differences(arms: Arms, control: str) -> Figure:
 
     caption = (
         f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
-        f' up to {LINEAR} and logarithmic beyond.' + _without(arms, alike)
+        f' up to {LINEAR} and logarithmic beyond.' + _without(arms, alike, control)
     )
     last = len(names) - 1
     said = [f'{arm} {over_seeds(less(arm, last)).text}' for arm in others]
@@ -450,27 +460,39 @@ def _ends(m: Measures) -> list[str]:
 
 
 def _alike(arms: Arms, base: str) -> Arms:
-    """The runs with phases as those of one arm, in number and length, whatever they are called; none where it has no
-    run.
+    """The runs with phases as those of one arm, in number and length, whatever they are called, that scored the same
+    hidden words; none where it has no run.
 
     At the ends of such phases, one after the other, they have seen as many words.
     """
-    first = list(arms.get(base, {}).values())[:1]
     return {
-        arm: {seed: m for seed, m in seeds.items() if any(same_phases(m, x) for x in first)}
+        arm: {seed: m for seed, m in seeds.items() if not _unlike(m, seed, arms.get(base, {}))}
         for arm, seeds in arms.items()
     }
 
 
-def _without(arms: Arms, alike: Arms) -> str:
-    """A sentence that names the arms which `_alike` has left out, or their seeds where it has kept others, or ''."""
-    left = [
-        f'{arm}{SEED}{seed}' if alike[arm] else arm
-        for arm, seeds in arms.items()
-        for seed in seeds
-        if seed not in alike[arm]
-    ]
-    return _left_out('their phases differ in number or length', list(dict.fromkeys(left)))
+def _unlike(m: Measures, seed: Any, base: Mapping[Any, Measures]) -> str:
+    """Why hidden words of a run do not compare with those of one arm, or ''."""
+    if not any(same_phases(m, x) for x in list(base.values())[:1]):
+        return 'their phases differ in number or length'
+    return '' if _same_words(m, seed, base) else OTHER_WORDS
+
+
+def _same_words(m: Measures, seed: Any, base: Mapping[Any, Measures]) -> bool:
+    """Whether a run scored the hidden words of the run of one arm with its seed; or of the first one, without such."""
+    other = base.get(seed, next(iter(base.values()), m))
+    return not other_words([*m.cloze, *other.cloze])
+
+
+def _without(arms: Arms, alike: Arms, base: str) -> str:
+    """Sentences that name the arms which `_alike` has left out, or their seeds where it has kept others, or ''."""
+    left: dict[str, dict[str, None]] = {}
+    for arm, seeds in arms.items():
+        for seed, m in seeds.items():
+            if seed not in alike[arm]:
+                name = f'{arm}{SEED}{seed}' if alike[arm] else arm
+                left.setdefault(_unlike(m, seed, arms.get(base, {})), {})[name] = None
+    return ''.join(_left_out(why, list(names)) for why, names in left.items())
 
 
 def _left_out(why: str, names: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetuning.predictions import Predicted
 from bioptimus_jax.finetuning.summary import ensemble_of
-from bioptimus_jax.lab.arms import Arms
-from bioptimus_jax.lab.trained import losses_under
+from bioptimus_jax.lab.arms import Arms, other_words
+from bioptimus_jax.lab.trained import loss_measured_by, losses_under
 from bioptimus_jax.progress.console import numbered
 from bioptimus_jax.records.statistics import ArmVote
 from bioptimus_jax.report.cells import cell_folder
@@ -72,12 +72,14 @@ def last_models(arms: Arms, votes: Iterable[ArmVote] = ()) -> Table:
         metric = trained[arm][0].task(dataset).metric.name
         return fixed(100 * r.test['default'][metric], 2)
 
-    by_piece = 'low' if len({m.content_of('vocab') for m in runs}) < 2 else ''  # else they do not compare
+    # Otherwise they do not compare.
+    by_piece = 'low' if len(set(map(loss_measured_by, runs))) < 2 else ''
+    by_word = '' if other_words(m.hidden_words_of(m.phases[-1]) for m in runs) else 'low'
     columns = [
         Column('arm', lambda arm: arm),
         Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), by_piece),
         *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _loss_under(m, n), 3, arm), by_piece),
-        Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), 'low'),
+        Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), by_word),
         *each(sets, lambda d, arm: of_runs(lambda m: _score(m, d), 2, arm), 'high'),
         *each({d: f'vote {d}' for d in sets}, vote, 'high', when=bool(voted)),
         *each(pairs, lambda pair, arm: of_runs(lambda m: _elsewhere(m, pair), 2, arm), 'high'),
@@ -87,7 +89,8 @@ def last_models(arms: Arms, votes: Iterable[ArmVote] = ()) -> Table:
     ]
     note = (
         'After the last phase, mean ± sd over trainings. Losses: nats a piece on held-out documents, under the frozen'
-        ' mask and under each setting at [MASK] alone; they compare arms with one vocabulary.'
+        ' mask and under each setting at [MASK] alone; they compare arms with one vocabulary, and are ranked where the'
+        ' documents and masks are the same.'
         f' {score_names(*runs)}: test, percent. Vote: what the trainings of the arm say together. A on B: trained on A,'
         ' tested on B. Predicted pieces: of pre-training. TFLOP: of pre-training and of reading contexts in surgery.'
     )

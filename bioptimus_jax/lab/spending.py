@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.lab.trained import loss_measured_by
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing, spread
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import (
@@ -27,7 +28,7 @@ def arms(
 
     Levels: `losses` and `f1` where they are given, else what all of the arms reach.
     """
-    left_out = _of_other_vocabulary(groups)
+    left_out = _of_other_losses(groups)
     measured = {arm: [(m, aims_of(m)) for m in group] for arm, group in groups.items()}
     records = []
     for name in dict.fromkeys(name for seeds in measured.values() for _, aims in seeds for name in aims):
@@ -53,15 +54,18 @@ def arms(
     )
     if left_out:
         left = ', '.join(left_out)
-        note += f' The vocabularies differ, so losses per piece are not comparable. Left out there: {left}.'
+        note += (
+            ' Vocabularies or held-out texts and masks differ, so losses per piece are not comparable.'
+            f' Left out there: {left}.'
+        )
     absent = 'these runs have no evaluation or score in common.'
     return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
 
 
-def _of_other_vocabulary(groups: Mapping[str, Sequence[Measures]]) -> list[str]:
-    """The arms that have another vocabulary than most of them."""
-    own = {arm: group[0].content_of('vocab') for arm, group in groups.items()}
-    [(most, _)] = Counter(own.values()).most_common(1) or [(None, 0)]
+def _of_other_losses(groups: Mapping[str, Sequence[Measures]]) -> list[str]:
+    """The arms whose held-out losses are of other pieces, documents or masks than those of most of them."""
+    own = {arm: frozenset(map(loss_measured_by, group)) for arm, group in groups.items()}
+    most = next((value for value, _ in Counter(own.values()).most_common(1)), frozenset())
     return [arm for arm in groups if own[arm] != most]
 
 

@@ -19,7 +19,7 @@ from bioptimus_jax.model.config import SNAPSHOT, SOURCE, phase_of
 from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.config import PAPER_PHASES, SELF_PACED, Phase
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase, Stretch, stretches
-from bioptimus_jax.pretrain.objective import masking_of, unusual_objective
+from bioptimus_jax.pretrain.objective import masking_of, objective_of, unusual_objective
 from bioptimus_jax.pretrain.shape import StepShape, own_shape, shape_of, warmup_of
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.records.curriculum import RowCounts
@@ -81,6 +81,19 @@ def losses_under(m: Measures, model: str) -> dict[str, float]:
     losses = end.losses if (end := m.phase_end(model)) else {}
     masked = {name: dataclasses.replace(m.run.config.phase[name], rate_end=0.0) for name in losses}
     return {setting_name(masked[name]): loss for name, loss in losses.items()}
+
+
+def loss_measured_by(m: Measures) -> tuple[Any, ...]:
+    """What must be alike for held-out losses of two runs to compare: pieces, documents, masks, and what the loss is."""
+    stage = m.manifests.get('pretrain') or m.begun.get('pretrain') or Manifest()
+    config = m.run.config  # of a run among others it is that of all of them
+
+    def made_with(section: str, name: str) -> Any:
+        return stage.settings.get(f'{section}.{name}', getattr(getattr(config, section), name))
+
+    masks = tuple(made_with('evaluation', name) for name in EVALUATION)
+    loss = objective_of(config, made_with('pretrain', 'objective')).heldout_loss
+    return m.content_of('vocab'), m.rows_of('heldout'), masks, loss
 
 
 @dataclasses.dataclass(frozen=True)
