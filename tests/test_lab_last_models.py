@@ -103,6 +103,12 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms, tmp_p
     assert row['F1 drugs'] == f'{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}'
     assert row['drugs on diseases'] == '25.00 ± 0.00'
     assert row['predicted pieces, million'] == '0.50 ± 0.00'
+    assert table.note.endswith('some per cent too many.')
+    for m in runs:
+        m.spent[-1] = dataclasses.replace(m.spent[-1], predicted=460_000.0)
+    counted = last_models.last_models(arms)
+    assert shown(counted)['plain']['predicted pieces, million'] == '0.46 ± 0.00'
+    assert 'too many' not in counted.note
     assert row['TFLOP'] == '25.00 ± 0.00'  # 20 of the steps, and 5 of reading contexts
     assert 'TFLOP: of pre-training and of reading contexts' in table.note
     assert row['trainings'] == '3'

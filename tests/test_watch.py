@@ -67,7 +67,7 @@ def test_a_record_counts_what_happened_between_two_of_them(monkeypatch):
     assert (record.fill, record.input_wait) == (0.8, 0.25)
     assert record.realised_rate == pytest.approx(20 / 120, abs=1e-5)
     assert record.realised_rate_by_length == {1: 0.15, 2: 0.2}
-    assert record.unit_pieces == 20 / 8
+    assert (record.unit_pieces, record.predicted) == (20 / 8, 20)
     assert record.flops == throughput.training_flops_per_token(BASE, 100, 20 / 160, last=20 / 160) * 160
     assert record.seconds == 2.0
     assert record.mfu is None

@@ -94,6 +94,10 @@ def last_models(arms: Arms, votes: Iterable[ArmVote] = ()) -> Table:
         f' {score_names(*runs)}: test, percent. Vote: what the trainings of the arm say together. A on B: trained on A,'
         ' tested on B. Predicted pieces: of pre-training. TFLOP: of pre-training and of reading contexts in surgery.'
     )
+    if any(m.spent and m.spent[-1].predicted is None for m in runs):
+        note += (
+            ' Where predicted pieces were not counted, it is a share of all tokens, some per cent too many.'
+        )
     return Table.of(
         'The last models', columns, trained, note=note, absent='no arm has come to the end of a phase.'
     )
@@ -165,8 +169,13 @@ def _elsewhere(m: Measures, pair: tuple[str, str]) -> float | None:
 
 
 def _predicted(m: Measures) -> float | None:
-    """Pieces that were predicted in pre-training, in millions: of each stretch between two records its share at the
-    later one."""
+    """Pieces that were predicted in pre-training, in millions.
+
+    Where they were not counted: of the tokens of each stretch between two records the share at the later one, special
+    tokens among them.
+    """
+    if m.spent and m.spent[-1].predicted is not None:
+        return m.spent[-1].predicted / MILLION
     rates = [r.realised_rate for r in m.spent if r.realised_rate is not None]
     if not rates or len(rates) < len(m.spent):
         return None

@@ -42,7 +42,7 @@ from bioptimus_jax.storage.files import digest
 from bioptimus_jax.surgery.made import NOTHING_MADE, made_in
 from bioptimus_jax.tokenizer.subwords import load as load_subwords
 
-SPENT = ('flops', 'seconds', 'joules')
+SPENT = ('predicted', 'flops', 'seconds', 'joules')
 """What the records count from step 0 on."""
 NO_LOSS = 'the objective has to score held-out documents'
 

@@ -48,7 +48,7 @@ def summarise(
     tokens_before: int,
 ) -> Training:
     """One record: the mean loss of the interval's finite steps, the last learning rate, rates per second, what the
-    objective has to tell; FLOPs and seconds are of the interval alone, tokens since step 0.
+    objective has to tell; predicted pieces, FLOPs and seconds are of the interval alone, tokens since step 0.
 
     `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
     """
@@ -70,6 +70,7 @@ def summarise(
         'input_wait': round(interval.waited / seconds, 4),
         'fill': round(tokens / (cells * len(values)), 4),
         **objective.record([metrics for _, metrics in values], good),
+        'predicted': predicted,
         'flops': flops,
         'seconds': seconds,
         **({'mfu': round(flops / seconds / (peak * jax.device_count()), 4)} if peak else {}),

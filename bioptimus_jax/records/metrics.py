@@ -69,7 +69,8 @@ class Resumed(Line):
 class Spent(Record):
     """What pre-training took up to a step, and what it did there; in the record of a run.
 
-    `flops`, `seconds`, `joules` since step 0; None: not known. `told`: what the objective records of its own.
+    `flops`, `seconds`, `joules`, `predicted` pieces since step 0; None: not known. `told`: what the objective records
+    of its own.
     """
 
     step: int
@@ -79,6 +80,7 @@ class Spent(Record):
     joules: float | None = or_null()
     tokens_per_second: float | None = left_out()
     realised_rate: float | None = left_out()
+    predicted: float | None = left_out()
     told: Mapping[str, Any] = others()
 
 
@@ -86,11 +88,11 @@ class Spent(Record):
 class Training(Line):
     """The steps of pre-training since the line before, in means; losses in nats a piece.
 
-    `tokens`, `flops`, `seconds`, `joules` are since step 0, None where that is not known. `skipped`: steps that were
-    not finite. `input_wait`: share of the time spent waiting for batches. `fill`: share of the places that hold pieces.
-    `realised_rate`: share of the maskable pieces that were predicted, also by length of words in pieces.
-    `unit_pieces`: mean length of what was drawn. `mfu`: where the peak of the device is known. `told`: what the
-    objective records of its own.
+    `tokens`, `flops`, `seconds`, `joules`, `predicted` pieces are since step 0, None where that is not known.
+    `skipped`: steps that were not finite. `input_wait`: share of the time spent waiting for batches. `fill`: share
+    of the places that hold pieces. `realised_rate`: share of the maskable pieces that were predicted, also by
+    length of words in pieces. `unit_pieces`: mean length of what was drawn. `mfu`: where the peak of the device is
+    known. `told`: what the objective records of its own.
     """
 
     KIND = 'train'
@@ -109,6 +111,7 @@ class Training(Line):
     realised_rate: float | None = left_out()
     realised_rate_by_length: Mapping[str, float] | None = left_out()
     unit_pieces: float | None = left_out()
+    predicted: float | None = left_out()
     told: Mapping[str, Any] = others()
     flops: float | None = or_null()
     seconds: float | None = or_null()
