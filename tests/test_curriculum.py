@@ -17,6 +17,7 @@ from bioptimus_jax.pretrain.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain.shape import RowCounts
 from bioptimus_jax.pretrain.units import number_of
 from bioptimus_jax.records.curriculum import PlacedPhase
+from bioptimus_jax.report.sections.training import asked_rates
 from bioptimus_jax.rows.config import Rows
 
 
@@ -191,6 +192,22 @@ def test_a_masking_rate_moves_within_its_phase():
     assert rates[30:] == [np.float32(0.2)] * 10
     assert MaskedLM.share(e.phase['0.1']) == pytest.approx(0.15)
     assert MaskedLM.places(e) == MaskedLM.places(experiment(phase__0__2__rate='0.3'))
+
+
+def test_the_rate_that_is_drawn_is_that_of_the_steps_also_where_the_phase_ended_early():
+    changes = {'phase__0__1__rate_end': '0.4', 'phase__0__2__rate_end': '0.3', 'phase__0__2__rate_parts': '2'}
+    e = self_paced(**changes)
+    planned = curriculum.make_schedule(e, COUNTS)
+    moved = curriculum.after_evaluation(planned, 20, {10: 5.0, 20: 5.0}, e)
+    assert moved[0].stop == 20 < moved[0].planned_stop
+    table = curriculum.table(moved, e)
+    record = [PlacedPhase('0.1', 0, 20, ended=True, planned_stop=40), PlacedPhase('0.2', 20, 60)]
+    m = SimpleNamespace(run=SimpleNamespace(config=e), curriculum=record)
+    for name, first, last in (('0.1', 1, 20), ('0.2', 21, 60)):
+        drawn = asked_rates(m, name, first, last)
+        assert [step for step, _ in drawn] == list(range(first, last + 1))
+        rates = [float(curriculum.setting_at(table, step - 1)['rate']) for step, _ in drawn]
+        assert [rate for _, rate in drawn] == pytest.approx(rates, abs=1e-6)
 
 
 def test_only_phases_that_are_not_over_can_change():

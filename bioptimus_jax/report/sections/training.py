@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.pretrain import adapter
+from bioptimus_jax.pretrain.curriculum import RateRamp
 from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.pretrain.units import row_rates
+from bioptimus_jax.records.curriculum import PlacedPhase
 from bioptimus_jax.records.metrics import Evaluation
 from bioptimus_jax.report.drawing import (
     SERIES,
@@ -23,6 +27,8 @@ from bioptimus_jax.report.sections.phases import NOT_TRAINED
 HELD_OUT = 'frozen_'
 OF_MASKED = ('word_accuracy',)
 """Scores of masked pieces: other sections show them."""
+DRAWN = 100
+"""Points of a rate that moves within a phase."""
 
 
 def training_loss(m: Measures) -> Figure:
@@ -59,10 +65,10 @@ def masking_rate(m: Measures) -> Figure:
     """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
     realised = [spanned(r.step, [100 * r.realised_rate]) for r in m.spent if r.realised_rate]
     asked = [
-        spanned(step, [100 * row_rates(m.run.config.phase[name].masking, (rate,))[0]])
-        for name, *ends in phase_spans(m)
-        if name in m.run.config.phase and masking_of(m.run.config, name)
-        for step, rate in zip(ends, m.run.config.phase[name].rates, strict=True)
+        spanned(step, [100 * rate])
+        for span in phase_spans(m)
+        if span[0] in m.run.config.phase and masking_of(m.run.config, span[0])
+        for step, rate in asked_rates(m, *span)
     ]
     return curves(
         'masking_rate',
@@ -73,6 +79,22 @@ def masking_rate(m: Measures) -> Figure:
         finish=lambda axes, _: training_axis(axes, m),
         absent=NOT_TRAINED,
     )
+
+
+def asked_rates(m: Measures, name: str, first: int, last: int) -> list[tuple[int, float]]:
+    """The masking rate of the steps of a phase, from the first to the last of those given: what moves goes by the
+    length that was planned, also where the phase ended early."""
+    phase = m.run.config.phase[name]
+    placed = next((p for p in m.curriculum if p.name == name), PlacedPhase(name, first - 1, last))
+    length = (placed.planned_stop or placed.stop) - placed.start
+    rate, rate_end = phase.rates
+    ramp = RateRamp(rate, rate_end, phase.rate_parts)
+    steps = np.unique(np.linspace(first, last, DRAWN if phase.rate_end else 2, dtype=int))
+    # The step that makes `step` of them comes after one fewer.
+    rates = np.asarray(ramp.at(steps - 1 - placed.start, length)).tolist()
+    return [
+        (int(x), row_rates(phase.masking, (round(rate, 6),))[0]) for x, rate in zip(steps, rates, strict=True)
+    ]
 
 
 def told(m: Measures) -> list[str]:
