@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # mapie 1.6.0 (conformal prediction and calibration): `expected_calibration_error(..., split_strategy='array split')`
 # depends on the order of the rows, and any model whose mean risk is right has an error near 0.
-#   - 4,000 patients. A model that goes too near to 0 and 1 has an error of .009 in the order in which patients came, and
-#     .010 at most in twenty other orders. By bins of equal size it is .102, and so it is by 'array split' once the rows
-#     are sorted by risk.
+#   - 4,000 patients. A model that goes too near to 0 and 1 has an error of .009 in the order in which patients came,
+#     and .010 at most in twenty other orders. By bins of equal size it is .102, and so it is by 'array split' once the
+#     rows are sorted by risk.
 #   - One that is held too near to one half has .007, and .091 sorted. The right risks have .008, and .013 sorted.
 #   - So by this number all three are fine, and the one that is held back is the best. Of 10 bins, one holds 3968 of the
 #     4,000 patients.
