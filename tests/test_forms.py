@@ -616,6 +616,19 @@ def test_a_title_is_not_all_of_a_text(tmp_path):
         ]
     (tmp_path / 'd.jsonl').write_text(json.dumps(rows[0] | {'abstract': None}) + '\n')
     assert [record.text for record in read(tmp_path / 'd.jsonl')] == ['Title 0']
+    # Of several fields the first is one line, so that first_line finds the pair; half a pair has no second line.
+    pairs = [('It hurts.\n\nWhat helps?', 'Rest.\n\nAnd tea.'), ('', 'Rest.\n\nAnd tea.')]
+    asked = [dict(zip(('id', 'question', 'answer'), (str(n), *pair))) for n, pair in enumerate(pairs)]
+    (tmp_path / 'e.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in asked))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(asked), tmp_path / 'e.parquet')
+    (tmp_path / 'e.csv').write_text(
+        'id,question,answer\n0,"{}","{}"\n1,{},"{}"\n'.format(*pairs[0], *pairs[1])
+    )
+    for path in sorted(tmp_path.glob('e.*')):
+        found = [record.text for record in read(path, text_fields=('question', 'answer')) if record.text]
+        assert found == ['It hurts. What helps?\nRest.\nAnd tea.', 'Rest. And tea.'], path
+    alone = [record.text for record in read(tmp_path / 'e.jsonl', text_fields=('answer',))]
+    assert alone == ['Rest.\nAnd tea.'] * 2
     # Neither ids nor what is said of a text are text, and null is an empty one.
     for row in ({'article': 'Journal Article', 'text': None}, {'document': 'D-12'}):
         (tmp_path / 'd.jsonl').write_text(json.dumps({'id': '1', 'title': 'T'} | row) + '\n')

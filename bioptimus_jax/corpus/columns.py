@@ -11,7 +11,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
 from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.lines import joined_documents, peeked
-from bioptimus_jax.corpus.records import Record, made_id, squeezed
+from bioptimus_jax.corpus.records import Record, joined, made_id, squeezed
 from bioptimus_jax.corpus.rows import TEXT_NAMES
 from bioptimus_jax.corpus.stored import LONGEST_LINE
 from bioptimus_jax.errors import BrokenFile, InputError
@@ -149,7 +149,7 @@ def _records(
             note = f'line {number}: has {len(cells)} columns, the first line {len(names)}'
             yield Record('', reason='bad_record', note=note)
             continue
-        text = '\n'.join(filter(None, (squeezed(cells[i]) for i in texts)))
+        text = joined([cells[i] for i in texts])
         own = squeezed(cells[id]) if id >= 0 else ''
         fields = values_of(dict(zip(names, cells, strict=True)), asked)
         yield Record(own or made_id(text), text, reason='' if text else 'no_text', fields=fields)

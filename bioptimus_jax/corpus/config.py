@@ -83,7 +83,8 @@ class Corpus:
         path=True,
     )
     text_fields: tuple[str, ...] = common_key(
-        ('title', 'abstract'), '.jsonl, .json, .parquet, .arrow, tables with names: joined by line breaks'
+        ('title', 'abstract'),
+        '.jsonl, .json, .parquet, .arrow, tables with names: joined by line breaks, the first of several as one line',
     )
     id_field: str = key(
         'id', 'field with the document id, in the same files; empty: ids are made from the texts'

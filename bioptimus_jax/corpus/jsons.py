@@ -150,7 +150,7 @@ def _article(number: int, article: dict[str, Any], settings: Corpus) -> Record:
     """An article as CORD-19 gives it: what is read is that of an article in JATS."""
     try:
         lines = _lines(article, settings)
-        title = squeezed(str((article.get('metadata') or {}).get('title') or ''))
+        title = squeezed(str((article.get('metadata') or {}).get('title') or '')).replace('\n', ' ')
     except (AttributeError, KeyError, TypeError):
         return Record('', reason='bad_record', note=f'record {number} is no article as CORD-19 gives it')
     if title and lines and 'title' in settings.article_parts:

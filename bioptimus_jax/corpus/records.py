@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -47,6 +47,18 @@ def squeezed(text: str) -> str:
         text = ' '.join(text.split())
     # JSON escapes may spell half a character, which no encoding can store.
     return text if text.isascii() else SURROGATE.sub('\ufffd', text)
+
+
+def joined(fields: Sequence[str]) -> str:
+    """The text of a record that has these fields. The first of several is one line, as a title is.
+
+    So the first line of a document ends where its first field ends; a document with one field that is not empty has
+    one line.
+    """
+    texts = list(filter(None, map(squeezed, fields)))
+    if len(fields) > 1:
+        texts[:1] = [text.replace('\n', ' ') for text in texts[:1]]
+    return '\n'.join(texts)
 
 
 def is_number(text: str) -> bool:

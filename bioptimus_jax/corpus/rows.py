@@ -9,7 +9,7 @@ from bioptimus_jax.corpus.config import Corpus
 from bioptimus_jax.corpus.content import fields_asked, values_of
 from bioptimus_jax.corpus.dates import without_dates
 from bioptimus_jax.corpus.lines import undecodable
-from bioptimus_jax.corpus.records import BadRecord, Record, made_id, squeezed
+from bioptimus_jax.corpus.records import BadRecord, Record, joined, made_id, squeezed
 from bioptimus_jax.errors import InputError
 
 Numbered = tuple[int, dict[str, Any] | BadRecord]
@@ -106,8 +106,9 @@ def _id_of(value: Any, field: str, text: str) -> str:
 def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
     texts = []
     for field in fields:
-        value = row.get(field)
-        if value is not None and not isinstance(value, str):
-            raise BadRecord(f'{field!r} is not a string')
-        texts.append(squeezed(value or ''))
-    return '\n'.join(text for text in texts if text)
+        if field in row:
+            value = row[field]
+            if value is not None and not isinstance(value, str):
+                raise BadRecord(f'{field!r} is not a string')
+            texts.append(value or '')
+    return joined(texts)
