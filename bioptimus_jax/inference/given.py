@@ -14,7 +14,7 @@ from bioptimus_jax.sets.cutting import bare_text
 from bioptimus_jax.sets.described import FILE
 from bioptimus_jax.sets.folders import BESIDE_TEXTS
 from bioptimus_jax.sets.foreign.forms import TABLE, form_of_name, form_of_text, read_items, read_source
-from bioptimus_jax.sets.foreign.items import Item, Source
+from bioptimus_jax.sets.foreign.items import TEXTS_ALONE, Item, Source
 from bioptimus_jax.sets.foreign.names import FILE as LABELS
 from bioptimus_jax.sets.foreign.names import INFOS
 from bioptimus_jax.sets.foreign.refused import READ, refuse_packed, refuse_unread
@@ -130,7 +130,7 @@ def _is_beside(path: Path) -> bool:
 def _of_file(file: Path, by_line: bool, any_number: bool) -> Iterator[Given]:
     stem = plain_name(file).rpartition('.')[0] or plain_name(file)
     if form_of_name(file) == TABLE:
-        yield from _of_items(stem, read_items(file).items, any_number)
+        yield from _of_items(stem, read_items(file, TEXTS_ALONE).items, any_number)
         return
     refuse_unread(file)
     yield from _read(stem, str(file), bytes_of(file), by_line, any_number, file)
@@ -144,7 +144,8 @@ def _read(
     text = decoded(place, content).removeprefix('\ufeff')
     form = (form_of_name(file) if file else '') or form_of_text(text)
     if form:
-        yield from _of_items(name, read_source(Source(place, file, text), form).items, any_number)
+        source = Source(place, file, text)
+        yield from _of_items(name, read_source(source, form, TEXTS_ALONE).items, any_number)
         return
     marked = documents(file, place, text)
     if marked is None:

@@ -19,7 +19,8 @@ TEXT_ENDINGS = (*JSON_ENDINGS, *XML_ENDINGS, *CSV_ENDINGS)
 class Keys:
     """Names of keys or columns that were asked for; those that are empty are found by what they are called.
 
-    `predicted`: answers of a model are wanted, where a record has those beside the gold standard.
+    `predicted`: answers of a model are wanted, where a record has those beside the gold standard. `texts_alone`: every
+    text is wanted, whatever is said of it.
     """
 
     texts: tuple[str, ...] = ()
@@ -28,9 +29,10 @@ class Keys:
     word: str = ''
     tag: str = ''
     predicted: bool = False
+    texts_alone: bool = False
 
 
-FOUND_KEYS, PREDICTED_KEYS = Keys(), Keys(predicted=True)
+FOUND_KEYS, PREDICTED_KEYS, TEXTS_ALONE = Keys(), Keys(predicted=True), Keys(texts_alone=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +81,11 @@ class Context:
     def names_of(self, key: str) -> list[str]:
         """What the numbers under a key mean, [] where nothing says so; the names of '' are those of any label."""
         return self.names.get(key) or ([] if key == 'score' else self.names.get('', []))
+
+    def leaves_out(self, why: str) -> bool:
+        """Whether a record that gives no answer is left out, which is counted; none is where texts alone are wanted."""
+        self.repairs[why] += not self.keys.texts_alone
+        return not self.keys.texts_alone
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Label Studio's export in JSON: tasks of data, and annotations with what each person has marked.
 
 What the list of JSON-MIN holds is flat, and read there. Of several annotations of a task the one that is marked as
-ground truth is read, else the first, and it is said. A task that nobody has annotated is left out and counted. Where
-answers of a model are wanted, and tasks have predictions, these are read.
+ground truth is read, else the first, and it is said. A task that nobody has annotated, as all are that wait to be
+imported, is left out and counted, unless texts alone are wanted. Where answers of a model are wanted, and tasks have
+predictions, these are read.
 """
 
 import dataclasses
@@ -21,24 +22,27 @@ OTHERS = 'annotations that are not mentions'
 ADDRESS = re.compile(r'(https?|s3|gs|azure-blob)://\S+|/data/\S+')
 REGIONS = ('labels', 'hypertextlabels')
 NUMBERS = ('rating', 'number')
+OF_OTHERS = flat.KNOWN - {'id', 'predictions'}
+"""Keys that a task has in its data alone."""
 
 
 def _is_one(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get('data'), dict)
-        and isinstance(value.get('annotations', value.get('completions')), list)
-    )
+    if not isinstance(value, dict) or not isinstance(value.get('data'), dict):
+        return False
+    if 'annotations' in value or 'completions' in value:
+        return isinstance(value.get('annotations', value.get('completions')), list)
+    return OF_OTHERS.isdisjoint(value)
 
 
 def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
-    given = value.get(_asked(where, value, context), value.get('completions'))
+    given = value.get(_asked(where, value, context), value.get('completions', []))
     if given == [] and context.taken.get('results') == 'predictions':
         given = [{'result': []}]  # the model has found nothing
     done = [one for one in given if isinstance(one, dict) and not one.get('was_cancelled')]
     if not done:
-        context.repairs[NOT_ANNOTATED] += 1
-        return
+        if context.leaves_out(NOT_ANNOTATED):
+            return
+        done = [{'result': []}]
     context.repairs[SEVERAL] += len(done) > 1
     chosen = next((one for one in done if one.get('ground_truth')), done[0])
     result = chosen.get('result')

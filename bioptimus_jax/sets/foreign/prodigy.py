@@ -1,7 +1,7 @@
 """Prodigy's JSON lines: a text with spans, or with options of which some are accepted, and what the person answered.
 
 Only what was accepted is read. A rejected or ignored text is left out and counted: it says what is wrong, and not what
-is right.
+is right. Where texts alone are wanted, it is one of them.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,7 @@ def _is_one(value: Any) -> bool:
 
 def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]:
     given = {key: inner for key, inner in value.items() if key not in ('answer', 'tokens')}
-    if value.get('answer', 'accept') != 'accept':
-        context.repairs[LEFT_OUT] += 1
+    if value.get('answer', 'accept') != 'accept' and context.leaves_out(LEFT_OUT):
         return
     if 'accept' in value:
         if not isinstance(value['accept'], list):
