@@ -568,6 +568,41 @@ def test_label_studio_has_names_of_texts(tmp_path):
     assert read_items(tmp_path / 'z.json').repairs == {NOT_ANNOTATED: 2}
 
 
+def test_answers_of_label_studio_are_of_one_question_about_the_text(tmp_path):
+    def task(number, **said):
+        result = [
+            {'type': 'choices', 'from_name': name, 'value': {'choices': [one]}} for name, one in said.items()
+        ]
+        place = {'start': 0, 'end': 4, 'text': 'Gout'}
+        region = [
+            {'type': 'labels', 'from_name': 'ner', 'id': 'r', 'value': place | {'labels': ['D']}},
+            {'type': 'choices', 'from_name': 'sure', 'id': 'r', 'value': place | {'choices': ['no']}},
+        ]
+        return {
+            'id': number,
+            'data': {'text': f'Gout {number}'},
+            'annotations': [{'result': region * (not said) + result}],
+            'predictions': [{'result': result}],
+        }
+
+    both = [task(1, topic='x', tone='good'), task(2, topic='y', tone='bad')]
+    for name, tasks in {'both': both, 'either': [task(1, topic='x'), task(2, tone='bad')]}.items():
+        folder = laid_out(tmp_path / name, {'{}.json': json.dumps(tasks)})
+        with pytest.raises(
+            InputError, match=r'needs "text" .*; it has .*tone, id, .*; name other keys in set\.json'
+        ):
+            texts_in(folder)
+    said = {'texts': ['text'], 'answer': 'topic'}
+    files = {'{}.json': json.dumps([*both, task(3, tone='bad')]), 'set.json': json.dumps(said)}
+    dataset, _ = texts_in(laid_out(tmp_path / 'said', files))
+    assert [t.answers for t in dataset.train] == [('x',), ('y',)]
+    file = put(tmp_path, {'p.json': json.dumps(both).encode()}) / 'p.json'
+    assert score(tmp_path / 'said', file, 'classes', {}).measures()['default']['accuracy'] == 1
+    put(tmp_path, {'r.json': json.dumps([task(1)]).encode()})
+    [item] = read_items(tmp_path / 'r.json').items
+    assert (len(item.mentions), item.answers) == (1, None)
+
+
 def test_answers_that_are_no_labels_are_left_out_or_refused(tmp_path):
     """A rejected label is none, and another key is named in set.json."""
     rows = [

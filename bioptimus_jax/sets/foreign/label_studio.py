@@ -18,7 +18,9 @@ from bioptimus_jax.sets.foreign.items import Context, Dialect, Item
 
 NOT_ANNOTATED = 'tasks of Label Studio that nobody has annotated, or all have skipped, left out'
 SEVERAL = 'tasks of Label Studio with annotations of several people, of which one is read'
+NOT_ANSWERED = 'tasks of Label Studio without an answer to {!r}, as set.json has it, left out'
 OTHERS = 'annotations that are not mentions'
+OF_REGIONS = 'answers in Label Studio about a region, and not about the text, left out'
 ADDRESS = re.compile(r'(https?|s3|gs|azure-blob)://\S+|/data/\S+')
 REGIONS = ('labels', 'hypertextlabels')
 NUMBERS = ('rating', 'number')
@@ -50,11 +52,19 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
         raise InputError(f'{where}: an annotation has no list "result"; export it again as JSON')
     name = {key: value['data'][key] for key in (context.keys.name,) if key in value['data']}
     entry = {'id': value.get('id'), **name, **_texts(where, value['data'], context)}
-    marked = _marked(where, result, context)
+    marked, questions = _marked(where, result, context)
+    asked = context.keys.answer
+    if asked and asked not in questions and context.leaves_out(NOT_ANSWERED.format(asked)):
+        return
+    # One question may have any name, as long as all tasks answer this one.
+    if not asked and len(questions) == 1 and context.taken.setdefault('question', *questions) in questions:
+        [marked['labels']] = questions.values()
+    elif asked in questions:
+        marked[asked] = questions[asked]
     if not (context.keys.texts or 'entities' in marked):
         flat.refuse_half_a_pair(where, [key.lower() for key, text in value['data'].items() if text])
     item = flat.item_of(where, line, entry | marked, context)
-    yield dataclasses.replace(item, keys=(*item.keys, *map(str, value['data'])))
+    yield dataclasses.replace(item, keys=(*questions, *item.keys, *map(str, value['data'])))
 
 
 def _asked(where: str, value: Mapping[str, Any], context: Context) -> str:
@@ -91,19 +101,23 @@ def _texts(where: str, data: Mapping[str, Any], context: Context) -> dict[str, s
     return {name if known else 'text': texts[name] for name in names}
 
 
-def _marked(where: str, result: Sequence[Mapping[str, Any]], context: Context) -> dict[str, Any]:
-    """Entities and answers of an annotation."""
+def _marked(
+    where: str, result: Sequence[Mapping[str, Any]], context: Context
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Entities of an annotation, and its answers to each question, which is what a control is called."""
     entities: list[dict[str, Any]] = []
-    answers: list[Any] = []
-    answered = False
+    questions: dict[str, list[Any]] = {}
     for one in result:
         kind, value = str(one.get('type', '')), one.get('value')
+        name = str(one.get('from_name') or 'labels')
         if kind in REGIONS and isinstance(value, Mapping):
             entities.append(_region(where, kind, value))
+        elif isinstance(value, Mapping) and kind in ('choices', *NUMBERS) and 'start' in value:
+            context.repairs[OF_REGIONS] += 1
         elif kind == 'choices' and isinstance(value, Mapping) and isinstance(value.get('choices'), list):
-            answers, answered = [*answers, *value['choices']], True
+            questions[name] = [*questions.get(name, ()), *value['choices']]
         elif kind in NUMBERS and isinstance(value, Mapping):
-            answers, answered = [*answers, value.get(kind)], True
+            questions[name] = [*questions.get(name, ()), value.get(kind)]
         elif kind.endswith('labels'):
             raise InputError(
                 f'{where}: has regions of the type {kind!r:.60}; read are those of text (labels, hypertextlabels)'
@@ -111,8 +125,7 @@ def _marked(where: str, result: Sequence[Mapping[str, Any]], context: Context) -
         else:
             context.repairs[OTHERS] += 1
     # An annotation without any region says that there is none.
-    found: dict[str, Any] = {'entities': entities} if entities or not answered else {}
-    return found | ({context.keys.answer or 'labels': answers} if answered else {})
+    return {'entities': entities} if entities or not questions else {}, questions
 
 
 def _region(where: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
