@@ -733,6 +733,31 @@ def test_parts_types_and_sentences_of_bioc(tmp_path):
     }
 
 
+def test_annotations_of_a_document_of_bioc_are_in_its_passages(tmp_path):
+    """The library `bioc` writes them so; one without a place is about the document."""
+    passages = [{'offset': 0, 'text': 'Gout hurts.'}, {'offset': 13, 'text': 'Also flu.'}]
+    marked = [('D', 'flu', 18), ('D', 'Gout', 0)]
+    annotations = [
+        {'infons': {'type': kind}, 'text': quoted, 'locations': [{'offset': at, 'length': len(quoted)}]}
+        for kind, quoted, at in marked
+    ]
+    document = {'id': '1', 'passages': passages, 'annotations': [*annotations, {'infons': {'type': 'mesh'}}]}
+    inside = ''.join(
+        f'<passage><offset>{one["offset"]}</offset><text>{one["text"]}</text></passage>' for one in passages
+    ) + ''.join(
+        f'<annotation><infon key="type">{kind}</infon><location offset="{at}" length="{len(quoted)}"/>'
+        f'<text>{quoted}</text></annotation>'
+        for kind, quoted, at in marked
+    )
+    content = f'<collection><document>{inside}<annotation/></document></collection>'
+    put(tmp_path, {'x.json': json.dumps(document).encode(), 'x.xml': content.encode()})
+    for name in ('x.json', 'x.xml'):
+        found = read_items(tmp_path / name)
+        [item] = found.items
+        assert [item.texts[0][m.start : m.end] for m in item.mentions] == ['Gout', 'flu']
+        assert found.repairs == {'annotations that are not mentions': 1}
+
+
 def test_a_passage_with_an_empty_text_has_the_texts_of_its_sentences(tmp_path):
     content = (
         '<collection><document><id>1</id><passage><offset>0</offset><text/><sentence><offset>0</offset>'

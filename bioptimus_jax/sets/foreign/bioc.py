@@ -2,7 +2,8 @@
 
 The format does not say what its offsets count: PubTator's count characters, those that bconv writes bytes. It is
 decided for each document by the texts that annotations quote, and said. An annotation is a mention whether or not it
-has an identifier; relations are none. A mention in several places is one with gaps.
+has an identifier, and whether it stands at a passage, a sentence or the document; relations are none. A mention in
+several places is one with gaps.
 """
 
 import dataclasses
@@ -60,7 +61,10 @@ def read_xml(place: str, content: str, context: Context) -> Iterator[Item]:
         parts = [
             part for passage in document.iterchildren('passage') for part in _parts(where, passage, context)
         ]
-        context.repairs[OTHERS] += len(list(document.iter('relation')))
+        own = list(document.iterchildren('annotation'))
+        within = [one for one in own if one.find('location') is not None]  # others are about the document
+        parts = _with(where, parts, [_xml_annotation(where, one, context) for one in within])
+        context.repairs[OTHERS] += len(list(document.iter('relation'))) + len(own) - len(within)
         yield _item(where, number, document.findtext('id') or '', parts, context)
 
 
@@ -73,8 +77,19 @@ def _parts(where: str, passage: Any, context: Context) -> list[Part]:
     return _apart(texts, [_xml_annotation(where, a, context) for a in passage.iter('annotation')])
 
 
+def _with(where: str, parts: Sequence[Part], marked: Sequence[MarkedPlace]) -> list[Part]:
+    """The parts of a document with the marks that stand at the document itself. Raises InputError without a part."""
+    if marked and not parts:
+        raise InputError(f'{where}: has annotations, and no passage in which they are')
+    more = _apart([(part.offset, part.text) for part in parts], marked)
+    return [
+        dataclasses.replace(part, marked=(*part.marked, *of_it.marked))
+        for part, of_it in zip(parts, more, strict=True)
+    ]
+
+
 def _apart(texts: Sequence[tuple[int, str]], marked: Sequence[MarkedPlace]) -> list[Part]:
-    """Parts of a passage, each with the marks that begin in it."""
+    """Parts of a passage or a document, each with the marks that begin in it."""
     own: list[list[MarkedPlace]] = [[] for _ in texts]
     for one in marked:
         start = min(start for start, _ in one.parts)
@@ -99,7 +114,10 @@ def _read(where: str, line: int, value: Any, context: Context) -> Iterator[Item]
         if not isinstance(document, dict) or not isinstance(document.get('passages'), list):
             raise InputError(f'{place}: has no passages, as each document of BioC has')
         parts = [part for passage in document['passages'] for part in _json_parts(place, passage, context)]
-        context.repairs[OTHERS] += len(_listed(document, 'relations'))
+        own = _listed(document, 'annotations')
+        within = [one for one in own if not isinstance(one, dict) or one.get('locations')]
+        parts = _with(place, parts, _json_annotations(place, within, context))
+        context.repairs[OTHERS] += len(_listed(document, 'relations')) + len(own) - len(within)
         yield _item(place, number if len(held) > 1 else line, str(document.get('id') or ''), parts, context)
 
 
@@ -108,8 +126,17 @@ def _json_parts(where: str, passage: Any, context: Context) -> list[Part]:
     if not isinstance(passage, dict):
         raise InputError(f'{where}: a passage is not an object')
     inside = [one for one in _listed(passage, 'sentences') if isinstance(one, dict)]
+    texts = [
+        (_number(where, one.get('offset')), str(one.get('text') or ''))
+        for one in ([passage] if passage.get('text') or not inside else inside)
+    ]
+    given = [annotation for one in (passage, *inside) for annotation in _listed(one, 'annotations')]
+    return _apart(texts, _json_annotations(where, given, context))
+
+
+def _json_annotations(where: str, given: Sequence[Any], context: Context) -> list[MarkedPlace]:
     marked = []
-    for annotation in [a for one in (passage, *inside) for a in _listed(one, 'annotations')]:
+    for annotation in given:
         try:
             places = [
                 (_number(where, at['offset']), _number(where, at['length'])) for at in annotation['locations']
@@ -118,11 +145,7 @@ def _json_parts(where: str, passage: Any, context: Context) -> list[Part]:
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f'{where}: an annotation has no locations with offset and length') from error
         marked.append(_annotation(where, infons, places, annotation.get('text'), context))
-    texts = [
-        (_number(where, one.get('offset')), str(one.get('text') or ''))
-        for one in ([passage] if passage.get('text') or not inside else inside)
-    ]
-    return _apart(texts, marked)
+    return marked
 
 
 def _listed(one: dict[str, Any], key: str) -> list[Any]:
