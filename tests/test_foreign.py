@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -652,6 +653,7 @@ def test_pairs_numbers_and_several_labels(tmp_path):
         dataset, chosen = texts_in(folder, 'entities')  # found in the files, whatever the task of other sets
         assert [t.answers for t in dataset.train] == [tuple(a) for _, a in SEVERAL]
         assert (chosen.task, dataset.labels) == ('classes', ('a', 'b, c'))
+        assert re.match(r"read as (JSON|CSV|table): text from 'text', answer from 'labels'", dataset.notes[0])
         assert list(task_for(chosen).metrics) == ['default', 'macro_f1', 'example_f1']
         file = split_files(folder, 'test')[0]
         assert score(folder, file, 'entities', {}).measures()['default']['f1'] == 1

@@ -63,11 +63,10 @@ def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Publi
 def _notes(files: Mapping[str, Path], numbers: bool, known: Published | None) -> tuple[str, ...]:
     """How the files of one's own set were read, in words. Raises InputError where all of them have a header, of which
     no record speaks."""
+    if items := named_items(files['train'], known, known.layout if known else None):
+        return tuple(notes_of(items))
     if known:
-        in_columns = known.source == DESCRIBED and not known.layout.keys
-        return tuple(own.notes_on_quotes(files)) if in_columns else ()
-    if form_at(files['train']):
-        return tuple(notes_of(read_items(files['train'])))
+        return tuple(own.notes_on_quotes(files)) if known.source == DESCRIBED else ()
     rows = {split: own_rows(file) for split, file in files.items()}
     if not numbers:
         own.refuse_same_header(rows)
