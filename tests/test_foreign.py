@@ -29,12 +29,13 @@ from bioptimus_jax.inference.given import read_given
 from bioptimus_jax.rebuild.originals import BUILDERS
 from bioptimus_jax.sets.advice import REBUILT
 from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, read_iob2, set_at, split_files
+from bioptimus_jax.sets.foreign.flat import NO_TYPE
 from bioptimus_jax.sets.foreign.forms import FORMS, read_items
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, TEXT_ENDINGS, Keys
 from bioptimus_jax.sets.foreign.jsons import DIALECTS
 from bioptimus_jax.sets.foreign.label_studio import NOT_ANNOTATED
-from bioptimus_jax.sets.foreign.splits import split_of
-from bioptimus_jax.sets.labelled import read_file
+from bioptimus_jax.sets.foreign.splits import UNSAID, split_of
+from bioptimus_jax.sets.labelled import holds_texts, read_file
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.sets.texts import in_order
@@ -852,6 +853,33 @@ def test_predictions_of_label_studio_are_read_as_answers(tmp_path):
         InputError, match='is read by its predictions, but a task before it by its annotations'
     ):
         read_items(tmp_path / 'y.json', PREDICTED_KEYS)
+
+
+def test_texts_without_a_mention_may_say_nothing(tmp_path):
+    """An unmarked task of JSON-MIN has no key, nor has an accepted text of Prodigy; a cell of CSV is empty."""
+    region = {'start': 0, 'end': 4, 'text': 'Gout', 'labels': ['D']}
+    place = {'start': 0, 'end': 4, 'label': 'D'}
+    prodigy = [{'text': 'None.', '_task_hash': 1, 'answer': 'accept'}]
+    files = {
+        'a.json': json.dumps([{'id': 1, 'text': 'None.'}, {'id': 2, 'text': 'Gout.', 'label': [region]}]),
+        'b.jsonl': lines(*prodigy, {**prodigy[0], 'text': 'Gout.', 'spans': [place]}),
+        'c.csv': table(['text', 'label'], ['None.', ''], ['Gout.', json.dumps([region])]),
+        'd.csv': table(['text', 'entities'], ['None.', ''], ['Gout.', '[[0, 4, "D"]]']),
+    }
+    for name, content in files.items():
+        put(tmp_path, {name: content.encode()})
+        read = read_iob2(tmp_path / name)
+        assert [(s.words, s.tags) for s in read] == [
+            (('None', '.'), ('O',) * 2),
+            (('Gout', '.'), ('B-D', 'O')),
+        ]
+        assert split_of(tmp_path / name, read_items(tmp_path / name)).repairs == {UNSAID: 1}
+        assert not holds_texts(tmp_path / name)
+    # Of a region that has lost its label nothing is known.
+    empty = region | {'labels': []}
+    put(tmp_path, {'e.json': json.dumps([{'text': 'Gout.', 'label': [region, empty]}]).encode()})
+    found = read_items(tmp_path / 'e.json')
+    assert ([len(item.mentions) for item in found.items], found.repairs) == ([1], {NO_TYPE: 1})
 
 
 OTHERS = {

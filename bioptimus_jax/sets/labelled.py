@@ -18,6 +18,7 @@ from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.foreign.flat import OF_MODELS, texts_joined, without_role
 from bioptimus_jax.sets.foreign.forms import JSON, form_at, form_of_name, read_items, read_source
 from bioptimus_jax.sets.foreign.items import PREDICTED_KEYS, Item, Items, Keys, Source
+from bioptimus_jax.sets.foreign.splits import by_characters
 from bioptimus_jax.sets.own import ColumnLine
 from bioptimus_jax.sets.quoting import unquoted
 from bioptimus_jax.sets.roles import words_and_blanks
@@ -131,7 +132,7 @@ def holds_texts(path: Path) -> bool:
     the names of what it holds."""
     if form_at(path):
         items = read_items(path).items
-        return bool(items) and items[0].mentions is None and items[0].tags is None
+        return bool(items) and not by_characters(items) and items[0].tags is None
     rows = _tabbed(path)
     # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
     if words_and_blanks(rows):

@@ -47,6 +47,7 @@ TYPES = ('label', 'type', 'labels', 'entity_group', 'entity_type', 'entity')
 KNOWN = frozenset(
     (*TOKENS, *TAGS, *ALONE, *ANSWERS, *ENTITIES, *NAMES, *(name for pair in PAIRS for name in pair))
 )
+NO_TYPE = 'marked places without a type, left out'
 UNKNOWN, NOT_ASKED = -1, -100
 """How `datasets` writes a label that is not told, and how sets that are cut into pieces write one that is not asked."""
 READ = (
@@ -211,6 +212,7 @@ def _mentions(
     if entry[key] or str(key).strip().lower() in (*ENTITIES, *OF_MODELS):
         context.taken.setdefault('entities', str(key))
     places = [place for one in entry[key] for place in _places(where, one)]
+    context.repairs[NO_TYPE] += sum(isinstance(one, Mapping) and _kinds(one) == [] for one in entry[key])
     return key, placed(where, text[0], places, context.repairs)
 
 
@@ -250,6 +252,12 @@ def _is_place(one: Any) -> bool:
     )
 
 
+def _kinds(one: Mapping[str, Any]) -> list[Any]:
+    """The types of an entity: none where somebody has taken its label away in Label Studio."""
+    kinds = next((one[n] for n in TYPES if n in one), None)
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
 def _places(where: str, one: Any) -> list[MarkedPlace]:
     """The place of an entity, once for each of its types. Raises InputError."""
     if isinstance(one, list) and [type(part) for part in one] == [int, int, str]:
@@ -257,13 +265,12 @@ def _places(where: str, one: Any) -> list[MarkedPlace]:
     if isinstance(one, Mapping):
         start, end = (next((one[n] for n in names if n in one), None) for names in (STARTS, ENDS))
         parts = one.get('offsets') or [[start, end]]
-        kinds, quoted = next((one[n] for n in TYPES if n in one), None), one.get('text')
-        kinds = kinds if isinstance(kinds, list) else [kinds]
+        kinds, quoted = _kinds(one), one.get('text')
         quoted = ' '.join(map(str, quoted)) if isinstance(quoted, list) else quoted
         whole = isinstance(parts, list) and all(
             isinstance(part, list) and [type(x) for x in part] == [int, int] for part in parts
         )
-        if whole and kinds and all(isinstance(kind, str) for kind in kinds):
+        if whole and all(isinstance(kind, str) for kind in kinds):
             quoted = quoted if isinstance(quoted, str) else None
             return [MarkedPlace(kind, tuple(map(tuple, parts)), quoted) for kind in kinds]
     raise InputError(f'{where}: the entity {one!r:.80} is not [start, end, type], nor an object with these')

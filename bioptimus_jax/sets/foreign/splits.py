@@ -16,6 +16,7 @@ from bioptimus_jax.sets.prepared import Tagged, gathered_sentences
 from bioptimus_jax.sets.roles import LAST, Columns
 from bioptimus_jax.sets.sentences import SplitReading, of_devel, plain_name, plain_suffix
 
+UNSAID = 'texts of which nothing is said, where others have mentions, read as texts without a mention'
 NEEDED = '"tokens" with "ner_tags", or "text" with "entities"'
 
 
@@ -78,7 +79,8 @@ def split_of(path: Path, found: Items) -> SplitReading:
         left = ''.join(f'; {what}: {count:,}' for what, count in found.repairs.items())
         raise InputError(f'{path}: holds no record{left}{of_devel(path)}')
     if by_characters(found.items):
-        made = reading(path, documents(found.items), Counter(found.repairs))
+        repairs = Counter(found.repairs)
+        made = reading(path, documents(found.items, repairs), repairs)
         return dataclasses.replace(made, form=found.form)
     for item in found.items:
         if item.words is None or item.tags is None:
@@ -99,13 +101,18 @@ def by_characters(items: Sequence[Item]) -> bool:
     return any(item.mentions is not None for item in items)
 
 
-def documents(items: Sequence[Item]) -> list[Marked]:
-    """The texts with their mentions. Raises InputError for a text that does not say what is marked in it."""
+def documents(items: Sequence[Item], repairs: Counter[str]) -> list[Marked]:
+    """The texts with their mentions, none where nothing at all is said of a text.
+
+    So Label Studio's JSON-MIN, Prodigy and empty cells of CSV have texts without a mention. Raises InputError for a
+    record without a text, and for one that says something else.
+    """
     found = []
     for item in items:
-        if item.mentions is None or not item.texts:
+        if not item.texts or (item.mentions is None and (item.tags is not None or any(item.answers or ()))):
             raise without_role(item, '"text" with "entities", as the others have')
         if len(item.texts) > 1:
             raise InputError(f'{item.place}: has two texts, but entities are marked in one')
-        found.append(Marked(item.texts[0], item.mentions, item.place, item.name, item.document))
+        repairs[UNSAID] += item.mentions is None
+        found.append(Marked(item.texts[0], item.mentions or (), item.place, item.name, item.document))
     return found
