@@ -32,7 +32,8 @@ SPANS = """
 from bioptimus_jax.ext import Strategy
 from {package}share import SHARE
 
-MASKINGS = {{'spans_{number}': Strategy(lambda words_L, draws_L: words_L & (draws_L >= SHARE), words=10)}}
+SHARES = {{'of': SHARE}}
+MASKINGS = {{'spans_{number}': Strategy(lambda words_L, draws_L: words_L & (draws_L >= SHARES['of']), words=10)}}
 """
 NEAR = "raise RuntimeError('imported')\nOBJECTIVE = None\n"
 
@@ -183,7 +184,11 @@ def test_the_code_of_a_plug_in_and_of_what_it_imports_is_compared(tmp_path, name
     (made / 'share.py').write_text('# as before\nSHARE = 0.5\n')
     assert digest('masking spans_7', masking('spans_7')) == first
     (made / 'share.py').write_text('SHARE = 0.4\n')
-    assert digest('masking spans_7', masking('spans_7')) != first
+    second = digest('masking spans_7', masking('spans_7'))
+    assert second != first
+    text = (made / 'spans.py').read_text()
+    (made / 'spans.py').write_text(text.replace("{'of': SHARE}", "{'of': SHARE / 2}"))
+    assert digest('masking spans_7', masking('spans_7')) not in (first, second)
     # A file variation: its text, and that of its own package; neither is imported for it.
     (made / 'tail.py').write_text("from . import share\nfrom .share import SHARE\nOBJECTIVE = ''\n")
     named(made / 'tail.py')

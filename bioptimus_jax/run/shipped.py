@@ -6,8 +6,8 @@ it do something else raises the `format` of a stage. A plug-in has no versions, 
 
 import ast
 import dataclasses
+import functools
 import inspect
-import textwrap
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -66,60 +66,50 @@ def plug_ins(experiment: Any, sections: tuple[str, ...]) -> dict[str, str]:
 
 
 def code_of(table: Plugins | Mapping[str, Any], name: str) -> str:
-    """Digest of a plug-in's file; of a record's plain values and functions, with what these use of their own file.
+    """Digest of a plug-in's file and of the modules of a user's own package that it imports, each as a whole; of a
+    record also its plain values, which may come from elsewhere.
 
-    The other modules of a user's own package count as a whole where the file imports them. So does the file itself
-    where a record holds something else than plain values and functions, whose code cannot be told from the rest.
+    What the functions of a record use is not told from the rest of its file: that may be a table, an instance, a
+    decorator, a default. Of a record that no plug-in brings the file is where its functions and classes are written.
     """
     extension = table.added.get(name) if isinstance(table, Variations) else None
-    own, *others = sources(extension) if extension else [None]
+    files = sources(extension) if extension else []
     if isinstance(table, Plugins):
-        return digest([normal(file.read_text('utf-8')) for file in (own or table.file(name), *others)])
-    record = table[name]
-    parts = [normal(file.read_text('utf-8')) for file in others if file]
-    fields = dataclasses.fields(record) if dataclasses.is_dataclass(record) else ()
-    values = [record] if not fields else [getattr(record, field.name) for field in fields]
-    if own and any(callable(value) and not inspect.isfunction(value) for value in values):
-        parts.append(normal(own.read_text('utf-8')))
-    if not fields and inspect.isfunction(record):
-        parts += _texts(record, set())
-    for field in fields:
-        value = getattr(record, field.name)
-        if inspect.isfunction(value) and value is not field.default:
-            parts += _texts(value, set())
-        elif not callable(value) and field.name != 'meaning':
-            parts += _value(field.name, value)
-    return digest(parts)
+        return digest([normal(file.read_text('utf-8')) for file in files or [table.file(name)]])
+    values = _values(table[name])
+    texts = [file.read_text('utf-8') for file in files] or [*dict.fromkeys(map(_written, values.values()))]
+    plain = [f'{key}={_said(value)}' for key, value in values.items() if not callable(value)]
+    return digest([*map(normal, texts), *plain])
 
 
-def _value(name: str, value: Any) -> list[str]:
-    """A plain value; of an object whose class is a plug-in's too, the class."""
-    if type(value).__module__.partition('.')[0] in ('builtins', __package__.partition('.')[0]):
-        return [f'{name}={value!r}']
-    said = '' if ' object at 0x' in repr(value) else repr(value)  # a place in memory differs each time
-    return [f'{name}={said}', normal(inspect.getsource(type(value)))]
+def _values(record: Any) -> dict[str, Any]:
+    """What decides of a record, by its fields: neither its meaning nor functions that it has by default."""
+    if not dataclasses.is_dataclass(record):
+        return {'': record}
+    fields = [(field, getattr(record, field.name)) for field in dataclasses.fields(record)]
+    return {
+        field.name: value
+        for field, value in fields
+        if field.name != 'meaning' and not (callable(value) and value is field.default)
+    }
 
 
-def _texts(function: types.FunctionType, seen: set[str]) -> Iterator[str]:
-    """The code of a function, then of functions and plain values of its own file that it names, each once."""
+def _said(value: Any) -> str:
+    return '' if ' object at 0x' in repr(value) else repr(value)  # a place in memory differs each time
+
+
+def _written(value: Any) -> str:
+    """The whole text in which a function or a class is written, or the class of an object; '' of the program's own
+    classes, and of what is typed in."""
+    code = inspect.unwrap(value.func if isinstance(value, functools.partial) else value)
+    if not inspect.isfunction(code):
+        code = code if inspect.isclass(code) else type(code)
+        if code.__module__.partition('.')[0] in ('builtins', __package__.partition('.')[0]):
+            return ''
     try:
-        yield normal(inspect.getsource(function))
-    except (OSError, TypeError):  # typed in, not read from a file
-        yield ''
-    for name in sorted(_names(function.__code__) - seen):
-        seen.add(name)
-        value = function.__globals__.get(name)
-        if inspect.isfunction(value) and value.__code__.co_filename == function.__code__.co_filename:
-            yield from _texts(value, seen)
-        elif inspect.isclass(value) and value.__module__ == function.__module__:
-            yield normal(inspect.getsource(value))
-        elif isinstance(value, int | float | str | tuple):
-            yield f'{name}={value!r}'
-
-
-def _names(code: types.CodeType) -> set[str]:
-    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+        return ''.join(inspect.findsource(code)[0])
+    except (OSError, TypeError):
+        return ''
 
 
 def sources(extension: Extension) -> list[Path]:
@@ -159,8 +149,8 @@ def _imported(file: Path, package: list[str]) -> Iterator[str]:
 def normal(source: str) -> str:
     """Python without comments, docstrings and layout, which decide nothing."""
     try:
-        tree = ast.parse(textwrap.dedent(source))
-    except SyntaxError:  # the lines of a lambda within a table
+        tree = ast.parse(source)
+    except SyntaxError:  # a cell of a notebook
         return ' '.join(source.split())
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
